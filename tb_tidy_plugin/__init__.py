@@ -1,0 +1,28 @@
+"""TorchTidy: names the performance anti-patterns in a recorded PyTorch profile, with line, cost and saving.
+
+Importing this package must stay free of side effects and of dependencies, since TensorBoard imports it to find the
+plugin and an error here would stop TensorBoard itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from tb_tidy_plugin.report.model import Report
+
+__version__ = "0.1.0"
+
+
+def analyze(path: str | PathLike[str]) -> Report:
+    """Analyse one trace file, one run folder or a whole logdir.
+
+    Raises:
+        TidyError: when `path` does not exist or holds no trace. A trace that cannot be read does not raise: it is
+            listed in `Report.problems`, and the other traces are reported as usual.
+    """
+    from tb_tidy_plugin.report.assemble import analyze_path
+
+    return analyze_path(path)

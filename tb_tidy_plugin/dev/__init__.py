@@ -1,0 +1,1 @@
+"""Tools for developing TorchTidy itself; not part of the wheel."""

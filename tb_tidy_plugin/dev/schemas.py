@@ -1,0 +1,49 @@
+"""JSON Schemas of the report and of the web API, generated from their models."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tb_tidy_plugin.plugin import payloads
+from tb_tidy_plugin.report.model import Report
+
+API_ANSWERS = (
+    payloads.RunsAnswer,
+    payloads.ReportAnswer,
+    payloads.RulesAnswer,
+    payloads.SourceAnswer,
+    payloads.EventsAnswer,
+    payloads.ErrorAnswer,
+)
+
+
+def schema(title: str, *models: type[msgspec.Struct]) -> str:
+    """One JSON Schema document whose definitions are `models` and everything they use.
+
+    With one model the document is the schema of that model; with several it is an object with one field for each.
+    """
+    references, definitions = msgspec.json.schema_components(models, ref_template="#/definitions/{name}")
+    document: dict[str, object] = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
+    if len(models) == 1:
+        document |= references[0]
+    else:
+        names = [model.__name__ for model in models]
+        document |= {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": dict(zip(names, references, strict=True)),
+            "required": names,
+        }
+    document["definitions"] = definitions
+    encoded = msgspec.json.encode(document, order="deterministic")
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+
+def report_schema() -> str:
+    """Schema of `tb-tidy check --format json`."""
+    return schema("TorchTidy report", Report)
+
+
+def api_schema() -> str:
+    """Schema of the web API's answers."""
+    return schema("Api", *API_ANSWERS)

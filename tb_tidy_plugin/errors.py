@@ -1,0 +1,25 @@
+"""Errors that a user can cause: each says what happened and what to do about it."""
+
+from __future__ import annotations
+
+
+class TidyError(Exception):
+    """Something the user can mend.
+
+    Attributes:
+        error: what happened, one sentence.
+        advice: what to do about it, one sentence.
+    """
+
+    def __init__(self, error: str, advice: str) -> None:
+        super().__init__(f"{error} {advice}")
+        self.error = error
+        self.advice = advice
+
+
+class TraceError(TidyError):
+    """A trace file that cannot be read, or of which only a part can be."""
+
+
+class NotFoundError(TidyError):
+    """A path, run, rule or finding that does not exist."""

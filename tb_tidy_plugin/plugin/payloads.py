@@ -1,0 +1,124 @@
+"""What the web API answers, besides the report itself. The frontend's types are generated from these."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from tb_tidy_plugin.report.model import Model, Problem, RunReport
+
+LoadState: TypeAlias = Literal["queued", "reading", "analysing", "done", "error"]
+
+
+class ProfileState(Model):
+    """How far the analysis of one trace file is.
+
+    Attributes:
+        size: the file's size on disk in bytes.
+        fraction: work done, 0 to 1.
+        stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
+        problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
+        version: changes whenever the analysis was made anew (the file changed).
+    """
+
+    worker: str
+    span: str
+    state: LoadState
+    size: int
+    fraction: float
+    stage: str
+    problem: Problem | None
+    version: int
+
+
+class RunState(Model):
+    """One run: a folder with trace files."""
+
+    run: str
+    profiles: list[ProfileState]
+
+
+class RunsAnswer(Model):
+    """`GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on."""
+
+    logdirs: list[str]
+    scanning: bool
+    runs: list[RunState]
+
+
+class ReportAnswer(Model):
+    """`GET api/report`: states of the asked profiles, and the reports of those that are done."""
+
+    states: list[ProfileState]
+    report: RunReport
+
+
+class RuleSection(Model):
+    """One section of a rule's page; `text` is Markdown."""
+
+    heading: str
+    text: str
+
+
+class RuleInfo(Model):
+    """One rule with its page."""
+
+    rule: str
+    code: str
+    category: str
+    title: str
+    needs: list[str]
+    sections: list[RuleSection]
+
+
+class RulesAnswer(Model):
+    """`GET api/rules`."""
+
+    rules: list[RuleInfo]
+
+
+class SourceAnswer(Model):
+    """`GET api/source`: the text of one source file named in a finding's places.
+
+    `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
+    `changed` is true when the file is newer than the recording.
+    """
+
+    file: str
+    available: bool
+    reason: str | None
+    changed: bool
+    lines: list[str]
+
+
+class EventRow(Model):
+    """One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text."""
+
+    name: str
+    start_ns: int
+    duration_ns: int
+    step: str | None
+    lane: str
+    shapes: str
+    place: str
+
+
+class EventsAnswer(Model):
+    """`GET api/events`: one page of a finding's matched events, sorted by the server."""
+
+    total: int
+    offset: int
+    rows: list[EventRow]
+
+
+class ErrorInfo(Model):
+    """What went wrong, and what to do about it."""
+
+    code: int
+    message: str
+    advice: str
+
+
+class ErrorAnswer(Model):
+    """Every answer with a status of 400 or more."""
+
+    error: ErrorInfo

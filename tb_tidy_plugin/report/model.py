@@ -1,0 +1,209 @@
+"""The report: the public contract that JSON, text, the web page and every later consumer read.
+
+All times are integers in nanoseconds relative to the profile's start; costs and savings are per step. A field may be
+added in a later version but is never renamed. `docs/report.schema.json` is generated from this file.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+Severity: TypeAlias = Literal["high", "medium", "low", "info"]
+Confidence: TypeAlias = Literal["high", "medium", "low"]
+Status: TypeAlias = Literal["found", "clean", "not_checked", "failed"]
+Precision: TypeAlias = Literal["exact", "aligned", "definition"]
+SavingBasis: TypeAlias = Literal["bound", "replayed", "measured"]
+StepBasis: TypeAlias = Literal["profiler_step", "optimizer_step", "data_loader", "whole_trace", "none"]
+Recorded: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
+
+
+class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of every value in the report."""
+
+
+class Note(Model, tag_field="kind", tag="note"):
+    """Sentences with the numbers and thresholds that made the rule speak."""
+
+    text: str
+
+
+class CodeChange(Model, tag_field="kind", tag="code_change"):
+    """The example of the rule's page: code that has the pattern, and the same code without it."""
+
+    before: str
+    after: str
+    caveat: str | None = None
+
+
+Detail: TypeAlias = Note | CodeChange
+
+
+class Place(Model):
+    """Where in the user's source the matches of a finding are.
+
+    `line` is 1-based. `precision` says how it is known: `definition` is the line on which the enclosing function is
+    defined, never the calling line itself. `own_code` is false when no frame outside installed packages was recorded.
+    """
+
+    file: str
+    line: int
+    end_line: int
+    function: str
+    precision: Precision
+    own_code: bool
+    matches: int
+    duration_ns: int
+
+
+class Saving(Model):
+    """What removing a finding is worth, per step.
+
+    `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
+    """
+
+    expected_ns: int
+    low_ns: int
+    high_ns: int
+    speedup: float | None
+    basis: list[SavingBasis]
+
+
+class Finding(Model):
+    """Matches of one rule in one function, grouped.
+
+    `share` is `cost_ns` divided by the median step time, null where there are no steps.
+    `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
+    """
+
+    id: str
+    rule: str
+    category: str
+    severity: Severity
+    confidence: Confidence
+    message: str
+    fix: str
+    matches: int
+    matches_per_step: float
+    places: list[Place]
+    cost_ns: int
+    share: float | None
+    saving: Saving | None
+    details: list[Detail]
+
+
+class Outcome(Model):
+    """What one rule said about one profile. `reason` is set for `not_checked` and `failed`."""
+
+    rule: str
+    status: Status
+    reason: str | None = None
+
+
+class Device(Model):
+    """One device of the profile. `name` is empty where the trace has none."""
+
+    kind: str
+    index: int
+    name: str
+    compute_capability: str | None
+
+
+class StepItem(Model):
+    """One step, as recorded."""
+
+    name: str
+    start_ns: int
+    duration_ns: int
+
+
+class Steps(Model):
+    """The steps and where they were taken from; `median_ns` is null where there is no step figure."""
+
+    basis: StepBasis
+    count: int
+    median_ns: int | None
+    items: list[StepItem]
+
+
+class Breakdown(Model):
+    """Interval unions over the whole profile, in ns; null where the recording cannot tell.
+
+    `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
+    communication are per device, averaged where there are several.
+    """
+
+    wall_ns: int
+    data_loading_ns: int
+    host_to_device_ns: int | None
+    device_to_host_ns: int | None
+    communication_ns: int | None
+    communication_exposed_ns: int | None
+    compute_ns: int | None
+    device_busy_ns: int | None
+    device_idle_ns: int | None
+
+
+class Quality(Model):
+    """How far the recording can be trusted.
+
+    Attributes:
+        partial: the file ended early; only what came before the end is reported.
+        dropped_events: events that could not be used (negative durations, times of zero, unreadable).
+        parent_mismatch: share of Python frames whose recorded parent differs from the rebuilt one, null without stacks.
+        notes: sentences for the user.
+    """
+
+    partial: bool
+    dropped_events: int
+    parent_mismatch: float | None
+    notes: list[str]
+
+
+class ProfileReport(Model):
+    """One trace file: one worker (rank) and one span of one run."""
+
+    worker: str
+    span: str
+    rank: int | None
+    path: str
+    events: int
+    duration_ns: int
+    origin_ns: int
+    recorded: list[Recorded]
+    devices: list[Device]
+    steps: Steps
+    breakdown: Breakdown
+    quality: Quality
+    outcomes: list[Outcome]
+    findings: list[Finding]
+    residual: float | None = None
+    joint_saving: Saving | None = None
+
+
+class RunReport(Model):
+    """All profiles of what TensorBoard calls a run: one folder."""
+
+    run: str
+    profiles: list[ProfileReport]
+
+
+class Problem(Model):
+    """A trace that could not be read, or not wholly."""
+
+    path: str
+    error: str
+    advice: str
+    recovered_events: int
+
+
+class Report(Model):
+    """Everything that was found under one path."""
+
+    schema: int
+    version: str
+    runs: list[RunReport]
+    problems: list[Problem]
