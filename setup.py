@@ -1,0 +1,157 @@
+"""Metadata of the distribution, and the build step that ships the built frontend.
+
+The bundle in `tb_tidy_plugin/plugin/static` is committed with a hash of the sources it was built from, so an install
+needs Node.js only after a change of those sources. `TORCHTIDY_FRONTEND=skip` ships the bundle as it is,
+`TORCHTIDY_FRONTEND=build` builds it even when it is current.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+PACKAGE = ROOT / "tb_tidy_plugin"
+FRONTEND = ROOT / "frontend"
+STATIC = PACKAGE / "plugin" / "static"
+BUNDLE = STATIC / "index.js"
+STAMP = STATIC / ".stamp"
+
+NOT_SOURCES = frozenset({"node_modules", "dist", "coverage", "test-results", "playwright-report"})  # as in stamp.mjs
+MODES = ("auto", "build", "skip")
+
+
+class BuildPy(build_py):
+    """Provides the frontend before the package's files are collected."""
+
+    def run(self) -> None:
+        provide_frontend(os.environ.get("TORCHTIDY_FRONTEND", "auto"))
+        super().run()
+
+
+def provide_frontend(mode: str) -> None:
+    """Leave a built frontend in the package, or stop the build."""
+    if mode not in MODES:
+        raise SystemExit(f"torchtidy: TORCHTIDY_FRONTEND={mode} is not one of {', '.join(MODES)}")
+    if needs_build(mode):
+        try:
+            build_frontend()
+        except (OSError, subprocess.CalledProcessError) as problem:
+            print(f"torchtidy: WARNING: the frontend was not built: {problem}", file=sys.stderr)
+    # Asked last, since a failed build may have emptied the folder.
+    if not BUNDLE.is_file():
+        raise SystemExit(
+            "torchtidy: there is no built frontend. Install Node.js >= 20.19 with npm, or use a released wheel."
+        )
+
+
+def needs_build(mode: str) -> bool:
+    """Whether the sources are here and the bundle is not known to be theirs."""
+    if mode == "skip" or not FRONTEND.is_dir():
+        return False
+    return mode == "build" or not is_current()
+
+
+def is_current() -> bool:
+    """Whether the bundle was built from the sources that lie beside it."""
+    return BUNDLE.is_file() and STAMP.is_file() and STAMP.read_text("ascii").strip() == source_hash(FRONTEND)
+
+
+def source_hash(folder: Path) -> str:
+    """SHA-256 over names and contents, line ends aside: what frontend/stamp.mjs writes after a build."""
+    digest = hashlib.sha256()
+    for name in sorted(path.relative_to(folder).as_posix() for path in source_files(folder)):
+        content = (folder / name).read_bytes().replace(b"\r\n", b"\n")
+        digest.update(name.encode() + b"\0" + content + b"\0")
+    return digest.hexdigest()
+
+
+def source_files(folder: Path) -> Iterator[Path]:
+    """All files below `folder` but what tools left there."""
+    for entry in folder.iterdir():
+        if entry.name in NOT_SOURCES:
+            continue
+        if entry.is_dir():
+            yield from source_files(entry)
+        else:
+            yield entry
+
+
+def build_frontend() -> None:
+    """Install the frontend's packages and build the bundle.
+
+    Raises:
+        FileNotFoundError: when there is no npm.
+        subprocess.CalledProcessError: when npm fails; it has said why.
+    """
+    npm = shutil.which("npm")
+    if npm is None:
+        raise FileNotFoundError("npm is not on PATH")
+    # NODE_OPTIONS and NODE_ENV of the caller would reach into the build; production leaves out the build tools.
+    environment = {name: value for name, value in os.environ.items() if name not in ("NODE_OPTIONS", "NODE_ENV")}
+    for arguments in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
+        print("torchtidy: npm", *arguments, flush=True)
+        subprocess.run([npm, *arguments], cwd=FRONTEND, env=environment | {"CI": "1"}, check=True)
+
+
+def version() -> str:
+    """The version as written in the package, which cannot be imported before its dependencies are there."""
+    text = (PACKAGE / "__init__.py").read_text("utf-8")
+    [found] = re.findall(r'^__version__ = "(.+)"$', text, re.MULTILINE)
+    return str(found)
+
+
+if __name__ == "__main__":
+    setup(
+        name="tb-tidy-plugin",
+        version=version(),
+        description="TensorBoard plugin that names the performance anti-patterns in PyTorch profiler traces",
+        long_description=(ROOT / "README.md").read_text("utf-8"),
+        long_description_content_type="text/markdown",
+        author="The TorchTidy maintainers",
+        license="Apache-2.0",
+        license_files=["LICENSE"],
+        keywords=["pytorch", "profiler", "tensorboard", "performance"],
+        classifiers=[
+            "Development Status :: 3 - Alpha",
+            "Environment :: Web Environment",
+            "Intended Audience :: Developers",
+            "Intended Audience :: Science/Research",
+            "Programming Language :: Python :: 3",
+            "Topic :: Scientific/Engineering :: Artificial Intelligence",
+            "Topic :: Software Development :: Quality Assurance",
+        ],
+        python_requires=">=3.10",
+        packages=find_packages(include=["tb_tidy_plugin*"], exclude=["tb_tidy_plugin.dev*"]),
+        package_data={
+            "tb_tidy_plugin": ["py.typed"],
+            "tb_tidy_plugin.plugin": ["static/*", "static/.stamp", "static/assets/*"],  # `*` leaves out dotfiles
+        },
+        install_requires=[
+            "click>=8",
+            "flask>=3",
+            # Unpacks gz several times faster than zlib; elsewhere it would have to be compiled.
+            "isal>=1.6; platform_machine in 'x86_64 AMD64 aarch64 arm64'",
+            "msgspec>=0.18",
+            "numpy>=1.24",
+            "rich>=13",
+            "tensorboard>=2.16",
+            "werkzeug>=3",
+        ],
+        extras_require={
+            "bench": ["torch"],  # micro-benchmarks run in the user's own torch
+            "remote": ["fsspec"],  # logdirs such as s3:// and gs://, with the file system's own package
+        },
+        entry_points={
+            "console_scripts": ["tb-tidy = tb_tidy_plugin.cli.main:main"],
+            "tensorboard_plugins": ["torchtidy = tb_tidy_plugin.plugin.loader:Loader"],
+        },
+        cmdclass={"build_py": BuildPy},
+    )
