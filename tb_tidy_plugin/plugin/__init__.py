@@ -1,0 +1,1 @@
+"""The TensorBoard plugin. Imported by TensorBoard at start-up: keep it free of imports."""

@@ -1,0 +1,43 @@
+"""Entry point of the `tensorboard_plugins` group.
+
+TensorBoard imports this module without a guard: an exception here would stop TensorBoard itself. So it imports the
+standard library and TensorBoard's own base class only, and everything else inside `load`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from typing import TYPE_CHECKING
+
+from tensorboard.plugins import base_plugin
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.plugin.plugin import Plugin
+
+log = logging.getLogger("tensorboard")
+
+
+class Loader(base_plugin.TBLoader):
+    """Adds the plugin's flags to TensorBoard's, and loads the plugin where its dependencies are installed."""
+
+    def define_flags(self, parser: argparse.ArgumentParser) -> None:
+        group = parser.add_argument_group("torchtidy")
+        try:
+            group.add_argument(
+                "--torchtidy_source_roots",
+                metavar="FOLDERS",
+                default="",
+                help="Folders from which the TorchTidy tab may show source files, separated by commas or as in PATH. "
+                "Default: the folder TensorBoard was started in, and the folder of the run.",
+            )
+        except argparse.ArgumentError as conflict:  # another plugin took the name
+            log.warning("torchtidy: flag not added: %s", conflict)
+
+    def load(self, context: base_plugin.TBContext) -> Plugin | None:
+        try:
+            from tb_tidy_plugin.plugin.plugin import Plugin
+        except ImportError as missing:
+            log.warning("torchtidy: plugin not loaded: %s", missing)
+            return None
+        return Plugin(context)

@@ -1,0 +1,77 @@
+"""The entry point TensorBoard imports: it must be light, and it must not be able to stop TensorBoard."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+from tensorboard import program
+from tensorboard.plugins import base_plugin
+
+from tb_tidy_plugin.plugin.loader import Loader
+
+PLUGIN_MODULE = "tb_tidy_plugin.plugin.plugin"
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    Loader().define_flags(parser)
+    return parser.parse_args(arguments)
+
+
+def test_importing_the_loader_imports_nothing_heavy() -> None:
+    heavy = ["flask", "msgspec", "numpy", "tensorflow", "tensorboard.compat.tf"]
+    code = f"import sys, tb_tidy_plugin.plugin.loader; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_the_loader_imports_no_other_part_of_the_package() -> None:
+    code = "import sys, tb_tidy_plugin.plugin.loader; print(*(n for n in sys.modules if n.startswith('tb_tidy')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["tb_tidy_plugin", "tb_tidy_plugin.plugin", "tb_tidy_plugin.plugin.loader"]
+
+
+def test_tensorboard_accepts_the_flag_beside_its_own() -> None:
+    tensorboard = program.TensorBoard(plugins=[Loader])
+    tensorboard.configure(argv=["tensorboard", "--logdir", "runs", "--torchtidy_source_roots", "src,lib"])
+    assert tensorboard.flags.torchtidy_source_roots == "src,lib"
+
+
+def test_no_flag_is_required() -> None:
+    assert parsed().torchtidy_source_roots == ""
+
+
+def test_a_flag_name_taken_by_another_plugin_costs_the_flag_not_tensorboard(caplog: pytest.LogCaptureFixture) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--torchtidy_source_roots", default="theirs")
+    Loader().define_flags(parser)
+    assert parser.parse_args([]).torchtidy_source_roots == "theirs"
+    assert "torchtidy: flag not added" in caplog.text
+
+
+def test_a_missing_dependency_is_one_line_in_the_log_and_no_plugin(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, PLUGIN_MODULE, None)
+    assert Loader().load(base_plugin.TBContext()) is None
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith("torchtidy: plugin not loaded: ")
+    assert record.exc_info is None
+
+
+def test_a_fault_of_the_plugin_is_left_to_tensorboard_which_logs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def __init__(self, context: base_plugin.TBContext) -> None:
+            raise RuntimeError("broken")
+
+    module = ModuleType(PLUGIN_MODULE)
+    monkeypatch.setattr(module, "Plugin", Broken, raising=False)
+    monkeypatch.setitem(sys.modules, PLUGIN_MODULE, module)
+    with pytest.raises(RuntimeError, match="broken"):
+        Loader().load(base_plugin.TBContext())
