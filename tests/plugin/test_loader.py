@@ -38,7 +38,7 @@ def test_importing_the_loader_imports_no_other_part_of_the_package() -> None:
 
 def test_tensorboard_accepts_the_flag_beside_its_own() -> None:
     tensorboard = program.TensorBoard(plugins=[Loader])
-    tensorboard.configure(argv=["tensorboard", "--logdir", "runs", "--torchtidy_source_roots", "src,lib"])
+    tensorboard.configure(argv=["tensorboard", "--torchtidy_source_roots", "src,lib"])
     assert tensorboard.flags.torchtidy_source_roots == "src,lib"
 
 
