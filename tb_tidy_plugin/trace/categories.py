@@ -1,0 +1,50 @@
+"""Which `Category` an event has, by the name that its era of Kineto uses."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.trace.columns import Category
+
+CATEGORIES = {
+    "cpu_op": Category.OPERATOR,
+    "user_annotation": Category.ANNOTATION,
+    "python_function": Category.PYTHON,
+    "cpu_instant_event": Category.MEMORY,
+    "cuda_runtime": Category.RUNTIME,  # ROCm too: the names then begin with `hip`
+    "cuda_driver": Category.RUNTIME,
+    "hip_runtime": Category.RUNTIME,
+    "xpu_runtime": Category.RUNTIME,
+    "xpu_driver": Category.RUNTIME,
+    "mtia_runtime": Category.RUNTIME,
+    "privateuse1_runtime": Category.RUNTIME,
+    "privateuse1_driver": Category.RUNTIME,
+    "kernel": Category.KERNEL,
+    "mtia_ccp_events": Category.KERNEL,
+    "gpu_memcpy": Category.COPY,
+    "gpu_memset": Category.FILL,
+    "gpu_user_annotation": Category.DEVICE_ANNOTATION,
+    "overhead": Category.OVERHEAD,
+    # torch 1.8 and 1.9
+    "Operator": Category.OPERATOR,
+    "Runtime": Category.RUNTIME,
+    "Kernel": Category.KERNEL,
+    "Memcpy": Category.COPY,
+    "Memset": Category.FILL,
+}
+PROFILER_SPAN = "Trace"
+"""The profiler's own span: not part of the run, never a row."""
+
+UNMARKED_ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#")
+"""In 2021 annotations had the category of operators; the profiler's own ones are told by their names."""
+
+INSTANT_NAMES = frozenset({"[memory]", "[OutOfMemory]"})
+"""The instants that carry information; all others only mark the profiler's window."""
+
+
+def category_of(label: str) -> Category:
+    """The category for one `cat` of a trace; unknown ones are kept as `OTHER`."""
+    return CATEGORIES.get(label, Category.OTHER)
+
+
+def is_unmarked_annotation(name: str) -> bool:
+    """Whether an operator with this name is an annotation of a time that had no category for those."""
+    return name.startswith(UNMARKED_ANNOTATIONS)

@@ -1,0 +1,218 @@
+"""EventTable: one trace as columns, each declared here once with its meaning and unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
+from typing import TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Times: TypeAlias = NDArray[np.int64]
+Rows: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.int32]
+Mask: TypeAlias = NDArray[np.bool_]
+
+ABSENT = -1
+"""In every column of ids: the event does not carry that id."""
+
+_Args = TypeVar("_Args", bound=msgspec.Struct)
+
+
+class Category(IntEnum):
+    """What kind of event a row is, whatever name its era of Kineto used for it."""
+
+    OTHER = 0
+    OPERATOR = 1
+    ANNOTATION = 2
+    PYTHON = 3
+    MEMORY = 4
+    RUNTIME = 5
+    KERNEL = 6
+    COPY = 7
+    FILL = 8
+    DEVICE_ANNOTATION = 9
+    OVERHEAD = 10
+
+
+HOST_TREE = (Category.OPERATOR, Category.ANNOTATION, Category.PYTHON, Category.MEMORY)
+"""What PyTorch's collection code builds its event tree from."""
+
+DEVICE_WORK = (Category.KERNEL, Category.COPY, Category.FILL)
+"""What a device executes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A host thread or a device stream: `pid` and `tid` as text, exactly as the trace has them."""
+
+    pid: str
+    tid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Flow arrows (`ph` of `s` and `f`), one entry each, in file order.
+
+    Attributes:
+        kind: number of the flow's category in `EventTable.names` (`ac2g`, `fwdbwd`, …).
+        is_start: true for `s`.
+        flow: the id that joins start and end.
+        time_ns: like `EventTable.start_ns`.
+        thread: index into `EventTable.threads`.
+    """
+
+    kind: Numbers
+    is_start: Mask
+    flow: Times
+    time_ns: Times
+    thread: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class ArgsText:
+    """The `args` of all events as JSON text, decoded only where somebody asks.
+
+    Attributes:
+        blocks: text of many events' args, as read.
+        block: which block an event's args are in.
+        start, end: where in that block, in bytes; both 0 where an event has no args.
+    """
+
+    blocks: tuple[bytes, ...]
+    block: Numbers
+    start: Numbers
+    end: Numbers
+
+    def take(self, rows: Rows) -> ArgsText:
+        """The same text seen by the events `rows`, in that order."""
+        return replace(self, block=self.block[rows], start=self.start[rows], end=self.end[rows])
+
+    def text(self, row: int) -> bytes:
+        """JSON text of one event's args, `{}` where it has none."""
+        return self.blocks[self.block[row]][self.start[row] : self.end[row]] or b"{}"
+
+    def decoded(self, rows: Rows, kind: type[_Args]) -> list[_Args]:
+        """The args of `rows` as values of the type `kind`; fields that an event lacks take their default.
+
+        Args of an event that do not fit `kind` (malformed, or of an unexpected type) become all defaults.
+        """
+        try:
+            joined = b"[" + b",".join([self.text(row) for row in rows.tolist()]) + b"]"
+            return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type]
+        except msgspec.MsgspecError:
+            return [_decoded_or_default(self.text(row), kind) for row in rows.tolist()]
+
+
+def _decoded_or_default(text: bytes, kind: type[_Args]) -> _Args:
+    try:
+        return msgspec.json.decode(text, type=kind, strict=False)
+    except msgspec.MsgspecError:
+        return kind()
+
+
+class DeviceProperties(msgspec.Struct, frozen=True):
+    """One entry of `deviceProperties`; only what is shown or asked for is read."""
+
+    id: int = ABSENT
+    name: str = ""
+    totalGlobalMem: int = 0  # noqa: N815 - the trace's spelling
+    computeMajor: int | None = None  # noqa: N815
+    computeMinor: int | None = None  # noqa: N815
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The allow-listed part of what stands beside the events; anything else may hold secrets and is not kept.
+
+    Attributes:
+        options: which of `record_shapes`, `with_stack`, `profile_memory`, `with_modules`, `with_flops` the trace states.
+        keys: names of version entries present (`cupti_version`, `hip_runtime_version`, …), to tell the platform.
+        rank, world_size, backend: from `distributedInfo`, None where absent.
+    """
+
+    options: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+    devices: tuple[DeviceProperties, ...] = ()
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str | None = None
+    process_labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTable:
+    """One trace: one row per complete event or memory instant, sorted by (thread, start, tie-break).
+
+    All columns have one entry per row; `ABSENT` stands for an id that an event does not carry.
+
+    Attributes:
+        start_ns, end_ns: relative to `origin_ns`; equal for instants.
+        name: number in `names`. category: a `Category`. thread: number in `threads`.
+        external_id: joins operators with what they launched. correlation: joins a launch with device work.
+        event_index: the profiler's own order (`Ev Idx`), which settles ties.
+        sequence: autograd sequence number. forward_thread: the profiler's small id of the forward thread, 0 for none.
+        python_id, python_parent_id: ids of Python frames; a parent may be absent from the file.
+        device, stream: where device work ran. bytes: size of a copy or fill.
+        file_order: position among all events of the file, to name an event.
+        origin_ns: the trace's start in its own clock, `round(ts * 1000)` of the first event.
+        dropped: events that were left out because they cannot be right, by reason.
+        partial: the file ended early or was damaged; what was readable is here.
+    """
+
+    start_ns: Times
+    end_ns: Times
+    name: Numbers
+    category: NDArray[np.int8]
+    thread: Numbers
+    external_id: Times
+    correlation: Times
+    event_index: Times
+    sequence: Times
+    forward_thread: Numbers
+    python_id: Times
+    python_parent_id: Times
+    device: Numbers
+    stream: Times
+    bytes: Times
+    file_order: Numbers
+    args: ArgsText
+    flows: Flows
+    names: tuple[str, ...]
+    threads: tuple[Thread, ...]
+    metadata: Metadata
+    origin_ns: int
+    dropped: Mapping[str, int]
+    partial: str | None
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def duration_ns(self) -> Times:
+        """End minus start, per row."""
+        return self.end_ns - self.start_ns
+
+    def take(self, rows: Rows) -> EventTable:
+        """The table with only `rows`, in that order."""
+        columns = {
+            column.name: getattr(self, column.name)[rows] for column in fields(self) if column.name in ROW_COLUMNS
+        }
+        return replace(self, args=self.args.take(rows), **columns)
+
+    def is_category(self, categories: Iterable[Category]) -> Mask:
+        """Which rows are of one of `categories`."""
+        wanted = np.zeros(len(Category), np.bool_)
+        wanted[list(categories)] = True
+        return wanted[self.category]
+
+
+ROW_COLUMNS = frozenset(
+    {
+        "start_ns", "end_ns", "name", "category", "thread", "external_id", "correlation", "event_index", "sequence",
+        "forward_thread", "python_id", "python_parent_id", "device", "stream", "bytes", "file_order",
+    }
+)  # fmt: skip

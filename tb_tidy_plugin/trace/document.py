@@ -1,0 +1,187 @@
+"""Cuts the text of a trace into pieces that hold whole events, and sets the metadata around them aside.
+
+A piece is cut where an event seems to end. That guess needs no tokeniser to be safe: the piece starts at an event, so
+if it decodes as a list, its brackets balance and the cut was right; if it does not, the list of events ends inside it,
+or the text is malformed and goes to the recovering reader.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.trace.reader import CutShortError
+
+Events = TypeVar("Events")
+
+MAX_EVENT_BYTES = 64 << 20  # an event this long is no event: stop looking for its end
+MAX_METADATA_BYTES = 256 << 20
+
+KINETO_CUT = b"\n  },\n  {"  # how Kineto itself ends one event and starts the next
+ANY_CUT = re.compile(rb"\}\s*,\s*(?=\{)")
+LIST_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+LIST_END = re.compile(rb"[\}\[]\s*\]\s*(?=,\s*\"|\}\s*\Z|\Z)")
+NO_EVENT = re.compile(rb"\s*\]")
+
+RECORD_AGAIN = "Record again; the job may have ended while the trace was written."
+NOT_A_TRACE = "Choose a file written by torch.profiler (`*.pt.trace.json` or `*.pt.trace.json.gz`)."
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known once all events have been read.
+
+    Attributes:
+        metadata: the document with an empty list of events, empty for a bare list.
+        cut_short: why the events end early, None where they do not.
+    """
+
+    metadata: bytes
+    cut_short: str | None
+
+
+def event_pieces(
+    blocks: Iterator[bytes],
+    decode: Callable[[bytes], Events],
+    recover: Callable[[bytes], Events],
+) -> Generator[Events, None, Ending]:
+    """Yields what `decode` makes of each piece; returns the ending.
+
+    Args:
+        blocks: the text, in order.
+        decode: takes the text of a JSON list of events; raises `msgspec.MsgspecError` for anything else.
+        recover: takes events separated by commas, some malformed, and never raises.
+
+    Raises:
+        TraceError: the text is no trace at all.
+    """
+    tail = _Tail(blocks)
+    header, text = _up_to_events(tail)
+    while True:
+        cut = _last_cut(text)
+        if cut is not None:
+            try:
+                events = decode(_list(text, cut[0]))
+            except msgspec.MsgspecError:
+                end = _list_end(text, decode)
+                if end is not None:
+                    yield decode(_list(text, end))
+                    return _ending(header, text[end + 1 :], tail)
+                events = recover(text[: cut[0]])
+            yield events
+        rest = memoryview(text)[cut[1] if cut else 0 :]
+        block = next(tail, None)
+        if block is None or len(rest) > MAX_EVENT_BYTES:
+            text = bytes(rest)
+            break
+        text = b"".join((rest, block))
+    end = _list_end(text, decode)
+    if end is not None:
+        yield decode(_list(text, end))
+        return _ending(header, text[end + 1 :], tail)
+    yield recover(text)
+    return Ending(_document(header, b"}"), tail.cut_short or "The list of events does not end")
+
+
+class _Tail(Iterator[bytes]):
+    """The blocks still to come; damage ends them and is kept as the reason."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self.cut_short: str | None = None
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._blocks)
+        except CutShortError as problem:
+            self.cut_short = problem.error.rstrip(".")
+            raise StopIteration from None
+
+
+def _up_to_events(tail: _Tail) -> tuple[bytes, bytes]:
+    """The text before the list of events (empty for a bare list), and what was already read of the list."""
+    text = b""
+    for block in tail:
+        text += block
+        text = text.removeprefix(b"\xef\xbb\xbf").lstrip() if len(text) == len(block) else text
+        if text.startswith(b"["):
+            return b"", text[1:]
+        if text and not text.startswith(b"{"):
+            break
+        if match := LIST_KEY.search(text):
+            return text[: match.start()], text[match.end() :]
+        if len(text) > MAX_METADATA_BYTES:
+            break
+    raise _no_events(text, tail.cut_short)
+
+
+def _no_events(text: bytes, cut_short: str | None) -> TraceError:
+    if cut_short:
+        return TraceError(f"{cut_short}, before the first event.", RECORD_AGAIN)
+    if not text:
+        return TraceError("The file holds no text.", RECORD_AGAIN)
+    if not text.startswith((b"{", b"[")):
+        return TraceError("The file is not JSON.", NOT_A_TRACE)
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return TraceError("The JSON is broken before the first event.", RECORD_AGAIN)
+    return TraceError("The file is JSON, but no trace: it has no `traceEvents`.", NOT_A_TRACE)
+
+
+def _last_cut(text: bytes) -> tuple[int, int] | None:
+    """End of the last event that is followed by another, and the start of that other one."""
+    at = text.rfind(KINETO_CUT)
+    if at >= 0:
+        return at + 4, at + 5
+    window = 1 << 12
+    while True:
+        start = max(0, len(text) - window)
+        matches = list(ANY_CUT.finditer(text, start))
+        if matches:
+            return matches[-1].start() + 1, matches[-1].end()
+        if start == 0:
+            return None
+        window *= 16
+
+
+def _list_end(text: bytes, decode: Callable[[bytes], object]) -> int | None:
+    """Where the bracket is that closes the list of events, None where it is not in `text`."""
+    if empty := NO_EVENT.match(text):
+        return empty.end() - 1
+    for candidate in list(LIST_END.finditer(text))[:4]:
+        end = candidate.group().rindex(b"]") + candidate.start()
+        try:
+            decode(_list(text, end))
+        except msgspec.MsgspecError:
+            continue
+        return end
+    try:  # an unusual layout: find the bracket with a real tokeniser; latin-1 keeps byte positions
+        return json.JSONDecoder(strict=False).raw_decode("[" + text.decode("latin-1"))[1] - 2
+    except (ValueError, RecursionError):
+        return None
+
+
+def _list(text: bytes, end: int) -> bytes:
+    """The first `end` bytes of `text` as a JSON list, with one copy."""
+    return b"".join((b"[", memoryview(text)[:end], b"]"))
+
+
+def _ending(header: bytes, text: bytes, tail: _Tail) -> Ending:
+    for block in tail:
+        text += block
+        if len(text) > MAX_METADATA_BYTES:
+            break
+    if not header:
+        return Ending(b"", tail.cut_short)
+    return Ending(_document(header, text), tail.cut_short)
+
+
+def _document(header: bytes, footer: bytes) -> bytes:
+    return header + b'"traceEvents":[]' + footer

@@ -1,0 +1,62 @@
+"""Chrome/Kineto JSON, from 2021 to today, to an `EventTable`.
+
+The portable decoder: msgspec over blocks, so that never more than one block of text exists as Python objects.
+Format facts: https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp, and what
+`docs/architecture.md` says about eras.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.trace.assemble import table_of
+from tb_tidy_plugin.trace.chunks import Chunk, ChunkDecoder
+from tb_tidy_plugin.trace.columns import EventTable
+from tb_tidy_plugin.trace.document import RECORD_AGAIN, Ending, event_pieces
+from tb_tidy_plugin.trace.metadata import parse_metadata
+from tb_tidy_plugin.trace.reader import Progress, read_blocks
+
+
+def read_trace(path: Path, progress: Progress | None = None) -> EventTable:
+    """Reads one trace file.
+
+    Raises:
+        TraceError: nothing in the file can be used; says why and what to do. A file that can be used in part does not
+            raise: `EventTable.partial` and `EventTable.dropped` say what is missing.
+    """
+    decoder = ChunkDecoder()
+    chunks: list[Chunk] = []
+    with _collector_off():
+        ending = _collect(event_pieces(read_blocks(path, progress), decoder.decode, decoder.recover), chunks)
+        metadata = parse_metadata(ending.metadata)
+        table = table_of(chunks, decoder, metadata, ending.cut_short)
+    if len(table) == 0:
+        reason = f"{ending.cut_short}, before the first event." if ending.cut_short else "The trace holds no events."
+        raise TraceError(reason, "Record at least one active step, and export before the schedule repeats." if not
+                         ending.cut_short else RECORD_AGAIN)  # fmt: skip
+    return table
+
+
+def _collect(pieces: Iterator[Chunk], into: list[Chunk]) -> Ending:
+    while True:
+        try:
+            into.append(next(pieces))
+        except StopIteration as stop:
+            ending: Ending = stop.value
+            return ending
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Python's cycle collector would scan every event again and again: off, decoding is three times as fast."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,65 @@
+"""The allow-listed part of a trace's top-level keys.
+
+Real traces carry environment dumps, access tokens, job and user names beside the events: a key that is not named here
+is neither kept nor shown.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from tb_tidy_plugin.trace.columns import DeviceProperties, Metadata
+from tb_tidy_plugin.trace.recover import mended
+
+NOTHING = msgspec.Raw(b"")
+OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
+VERSIONS = ("cupti_version", "cuda_runtime_version", "cuda_driver_version", "roctracer_version", "hip_runtime_version",
+            "hip_driver_version")  # fmt: skip
+
+_Value = TypeVar("_Value")
+
+
+class _Distributed(msgspec.Struct):
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str | None = None
+
+
+def parse_metadata(document: bytes) -> Metadata | None:
+    """The metadata in `document` (the trace with an empty list of events); empty for a bare list of events.
+
+    Returns None when the metadata is malformed: the events are then all that is known.
+    """
+    if not document:
+        return Metadata()
+    for text in (document, mended(document)):
+        try:
+            keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        except msgspec.MsgspecError:
+            continue
+        return _allowed(keys)
+    return None
+
+
+def _allowed(keys: dict[str, msgspec.Raw]) -> Metadata:
+    distributed = _decoded(keys.get("distributedInfo"), _Distributed) or _Distributed()
+    devices = _decoded(keys.get("deviceProperties"), list[DeviceProperties]) or []
+    return Metadata(
+        options=frozenset(option for option in OPTIONS if bytes(keys.get(option, NOTHING)) in {b"1", b"true"}),
+        keys=frozenset(version for version in VERSIONS if version in keys),
+        devices=tuple(devices),
+        rank=distributed.rank,
+        world_size=distributed.world_size,
+        backend=distributed.backend,
+    )
+
+
+def _decoded(text: msgspec.Raw | None, kind: type[_Value]) -> _Value | None:
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=kind, strict=False)
+    except msgspec.MsgspecError:
+        return None

@@ -1,0 +1,95 @@
+"""A trace file on disk, plain or gz, as a stream of byte blocks of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Protocol, TypeAlias
+
+from tb_tidy_plugin.errors import TraceError
+
+try:
+    from isal import isal_zlib as zlib  # the same interface, several times faster
+except ImportError:
+    import zlib
+
+BLOCK_BYTES = 4 << 20  # large enough that per-block work vanishes, small enough to stay in the processor's cache
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_WINDOW_BITS = 31  # zlib's number for "expect a gzip header"
+
+Progress: TypeAlias = Callable[[int], object]
+"""Called with the number of bytes of the file on disk that have been read so far."""
+
+
+class CutShortError(TraceError):
+    """The file ends early or is damaged from some point on; everything before that point was delivered."""
+
+
+class _Inflater(Protocol):
+    """What zlib's and isal's decompression objects have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def read_blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]:
+    """Blocks of the JSON text in `path`, none larger than `BLOCK_BYTES`.
+
+    Whether the file is gz is told by its first bytes, not by its name. All members of a multi-member gz are read.
+
+    Raises:
+        TraceError: the file is missing, unreadable or empty.
+        CutShortError: gz that ends early or is damaged; raised after all that could be inflated was yielded.
+    """
+    try:
+        with path.open("rb") as stream:
+            pieces = _reported(stream, progress)
+            first = next(pieces, b"")
+            if not first:
+                raise TraceError("The file is empty.", "Record again; the job may have ended while the trace was written.")
+            if first.startswith(GZIP_MAGIC):
+                yield from _inflated(first, pieces)
+            else:
+                yield first
+                yield from pieces
+    except FileNotFoundError:
+        raise TraceError("The file is no longer there.", "Reload; it was moved or deleted.") from None
+    except PermissionError:
+        raise TraceError("The file may not be read.", "Give the user that runs this program read permission.") from None
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise TraceError(f"The file could not be read: {reason}.", "Check the disk or the mount, then reload.") from None
+
+
+def _reported(stream: IO[bytes], progress: Progress | None) -> Iterator[bytes]:
+    done = 0
+    while piece := stream.read(BLOCK_BYTES):
+        done += len(piece)
+        if progress is not None:
+            progress(done)
+        yield piece
+
+
+def _inflated(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    inflater: _Inflater = zlib.decompressobj(wbits=GZIP_WINDOW_BITS)
+    piece = first
+    try:
+        while piece or (piece := next(pieces, b"")):
+            if inflater.eof:
+                if not piece.startswith(GZIP_MAGIC):
+                    return  # padding behind the last member
+                inflater = zlib.decompressobj(wbits=GZIP_WINDOW_BITS)
+            if text := inflater.decompress(piece, BLOCK_BYTES):
+                yield text
+            piece = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+        while not inflater.eof and (text := inflater.decompress(b"", BLOCK_BYTES)):
+            yield text
+    except zlib.error:
+        raise CutShortError("The gz data is damaged.", "Copy the file again or record again.") from None
+    if not inflater.eof:
+        raise CutShortError("The gz file ends early.", "Record again; the job may have ended while it was written.")

@@ -1,0 +1,41 @@
+"""Each distinct value is stored once and known by a small number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Value = TypeVar("Value")
+
+
+class _Numbers(dict[Value, int]):
+    def __missing__(self, value: Value) -> int:
+        number = self[value] = len(self)
+        return number
+
+
+class NumberTable(Generic[Value]):
+    """Numbers for values, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self._numbers = _Numbers[Value]()
+
+    def number(self, value: Value) -> int:
+        """The number of `value`, a new one if it was not seen before."""
+        return self._numbers[value]
+
+    def numbers(self, values: Iterable[Value], count: int) -> NDArray[np.int32]:
+        """Numbers of `count` values, as one column."""
+        return np.fromiter(map(self._numbers.__getitem__, values), np.int32, count)
+
+    def values(self) -> tuple[Value, ...]:
+        """All values; the position is the number."""
+        return tuple(self._numbers)
+
+
+def numbers_where(texts: tuple[str, ...], test: Callable[[str], object]) -> NDArray[np.int32]:
+    """Numbers of the texts for which `test` holds: one test per distinct text, however many rows carry it."""
+    return np.array([number for number, text in enumerate(texts) if test(text)], np.int32)
