@@ -1,0 +1,1 @@
+"""What a fix is worth: edits of the timeline turned into time."""

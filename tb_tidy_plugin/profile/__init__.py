@@ -1,0 +1,1 @@
+"""One recorded profile that can be asked questions."""

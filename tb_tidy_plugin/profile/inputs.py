@@ -1,0 +1,57 @@
+"""What an operator was called with: shapes, dtypes and scalars, as `record_shapes=True` writes them."""
+
+from __future__ import annotations
+
+import msgspec
+
+Shape = tuple[int, ...]
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """Inputs of one operator call; all lists are empty where shapes were not recorded.
+
+    Attributes:
+        dims: shape per input; for a list of tensors a list of shapes; empty for what is no tensor.
+        dtypes: C++ names (`float`, `c10::Half`, `long int`), empty for an undefined tensor.
+        concrete: scalars as text, empty for tensors.
+    """
+
+    dims: list[list[int | list[int]]] = msgspec.field(name="Input Dims", default_factory=list)
+    dtypes: list[str] = msgspec.field(name="Input type", default_factory=list)
+    strides: list[list[int | list[int]]] = msgspec.field(name="Input Strides", default_factory=list)
+    concrete: list[str] = msgspec.field(name="Concrete Inputs", default_factory=list)
+
+    def shape(self, position: int) -> Shape | None:
+        """Shape of the tensor at `position`; None where that input is no tensor, is undefined or was not recorded."""
+        if position >= len(self.dims) or not self.dtype(position):
+            return None
+        if self.dtype(position) in NOT_A_TENSOR:
+            return None
+        sizes = [size for size in self.dims[position] if isinstance(size, int)]
+        return tuple(sizes) if len(sizes) == len(self.dims[position]) else None
+
+    def dtype(self, position: int) -> str:
+        """C++ name of the dtype at `position`, empty where there is none."""
+        return self.dtypes[position] if position < len(self.dtypes) else ""
+
+    def scalar(self, position: int) -> str:
+        """The scalar at `position` as text, empty where there is none."""
+        return self.concrete[position] if position < len(self.concrete) else ""
+
+
+NOT_A_TENSOR = frozenset({"Scalar", "ScalarList", "TensorList", "GenericList", "None"})
+
+BYTES_PER_ELEMENT = {
+    "float": 4, "double": 8, "c10::Half": 2, "c10::BFloat16": 2, "long int": 8, "long": 8, "int": 4, "short int": 2,
+    "short": 2, "signed char": 1, "unsigned char": 1, "bool": 1, "c10::complex<float>": 8, "c10::complex<double>": 16,
+}  # fmt: skip
+
+
+def tensor_bytes(shape: Shape, dtype: str) -> int | None:
+    """Bytes of a dense tensor, None for an unknown dtype."""
+    size = BYTES_PER_ELEMENT.get(dtype)
+    if size is None:
+        return None
+    for extent in shape:
+        size *= extent
+    return size

@@ -1,0 +1,259 @@
+"""Profile: one recorded trace that can be asked questions, and never changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from tb_tidy_plugin.profile.inputs import Inputs
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
+from tb_tidy_plugin.profile.steps import Steps, steps_of
+from tb_tidy_plugin.profile.tree import Tree, build_tree
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    DEVICE_WORK,
+    Category,
+    DeviceProperties,
+    EventTable,
+    Mask,
+    Metadata,
+    Rows,
+)
+from tb_tidy_plugin.trace.links import launches
+from tb_tidy_plugin.trace.strings import numbers_where
+
+OVERLOAD = re.compile(r"^(aten::\w+)\.\w+$")
+
+
+class Profile:
+    """One trace as table, tree, steps and links.
+
+    Host events are the first `tree.size` rows, in pre-order: a subtree is a slice of rows. Rows are plain integers;
+    whole-column questions return arrays of them.
+    """
+
+    def __init__(self, table: EventTable) -> None:
+        """Takes over `table`; its rows are put in the order of the tree."""
+        order, self.tree = build_tree(table)
+        others = np.setdiff1d(np.arange(len(table)), order)
+        self.table = table.take(np.concatenate([order, others]))
+
+    # What was recorded
+
+    @cached_property
+    def recorded(self) -> frozenset[str]:
+        """Which of `stacks`, `shapes`, `memory`, `device`, `steps` the profile holds, told by what is in it."""
+        found = {
+            "stacks": bool((self.table.category == Category.PYTHON).any()) or self.has_call_stacks,
+            "shapes": self._operator_args_hold(b'"Input Dims"'),
+            "memory": bool((self.table.category == Category.MEMORY).any()),
+            "device": bool(self.table.is_category(DEVICE_WORK).any()),
+            "steps": self.steps.basis == "profiler_step",
+        }
+        return frozenset(name for name, there in found.items() if there)
+
+    @cached_property
+    def has_call_stacks(self) -> bool:
+        """Whether operators carry a `Call stack` of their own, as in 2021 and with `verbose=True`."""
+        return self._operator_args_hold(b'"Call stack"')
+
+    def _operator_args_hold(self, key: bytes) -> bool:
+        return any(key in block for block in self.table.args.blocks)
+
+    @cached_property
+    def platform(self) -> str:
+        """`cuda`, `rocm`, `cpu`, or `other` for devices that are neither."""
+        keys = self.metadata.keys
+        if any(key.startswith(("roctracer", "hip_")) for key in keys) or self._has_launch(r"hip[A-Z]"):
+            return "rocm"
+        if any(key.startswith(("cupti", "cuda_")) for key in keys) or self._has_launch(r"cu(da)?[A-Z]"):
+            return "cuda"
+        return "other" if "device" in self.recorded else "cpu"
+
+    def _has_launch(self, pattern: str) -> bool:
+        return bool(len(self.matching(pattern, Category.RUNTIME)))
+
+    @property
+    def metadata(self) -> Metadata:
+        """The allow-listed part of the trace's own metadata."""
+        return self.table.metadata
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The steps and what they were taken from."""
+        return steps_of(self.table)
+
+    @cached_property
+    def time_spent(self) -> TimeSpent:
+        """Where the time of the whole profile went."""
+        return time_spent(self.table)
+
+    def device_properties(self, device: int) -> DeviceProperties | None:
+        """Properties of the device with this id, None where the trace has none."""
+        return next((entry for entry in self.metadata.devices if entry.id == device), None)
+
+    # Which events
+
+    def matching(self, pattern: str, *categories: Category) -> Rows:
+        """Rows of `categories` whose name the regular expression finds, in row order."""
+        numbers = numbers_where(self.table.names, re.compile(pattern).search)
+        return np.flatnonzero(np.isin(self.table.name, numbers) & self.table.is_category(categories))
+
+    def named(self, *names: str) -> Rows:
+        """Rows of operators with one of `names`, whatever their overload, in row order."""
+        wanted = frozenset(names)
+        numbers = numbers_where(self.table.names, lambda name: OVERLOAD.sub(r"\1", name) in wanted)
+        return np.flatnonzero(np.isin(self.table.name, numbers) & (self.table.category == Category.OPERATOR))
+
+    def inside(self, ancestors: Rows) -> Mask:
+        """Which rows of the tree are proper descendants of one of `ancestors`; one entry per row of the table."""
+        change = np.zeros(len(self.table) + 1, np.int64)
+        np.add.at(change, ancestors + 1, 1)
+        np.add.at(change, self.tree.last_descendant[ancestors] + 1, -1)
+        return np.cumsum(change)[:-1] > 0
+
+    # One event
+
+    def name(self, row: int) -> str:
+        """Name without overload (`aten::add`, not `aten::add.Tensor`)."""
+        return OVERLOAD.sub(r"\1", self.table.names[self.table.name[row]])
+
+    def category(self, row: int) -> Category:
+        """What kind of event it is."""
+        return Category(int(self.table.category[row]))
+
+    def start_ns(self, row: int) -> int:
+        """Start, relative to the profile's start."""
+        return int(self.table.start_ns[row])
+
+    def end_ns(self, row: int) -> int:
+        """End, relative to the profile's start."""
+        return int(self.table.end_ns[row])
+
+    def duration_ns(self, row: int) -> int:
+        """End minus start."""
+        return self.end_ns(row) - self.start_ns(row)
+
+    def parent(self, row: int) -> int | None:
+        """Row of the parent in the event tree, None for roots and for what is not in the tree."""
+        above = int(self.tree.parent[row]) if row < self.tree.size else ABSENT
+        return None if above == ABSENT else above
+
+    def ancestors(self, row: int) -> Iterable[int]:
+        """Parent, its parent, and so on."""
+        above = self.parent(row)
+        while above is not None:
+            yield above
+            above = self.parent(above)
+
+    def children(self, row: int) -> list[int]:
+        """Rows directly below, in order of start."""
+        found, at, last = [], row + 1, int(self.tree.last_descendant[row])
+        while at <= last:
+            found.append(at)
+            at = int(self.tree.last_descendant[at]) + 1
+        return found
+
+    def subtree(self, row: int) -> range:
+        """The row itself and all of its descendants."""
+        return range(row, int(self.tree.last_descendant[row]) + 1)
+
+    def next_sibling(self, row: int) -> int | None:
+        """The next row with the same parent, None for the last one."""
+        after = int(self.tree.last_descendant[row]) + 1
+        return after if after < self.tree.size and self.parent(after) == self.parent(row) else None
+
+    def inputs(self, row: int) -> Inputs:
+        """Shapes, dtypes and scalars of an operator; empty where they were not recorded."""
+        return self.inputs_of(np.array([row]))[0]
+
+    def inputs_of(self, rows: Rows) -> list[Inputs]:
+        """The same for many operators at once."""
+        return self.table.args.decoded(rows, Inputs)
+
+    # Host and device
+
+    @cached_property
+    def launch(self) -> Rows:
+        """For each row the row of the runtime call that launched it, `ABSENT` for host rows and unknown launches."""
+        return launches(self.table)
+
+    @cached_property
+    def launched_by(self) -> Rows:
+        """For each row of device work or runtime call the innermost host event that caused it, else `ABSENT`.
+
+        By `External id` where the trace has it, else by where the launch lies in the tree of its thread.
+        """
+        table, size = self.table, self.tree.size
+        cause = np.full(len(table), ABSENT, np.int64)
+        runtime = np.flatnonzero(table.category == Category.RUNTIME)
+        cause[runtime] = self._innermost(runtime)
+        work = np.flatnonzero(table.is_category(DEVICE_WORK))
+        launch = self.launch[work]
+        cause[work] = np.where(launch == ABSENT, ABSENT, cause[launch])
+        named = np.flatnonzero(table.external_id[:size] > 0)
+        if len(named):
+            row_of_id = dict(zip(table.external_id[named].tolist(), named.tolist(), strict=True))
+            orphans = work[cause[work] == ABSENT]
+            cause[orphans] = [row_of_id.get(number, ABSENT) for number in table.external_id[orphans].tolist()]
+        return cause
+
+    def _innermost(self, rows: Rows) -> Rows:
+        """The innermost tree event that covers the start of each of `rows` on its thread."""
+        table, size = self.table, self.tree.size
+        found = np.full(len(rows), ABSENT, np.int64)
+        for thread in np.unique(table.thread[rows]).tolist():
+            tree_rows = np.flatnonzero((table.thread[:size] == thread) & (table.end_ns[:size] > table.start_ns[:size]))
+            here = np.flatnonzero(table.thread[rows] == thread)
+            times = table.start_ns[rows[here]]
+            at = np.searchsorted(table.start_ns[tree_rows], times, side="right") - 1
+            inner = np.where(at >= 0, tree_rows[at] if len(tree_rows) else ABSENT, ABSENT)
+            while (over := (inner != ABSENT) & (table.end_ns[inner] < times)).any():
+                inner[over] = self.tree.parent[inner[over]]
+            found[here] = inner
+        return found
+
+    @cached_property
+    def _work_by_cause(self) -> tuple[Rows, Rows]:
+        work = np.flatnonzero(self.table.is_category(DEVICE_WORK) & (self.launched_by != ABSENT))
+        work = work[np.argsort(self.launched_by[work], kind="stable")]
+        return self.launched_by[work], work
+
+    def device_activity_of(self, row: int) -> Rows:
+        """Kernels, copies and fills launched by a host event or anything below it."""
+        causes, work = self._work_by_cause
+        low, high = np.searchsorted(causes, [row, int(self.tree.last_descendant[row]) + 1])
+        return work[low:high]
+
+    # Time
+
+    def step_of(self, rows: Rows) -> Rows:
+        """Index of the step each row belongs to, `ABSENT` outside all steps; device work belongs where it was launched."""
+        launch = self.launch[rows]
+        at = np.where(launch == ABSENT, rows, launch)
+        return self.steps.index_of(self.table.start_ns[at])
+
+    def per_step_ns(self, rows: Rows) -> int:
+        """Time that `rows` cover together, per step; over the whole profile where there are no steps."""
+        if not self.steps.items:
+            return covered(self.table, rows).total_ns
+        return round(covered(self.table, rows[self.step_of(rows) != ABSENT]).total_ns / len(self.steps.items))
+
+    def per_step_count(self, rows: Rows) -> float:
+        """Number of `rows` per step; all of them where there are no steps."""
+        if not self.steps.items:
+            return float(len(rows))
+        return int((self.step_of(rows) != ABSENT).sum()) / len(self.steps.items)
+
+    def share_of_step(self, time_ns: int) -> float | None:
+        """`time_ns` as a part of the median step, None where there are no steps."""
+        median = self.steps.median_ns
+        return time_ns / median if median else None
+
+    def covered(self, rows: Rows) -> Intervals:
+        """The time that `rows` cover together."""
+        return covered(self.table, rows)

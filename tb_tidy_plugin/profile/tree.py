@@ -1,0 +1,148 @@
+"""The event tree, rebuilt exactly as PyTorch's collection code builds it, as arrays.
+
+Source: `build_tree` in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/profiler/collection.cpp. Its heap of
+end times pops events of all threads together; popping touches only the stack of the event's own thread, so each thread
+can be brought up to date when it is next looked at, and a stack of the least end time of each frame and the frames
+around it tells in constant time how far.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows
+
+Stack: TypeAlias = list[tuple[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Parents and subtrees of the host events of a table whose first `size` rows are in pre-order.
+
+    All arrays have `size` entries. The subtree of `row` is the slice `row : last_descendant[row] + 1`.
+
+    Attributes:
+        parent: row of the parent, `ABSENT` for roots.
+        last_descendant: last row of the subtree, the row itself for leaves.
+        depth: 0 for roots.
+    """
+
+    parent: Rows
+    last_descendant: Rows
+    depth: Numbers
+
+    @property
+    def size(self) -> int:
+        """Number of host events."""
+        return len(self.parent)
+
+    def nearest_ancestor(self, wanted: Mask) -> Rows:
+        """For each row its nearest proper ancestor for which `wanted` holds, `ABSENT` where there is none."""
+        nearest = np.full(self.size, ABSENT, np.int64)
+        by_depth = np.argsort(self.depth, kind="stable")
+        bounds = np.flatnonzero(np.diff(self.depth[by_depth])) + 1
+        for level in np.split(by_depth, bounds)[1:]:
+            above = self.parent[level]
+            nearest[level] = np.where(wanted[above], above, nearest[above])
+        return nearest
+
+
+def build_tree(table: EventTable, also: Rows | None = None) -> tuple[Rows, Tree]:
+    """The rows of `table` that belong to the tree, in pre-order, and the tree over them.
+
+    Args:
+        table: one trace.
+        also: further rows to place as the live profiler would, for comparisons with it; all of the tree by default.
+    """
+    rows = np.flatnonzero(table.is_category(HOST_TREE))
+    if also is not None:
+        rows = np.union1d(rows, also)
+    has_index = bool((table.event_index[rows] != ABSENT).any())
+    tie = table.event_index[rows] if has_index else -table.end_ns[rows]
+    rows = rows[np.lexsort((table.file_order[rows], tie, table.start_ns[rows]))]
+    parent, depth = _replayed(table, rows)
+    position, last = _pre_order(parent)
+    order = np.argsort(position)
+    new_parent = np.where(parent[order] == ABSENT, ABSENT, position[parent[order]])
+    return rows[order], Tree(new_parent, last[order], depth[order])
+
+
+def forward_threads(table: EventTable) -> dict[int, int]:
+    """The thread behind each of the profiler's small forward thread ids, by majority.
+
+    A backward operator names its forward thread by a small id and shares its sequence number with a forward operator,
+    whose thread is known.
+    """
+    numbered = np.flatnonzero((table.category == Category.OPERATOR) & (table.sequence != ABSENT))
+    forward = numbered[table.forward_thread[numbered] == 0]
+    backward = numbered[table.forward_thread[numbered] != 0]
+    if not len(forward) or not len(backward):
+        return {}
+    sequences, first = np.unique(table.sequence[forward], return_index=True)
+    at = np.minimum(np.searchsorted(sequences, table.sequence[backward]), len(sequences) - 1)
+    same = sequences[at] == table.sequence[backward]
+    votes = np.stack([table.forward_thread[backward[same]], table.thread[forward[first[at[same]]]]])
+    pairs, counts = np.unique(votes, axis=1, return_counts=True)
+    ranked = pairs[:, np.argsort(counts, kind="stable")].T.tolist()
+    return {small_id: thread for small_id, thread in ranked}  # noqa: C416 - later, larger counts win
+
+
+def _replayed(table: EventTable, rows: Rows) -> tuple[Rows, Numbers]:
+    """Parent (as a position in `rows`) and depth of each of `rows`, which are sorted by start."""
+    parents, depths = [ABSENT] * len(rows), [0] * len(rows)
+    stacks: dict[int, Stack] = {}
+    threads_by_id = forward_threads(table)
+    columns = (table.thread, table.start_ns, table.end_ns, table.forward_thread)
+    for at, (thread, start, end, forward_id) in enumerate(
+        zip(*(column[rows].tolist() for column in columns), strict=True)
+    ):
+        stack = _open_at(stacks, thread, start)
+        is_foreign = False
+        if stack is None and forward_id:
+            stack = _open_at(stacks, threads_by_id.get(forward_id, ABSENT), start)
+            is_foreign = stack is not None
+        if stack:
+            parent = parents[at] = stack[-1][0]
+            depths[at] = depths[parent] + 1
+        if end <= start:
+            continue  # a leaf
+        if stack is None or is_foreign:
+            # Popping an event that hangs below another thread's frame leaves that frame on top of this thread's stack
+            # for good, as the live profiler does.
+            stacks[thread] = [(stack[-1][0], math.inf), (at, end)] if stack else [(at, end)]
+        else:
+            stack.append((at, min(end, stack[-1][1])))
+    return np.array(parents, np.int64), np.array(depths, np.int32)
+
+
+def _open_at(stacks: dict[int, Stack], thread: int, time: int) -> Stack | None:
+    """The frames of `thread` still open at `time`, outermost first; None where there are none."""
+    stack = stacks.get(thread)
+    if stack is None:
+        return None
+    while stack[-1][1] < time:
+        stack.pop()
+        if not stack:
+            del stacks[thread]
+            return None
+    return stack
+
+
+def _pre_order(parent: Rows) -> tuple[Rows, Rows]:
+    """Pre-order position of each event, and that of its last descendant; parents stand before their children."""
+    parents = parent.tolist()
+    sizes = [1] * len(parents)
+    for at in range(len(parents) - 1, -1, -1):
+        if parents[at] != ABSENT:
+            sizes[parents[at]] += sizes[at]
+    positions, free = [0] * len(parents), [0] * (len(parents) + 1)
+    for at, above in enumerate(parents):
+        positions[at] = free[above]  # roots share the last entry, which `ABSENT` points at
+        free[above] += sizes[at]
+        free[at] = positions[at] + 1
+    position = np.array(positions, np.int64)
+    return position, position + np.array(sizes, np.int64) - 1

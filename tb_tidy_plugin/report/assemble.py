@@ -1,0 +1,204 @@
+"""From a path to a report: each trace read, checked and described; each failure named beside the others."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from tb_tidy_plugin import __version__
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report import model
+from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule
+from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of
+from tb_tidy_plugin.report.quality import quality_of
+from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.trace.columns import DEVICE_WORK
+from tb_tidy_plugin.trace.files import TraceFile, find_traces
+from tb_tidy_plugin.trace.kineto import read_trace
+
+ReportProgress: TypeAlias = Callable[[str, float], object]
+"""Called with what is being done (`reading`, `analysing`) and how much of it is done, 0 to 1."""
+
+RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
+RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One trace's report, with what is needed to show its evidence.
+
+    Attributes:
+        report: what everybody reads.
+        profile: the profile it was made from.
+        evidence: rows of each finding's events, by the finding's id.
+        problem: what could not be read of the file, None where all of it could.
+    """
+
+    report: model.ProfileReport
+    profile: Profile
+    evidence: Mapping[str, Evidence] = field(repr=False)
+    problem: model.Problem | None
+
+
+def analyze_path(
+    path: str | os.PathLike[str],
+    rules: Sequence[type[Rule]] | None = None,
+    progress: Callable[[TraceFile, str, float], object] | None = None,
+) -> model.Report:
+    """The report on a trace file, a run folder or a logdir.
+
+    Args:
+        path: where to look.
+        rules: which rules to check, all by default.
+        progress: called with the file, the stage and its fraction.
+
+    Raises:
+        NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
+    """
+    runs, problems = [], []
+    for run, files in groupby(find_traces(Path(path)), key=lambda file: file.run):
+        profiles = []
+        for file in files:
+            try:
+                analysis = analyze_file(file, rules, _for_file(progress, file))
+            except TraceError as problem:
+                problems.append(problem_of(file, problem))
+                continue
+            profiles.append(analysis.report)
+            problems.extend([analysis.problem] if analysis.problem else [])
+        if profiles:
+            runs.append(model.RunReport(run=run, profiles=profiles))
+    return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
+
+
+def _for_file(
+    progress: Callable[[TraceFile, str, float], object] | None, file: TraceFile
+) -> ReportProgress | None:
+    return None if progress is None else lambda stage, fraction: progress(file, stage, fraction)
+
+
+def analyze_file(
+    file: TraceFile, rules: Sequence[type[Rule]] | None = None, progress: ReportProgress | None = None
+) -> Analysis:
+    """The analysis of one trace file.
+
+    Raises:
+        TraceError: nothing in the file can be used.
+    """
+    report = progress or (lambda stage, fraction: None)
+    size = max(file.path.stat().st_size, 1) if file.path.exists() else 1
+    profile = Profile(read_trace(file.path, lambda done: report("reading", min(done / size, 1.0))))
+    outcomes: dict[type[Rule], Outcome] = {}
+    chosen = all_rules() if rules is None else rules
+    for at, rule in enumerate(chosen):
+        report("analysing", at / len(chosen))
+        outcomes[rule] = check_rule(profile, rule)
+    found = [
+        evidence
+        for rule, outcome in outcomes.items()
+        if isinstance(outcome, Found)
+        for evidence in findings_of(profile, rule, outcome.matches)
+    ]
+    ranked = sorted(found, key=by_saving)
+    return Analysis(
+        report=_profile_report(file, profile, outcomes, ranked),
+        profile=profile,
+        evidence={evidence.finding.id: evidence for evidence in ranked},
+        problem=_partly(file, profile),
+    )
+
+
+def problem_of(file: TraceFile, problem: TraceError) -> model.Problem:
+    """A file that could not be read at all."""
+    return model.Problem(path=str(file.path), error=problem.error, advice=problem.advice, recovered_events=0)
+
+
+def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:
+    if profile.table.partial is None:
+        return None
+    return model.Problem(
+        path=str(file.path),
+        error=f"{profile.table.partial}; what comes before is shown.",
+        advice="Record again for the whole picture; the job may have ended while the trace was written.",
+        recovered_events=len(profile.table),
+    )
+
+
+def _profile_report(
+    file: TraceFile, profile: Profile, outcomes: Mapping[type[Rule], Outcome], ranked: Sequence[Evidence]
+) -> model.ProfileReport:
+    table = profile.table
+    spent = profile.time_spent
+    return model.ProfileReport(
+        worker=file.worker,
+        span=file.span,
+        rank=rank_of(file, profile),
+        path=str(file.path),
+        events=len(table),
+        duration_ns=spent.wall_ns,
+        origin_ns=table.origin_ns,
+        recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
+        devices=_devices(profile),
+        steps=_steps(profile),
+        breakdown=model.Breakdown(**{name: getattr(spent, name) for name in model.Breakdown.__struct_fields__}),
+        quality=quality_of(profile),
+        outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
+        findings=[evidence.finding for evidence in ranked],
+    )
+
+
+def _outcome(rule: type[Rule], outcome: Outcome) -> model.Outcome:
+    match outcome:
+        case Found():
+            return model.Outcome(rule=rule.name(), status="found")
+        case Clean():
+            return model.Outcome(rule=rule.name(), status="clean")
+        case NotChecked(reason):
+            return model.Outcome(rule=rule.name(), status="not_checked", reason=reason)
+        case Failed(error):
+            return model.Outcome(rule=rule.name(), status="failed", reason=error)
+
+
+def _steps(profile: Profile) -> model.Steps:
+    steps = profile.steps
+    return model.Steps(
+        basis=steps.basis,
+        count=len(steps.items),
+        median_ns=steps.median_ns,
+        items=[
+            model.StepItem(name=step.name, start_ns=step.start_ns, duration_ns=step.duration_ns) for step in steps.items
+        ],
+    )
+
+
+def _devices(profile: Profile) -> list[model.Device]:
+    """The devices that did something, with what the trace knows of them."""
+    used = np.unique(profile.table.device[profile.table.is_category(DEVICE_WORK)])
+    return [_device(profile, index) for index in used.tolist()]
+
+
+def _device(profile: Profile, index: int) -> model.Device:
+    known = profile.device_properties(index)
+    version = None
+    if known is not None and known.computeMajor is not None:
+        version = f"{known.computeMajor}.{known.computeMinor or 0}"
+    return model.Device(
+        kind=profile.platform, index=index, name=known.name if known else "", compute_capability=version
+    )
+
+
+def rank_of(file: TraceFile, profile: Profile) -> int | None:
+    """The rank by the trace's own metadata, else by the file's name, else None."""
+    if profile.metadata.rank is not None:
+        return profile.metadata.rank
+    match = RANK_IN_NAME.search(file.path.name)
+    return int(match[1]) if match else None

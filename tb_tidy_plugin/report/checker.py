@@ -1,0 +1,76 @@
+"""Runs rules over a profile; the one place where any error of a rule is caught."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tb_tidy_plugin.rulekit import Match, Profile, Rule
+
+log = logging.getLogger(__name__)
+
+MISSING = {
+    "stacks": "The profile has no Python stacks; record with `with_stack=True`.",
+    "shapes": "The profile has no input shapes; record with `record_shapes=True`.",
+    "memory": "The profile has no memory events; record with `profile_memory=True`.",
+    "device": "The profile has no device activity; record on a GPU with `activities=[ProfilerActivity.CPU, "
+    "ProfilerActivity.CUDA]`.",
+    "steps": "The profile has no steps; record with a `schedule` and call `prof.step()` after each step.",
+}
+"""What a profile lacks, and the option of the profiler that records it."""
+
+NO_HOST_EVENTS = "The profile has no host events; record with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The pattern is there."""
+
+    matches: tuple[Match, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """The rule could look, and the pattern is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotChecked:
+    """The rule could not look; `reason` says why and what to do about it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The rule itself broke, which is our fault."""
+
+    error: str
+
+
+Outcome: TypeAlias = Found | Clean | NotChecked | Failed
+
+
+def check(profile: Profile, rules: Iterable[type[Rule]]) -> dict[type[Rule], Outcome]:
+    """What each of `rules` says about `profile`."""
+    return {rule: check_rule(profile, rule) for rule in rules}
+
+
+def check_rule(profile: Profile, rule: type[Rule]) -> Outcome:
+    """What one rule says about `profile`."""
+    if not profile.tree.size:
+        return NotChecked(NO_HOST_EVENTS)
+    missing = [MISSING[need] for need in sorted(rule.needs - profile.recorded)]
+    if missing:
+        return NotChecked(" ".join(missing))
+    try:
+        checker = rule()
+        if reason := checker.not_applicable(profile):
+            return NotChecked(reason)
+        matches = tuple(checker.detect(profile))
+    except Exception as error:  # one broken rule must not cost the user the others
+        log.exception("rule %s failed", rule.name())
+        return Failed(f"{type(error).__name__}: {error}")
+    return Found(matches) if matches else Clean()

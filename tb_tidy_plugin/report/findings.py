@@ -1,0 +1,126 @@
+"""Matches of a rule, grouped to the findings that a user would fix one by one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.estimate import saving as estimate
+from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving, Severity
+from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.sources.frames import Frame, place_of
+
+HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
+"""From these parts of a step on, a saving is of high or medium severity."""
+
+ID_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A finding and the rows of all events that it was made from, in order of start."""
+
+    finding: Finding
+    rows: Rows
+
+
+def findings_of(profile: Profile, rule: type[Rule], matches: Sequence[Match]) -> list[Evidence]:
+    """One finding per subject and function, largest saving first."""
+    groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
+    for match in matches:
+        frame = place_of(profile, match.anchor)
+        key = (match.subject, frame.file if frame else "", frame.function if frame else "")
+        groups.setdefault(key, []).append((match, frame))
+    found = [_finding(profile, rule, key, group) for key, group in groups.items()]
+    return sorted(found, key=lambda evidence: -_expected_ns(evidence.finding))
+
+
+def _expected_ns(finding: Finding) -> int:
+    return finding.saving.expected_ns if finding.saving else 0
+
+
+def by_saving(evidence: Evidence) -> tuple[int, int, str]:
+    """Sort key: largest expected saving first, then largest cost, then a stable order."""
+    return (-_expected_ns(evidence.finding), -evidence.finding.cost_ns, evidence.finding.id)
+
+
+def _finding(
+    profile: Profile, rule: type[Rule], key: tuple[str, str, str], group: Sequence[tuple[Match, Frame | None]]
+) -> Evidence:
+    matches = [match for match, _ in group]
+    rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
+    rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
+    lead = max(matches, key=lambda match: profile.covered(np.array(match.events)).total_ns)
+    cost_ns = profile.per_step_ns(rows)
+    edits = [edit for match in matches for edit in rule().remedy(profile, match)]
+    saving = _saving(profile, edits)
+    page = page_of(rule)
+    facts = {name: str(fact) for name, fact in lead.facts.items()}
+    finding = Finding(
+        id=hashlib.sha256("\0".join((rule.name(), *key)).encode()).hexdigest()[:ID_DIGITS],
+        rule=rule.name(),
+        category=rule.category(),
+        severity=_severity(profile.share_of_step(saving.expected_ns)),
+        confidence=lead.confidence,
+        message=rule.message.format(**facts),
+        fix=rule.fix.format(**facts),
+        matches=len(matches),
+        matches_per_step=profile.per_step_count(np.array([match.anchor for match in matches])),
+        places=_places(profile, group),
+        cost_ns=cost_ns,
+        share=profile.share_of_step(cost_ns),
+        saving=saving,
+        details=[
+            Note(text=rule.why.format(**facts)),
+            CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
+        ],
+    )
+    return Evidence(finding, rows)
+
+
+def _saving(profile: Profile, edits: Sequence[Edit]) -> Saving:
+    saving = estimate.bound(profile, edits)
+    return Saving(
+        expected_ns=saving.expected_ns,
+        low_ns=saving.low_ns,
+        high_ns=saving.high_ns,
+        speedup=_speedup(profile.steps.median_ns, saving.expected_ns),
+        basis=list(saving.basis),
+    )
+
+
+def _speedup(step_ns: int | None, saved_ns: int) -> float | None:
+    return step_ns / (step_ns - saved_ns) if step_ns and saved_ns < step_ns else None
+
+
+def _severity(share: float | None) -> Severity:
+    if share is None:
+        return "info"
+    return "high" if share >= HIGH_SHARE else "medium" if share >= MEDIUM_SHARE else "low"
+
+
+def _places(profile: Profile, group: Sequence[tuple[Match, Frame | None]]) -> list[Place]:
+    by_line: dict[Frame, list[Match]] = {}
+    for match, frame in group:
+        if frame is not None:
+            by_line.setdefault(frame, []).append(match)
+    places = [_place(profile, frame, matches) for frame, matches in by_line.items()]
+    return sorted(places, key=lambda place: (-place.duration_ns, place.line))
+
+
+def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
+    rows = np.array([row for match in matches for row in match.events], np.int64)
+    return Place(
+        file=frame.file,
+        line=frame.line,
+        end_line=frame.line,
+        function=frame.function,
+        precision=frame.precision,
+        own_code=frame.own_code,
+        matches=len(matches),
+        duration_ns=profile.per_step_ns(rows),
+    )

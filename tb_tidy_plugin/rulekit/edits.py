@@ -1,0 +1,40 @@
+"""What fixing a match would change on the timeline: a closed union, read by the estimate, never run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """These events, and all below them, would not happen."""
+
+    events: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """These events would take `low` to `high` times their present time, most likely `factor` times (0 to 1)."""
+
+    events: tuple[int, ...]
+    factor: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unblock:
+    """The host would no longer wait in this event."""
+
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """These events would run beside the rest of the step instead of in line with it."""
+
+    events: tuple[int, ...]
+
+
+Edit: TypeAlias = Remove | Scale | Unblock | Overlap

@@ -1,0 +1,90 @@
+"""Rule: one anti-pattern. A rule says what is there and what would change; it never computes a saving."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.edits import Edit, Remove
+from tb_tidy_plugin.units import Fact
+
+Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
+Confidence: TypeAlias = Literal["high", "medium", "low"]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One occurrence of a rule's pattern.
+
+    Attributes:
+        anchor: the event whose place is shown.
+        events: all events that the pattern costs, without their descendants.
+        facts: typed values for the rule's texts.
+        subject: tells occurrences apart that a user would fix apart although they are in one function (an optimizer's
+            class, a pair of modules); empty where the place says it all.
+        confidence: how sure the rule is of this occurrence.
+    """
+
+    anchor: int
+    events: tuple[int, ...]
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    subject: str = ""
+    confidence: Confidence = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Two statements that do the same work, with and without the pattern; run and shown exactly as they stand here."""
+
+    before: str
+    after: str
+    setup: str
+
+
+class Rule(ABC):
+    """One anti-pattern; its module's docstring is its page, its file name its name, its folder its category.
+
+    Attributes:
+        code: short code, unique over all rules (`TT201`).
+        needs: what must be recorded for the rule to be able to answer.
+        message: what was found, with facts in braces; one sentence without its full stop.
+        why: the numbers and thresholds that made the rule speak, with facts in braces.
+        fix: what to do, with facts in braces; an imperative sentence without its full stop.
+        caveat: what the fix may change besides time, empty for nothing.
+    """
+
+    code: ClassVar[str]
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    message: ClassVar[str]
+    why: ClassVar[str]
+    fix: ClassVar[str]
+    caveat: ClassVar[str] = ""
+
+    @abstractmethod
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        """All occurrences in `profile`, which holds everything in `needs`."""
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        """What fixing `match` would change; by default its events go."""
+        yield Remove(match.events)
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        """The pattern and its fix as statements with the shapes of `match`; None where that makes no sense."""
+        return None
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        """Why the question makes no sense for this profile although it holds all `needs`; None where it does."""
+        return None
+
+    @classmethod
+    def name(cls) -> str:
+        """The rule's name everywhere: its file's name in kebab case."""
+        return cls.__module__.rsplit(".", 1)[1].replace("_", "-")
+
+    @classmethod
+    def category(cls) -> str:
+        """The name of the rule's folder."""
+        return cls.__module__.rsplit(".", 2)[1]

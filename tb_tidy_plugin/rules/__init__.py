@@ -1,0 +1,30 @@
+"""The catalogue: one rule per file, found by walking the folder."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from pathlib import Path
+
+from tb_tidy_plugin.rulekit import Rule
+
+
+@cache
+def all_rules() -> tuple[type[Rule], ...]:
+    """Every rule, by code."""
+    modules = (module for module in pkgutil.walk_packages(__path__, f"{__name__}.") if not module.ispkg)
+    found = [_rule_in(module.name) for module in modules]
+    return tuple(sorted(found, key=lambda rule: rule.code))
+
+
+def _rule_in(module_name: str) -> type[Rule]:
+    module = importlib.import_module(module_name)
+    rules = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module_name]
+    (rule,) = [value for value in rules if issubclass(value, Rule)]
+    return rule
+
+
+def source_of(rule: type[Rule]) -> Path:
+    """The file a rule is written in."""
+    return Path(str(importlib.import_module(rule.__module__).__file__))

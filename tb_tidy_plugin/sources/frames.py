@@ -1,0 +1,116 @@
+"""The user's own frame behind an event: the nearest one outside torch, installed packages and the standard library."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import Category
+
+Precision: TypeAlias = Literal["exact", "aligned", "definition"]
+
+FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
+DYNAMO_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
+CALL_STACK_KEY = b'"Call stack"'
+
+INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|(?:^|/)lib/python3\.\d+/")
+
+LIBRARIES = frozenset(
+    {
+        "torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchmetrics", "triton", "numpy", "scipy", "pandas",
+        "PIL", "cv2", "sklearn", "matplotlib", "tqdm", "transformers", "datasets", "accelerate", "peft", "diffusers",
+        "tokenizers", "huggingface_hub", "safetensors", "lightning", "lightning_fabric", "pytorch_lightning", "deepspeed",
+        "megatron", "fairscale", "apex", "timm", "einops", "ray", "dask", "wandb", "tensorboard", "vllm", "sglang", "ignite",
+        "tb_tidy_plugin",
+    }
+)  # fmt: skip
+"""Top-level packages whose `site-packages/` prefix the profiler strips from its paths."""
+
+COMMON_USER_NAMES = frozenset({"code", "profile", "test", "trace", "statistics", "types", "queue", "secrets"})
+"""Modules of the standard library that people also name their own scripts after."""
+
+
+class _CallStack(msgspec.Struct):
+    text: str = msgspec.field(name="Call stack", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One Python frame, as the recording names it.
+
+    Attributes:
+        file: path as recorded, usually relative to the script's directory.
+        line: 1-based; with `precision` `definition` the line on which `function` is defined.
+        own_code: false for torch, installed packages and the standard library.
+    """
+
+    file: str
+    line: int
+    function: str
+    precision: Precision
+    own_code: bool
+
+
+def stack_of(profile: Profile, row: int) -> list[Frame]:
+    """Python frames around an event (and the event itself where it is one), innermost first."""
+    names = (
+        profile.table.names[profile.table.name[at]]
+        for at in (row, *profile.ancestors(row))
+        if profile.category(at) is Category.PYTHON
+    )
+    frames = _frames(names)
+    if not frames and profile.has_call_stacks:
+        return _recorded_stack(profile, row)
+    return frames
+
+
+def place_of(profile: Profile, row: int) -> Frame | None:
+    """The user's own frame behind an event, else the nearest frame of any code, None without stacks.
+
+    An event on a device or of the runtime belongs to the host event that caused it.
+    """
+    cause = row if row < profile.tree.size else int(profile.launched_by[row])
+    if cause < 0:
+        return None
+    stack = stack_of(profile, cause)
+    return next((frame for frame in stack if frame.own_code), stack[0] if stack else None)
+
+
+def _recorded_stack(profile: Profile, row: int) -> list[Frame]:
+    """The `Call stack` that operators carried in 2021 and carry with `verbose=True`, innermost first."""
+    for at in (row, *profile.ancestors(row)):
+        if CALL_STACK_KEY in profile.table.args.text(at):
+            return _frames(profile.table.args.decoded(np.array([at]), _CallStack)[0].text.split(";"))
+    return []
+
+
+def _frames(names: Iterable[str]) -> list[Frame]:
+    return [frame for name in names if (frame := parse_frame(name)) is not None]
+
+
+@lru_cache(maxsize=1 << 16)
+def parse_frame(name: str) -> Frame | None:
+    """A frame from its name (`train.py(12): step`); None for built-ins and modules, which have no file."""
+    match = FRAME.fullmatch(name)
+    if match is None or match["file"].startswith("<"):
+        return None
+    file, line, function = match["file"], int(match["line"]), match["function"]
+    if resumed := DYNAMO_RESUME.fullmatch(function):
+        return Frame(file, int(resumed["line"]), resumed["function"], "exact", _is_own(file))
+    return Frame(file, line, function, "definition", _is_own(file))
+
+
+def _is_own(file: str) -> bool:
+    path = file.replace("\\", "/")
+    if INSTALLED.search(path):
+        return False
+    top = path.split("/", 1)[0].removesuffix(".py")
+    return top not in LIBRARIES and (top not in sys.stdlib_module_names or top in COMMON_USER_NAMES)

@@ -1,0 +1,1 @@
+"""What tests share: profiles drawn as text, and where recordings are."""
