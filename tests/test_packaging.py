@@ -1,0 +1,210 @@
+"""What an install ships, and what it does about the frontend when Node.js is there, missing or failing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import setup
+
+SHIPPED = ("LICENSE", "CHANGELOG.md", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
+
+
+def copy_of_the_checkout(folder: Path) -> Path:
+    """The files a build reads, so that no test builds in the checkout itself."""
+    for name in SHIPPED:
+        shutil.copy(setup.ROOT / name, folder / name)
+    unwanted = shutil.ignore_patterns("__pycache__", *setup.NOT_SOURCES)
+    shutil.copytree(setup.PACKAGE, folder / "tb_tidy_plugin", ignore=unwanted)
+    shutil.copytree(setup.FRONTEND, folder / "frontend", ignore=unwanted)
+    return folder
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return copy_of_the_checkout(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def wheel_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Name and text of every file in the wheel that pip builds of this checkout."""
+    checkout = copy_of_the_checkout(tmp_path_factory.mktemp("checkout"))
+    options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(checkout / "wheels")]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "."], cwd=checkout, check=True)
+    [wheel] = (checkout / "wheels").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name).decode("latin-1") for name in archive.namelist()}
+
+
+def run_setup(checkout: Path, *arguments: str, path: str = "", mode: str = "auto") -> subprocess.CompletedProcess[str]:
+    """`python setup.py`; where `path` is empty there is no npm."""
+    environment = os.environ | {"PATH": path, "TORCHTIDY_FRONTEND": mode}
+    command = [sys.executable, "setup.py", *arguments]
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+
+def path_with_npm(folder: Path, script: str) -> str:
+    """A PATH on which npm is `script`, run in the frontend's folder."""
+    npm = folder / "bin" / "npm"
+    npm.parent.mkdir()
+    npm.write_text(f'#!/bin/sh\necho "npm $*" >> ../npm-calls\n{script}\n')
+    npm.chmod(0o755)
+    return os.pathsep.join([str(npm.parent), os.defpath])
+
+
+def npm_calls(checkout: Path) -> list[str]:
+    calls = checkout / "npm-calls"
+    return calls.read_text().splitlines() if calls.exists() else []
+
+
+def make_stale(checkout: Path) -> None:
+    (checkout / "frontend" / "src" / "new.ts").write_text("export {};\n")
+
+
+def static(checkout: Path) -> Path:
+    return checkout / setup.STATIC.relative_to(setup.ROOT)
+
+
+def shipped_bundle(checkout: Path) -> str:
+    return (checkout / "build" / "lib" / setup.BUNDLE.relative_to(setup.ROOT)).read_text("utf-8")
+
+
+def test_the_committed_bundle_belongs_to_the_sources_beside_it() -> None:
+    assert setup.is_current(), "run `npm run build` in frontend/ and commit what it writes"
+
+
+def test_setup_and_stamp_script_compute_the_same_hash(tmp_path: Path) -> None:
+    frontend = tmp_path / "frontend"
+    for name in ("b.ts", "a/z.ts", "a-b.ts", "A.ts", ".hidden", *(f"src/{name}/in.js" for name in setup.NOT_SOURCES)):
+        (frontend / name).parent.mkdir(parents=True, exist_ok=True)
+        (frontend / name).write_bytes(b"one\r\ntwo\nthree\r\r\n")
+    (frontend / "image.png").write_bytes(bytes(range(256)))
+    shutil.copy(setup.FRONTEND / "stamp.mjs", frontend)
+    static(tmp_path).mkdir(parents=True)
+    subprocess.run(["node", "stamp.mjs"], cwd=frontend, check=True)
+    assert (static(tmp_path) / ".stamp").read_text().strip() == setup.source_hash(frontend)
+
+
+def test_setup_and_stamp_script_skip_the_same_names() -> None:
+    script = (setup.FRONTEND / "stamp.mjs").read_text("utf-8")
+    [skipped] = re.findall(r"SKIP = new Set\(\[(.*?)\]\)", script, re.DOTALL)
+    assert set(re.findall(r"'(.+?)'", skipped)) == setup.NOT_SOURCES
+
+
+def test_a_change_of_line_ends_is_no_change_of_the_sources(tmp_path: Path) -> None:
+    (tmp_path / "a.ts").write_bytes(b"one\ntwo\n")
+    unix = setup.source_hash(tmp_path)
+    (tmp_path / "a.ts").write_bytes(b"one\r\ntwo\r\n")
+    assert setup.source_hash(tmp_path) == unix
+
+
+def test_the_wheel_has_every_module_but_the_developers_own(wheel_files: dict[str, str]) -> None:
+    modules = {path.relative_to(setup.ROOT).as_posix() for path in setup.PACKAGE.rglob("*.py")}
+    expected = {name for name in modules if not name.startswith("tb_tidy_plugin/dev/")}
+    assert {name for name in wheel_files if name.endswith(".py")} == expected
+
+
+def test_the_wheel_has_the_whole_bundle_and_its_stamp(wheel_files: dict[str, str]) -> None:
+    folder = setup.STATIC.relative_to(setup.ROOT).as_posix()
+    bundle = {path.relative_to(setup.ROOT).as_posix() for path in setup.STATIC.rglob("*") if path.is_file()}
+    assert {f"{folder}/index.js", f"{folder}/.stamp"} <= bundle
+    assert {name for name in wheel_files if name.startswith(folder)} == bundle
+
+
+def test_the_wheel_has_nothing_beside_the_package_and_its_metadata(wheel_files: dict[str, str]) -> None:
+    tops = {name.split("/")[0] for name in wheel_files}
+    [metadata] = (name for name in tops if name.endswith(".dist-info"))
+    assert tops == {"tb_tidy_plugin", metadata}
+
+
+def test_the_wheel_names_the_command_and_the_plugin(wheel_files: dict[str, str]) -> None:
+    [text] = (text for name, text in wheel_files.items() if name.endswith("entry_points.txt"))
+    assert "tb-tidy = tb_tidy_plugin.cli.main:main" in text
+    assert "torchtidy = tb_tidy_plugin.plugin.loader:Loader" in text
+
+
+def test_the_wheel_does_not_ask_for_torch_unless_benchmarks_are_wanted(wheel_files: dict[str, str]) -> None:
+    [text] = (text for name, text in wheel_files.items() if name.endswith("METADATA"))
+    torch = [line for line in text.splitlines() if line.startswith("Requires-Dist: torch")]
+    assert torch == ['Requires-Dist: torch; extra == "bench"']
+
+
+def test_a_source_distribution_installs_without_npm(checkout: Path) -> None:
+    (checkout / "frontend" / "node_modules").mkdir()
+    (checkout / "frontend" / "node_modules" / "in.js").touch()
+    assert run_setup(checkout, "--quiet", "sdist").returncode == 0
+    [archive] = (checkout / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(checkout / "unpacked", filter="data")
+    [unpacked] = (checkout / "unpacked").iterdir()
+    assert not (unpacked / "frontend" / "node_modules").exists()
+    done = run_setup(unpacked, "build_py")
+    assert (done.returncode, "WARNING" in done.stderr) == (0, False)
+
+
+def test_a_current_bundle_is_shipped_without_asking_npm(checkout: Path) -> None:
+    done = run_setup(checkout, "build_py", path=path_with_npm(checkout, "exit 1"))
+    assert (done.returncode, npm_calls(checkout)) == (0, [])
+
+
+def test_a_stale_bundle_is_rebuilt(checkout: Path) -> None:
+    make_stale(checkout)
+    path = path_with_npm(checkout, "echo rebuilt > ../tb_tidy_plugin/plugin/static/index.js")
+    assert run_setup(checkout, "build_py", path=path).returncode == 0
+    assert npm_calls(checkout) == ["npm ci --no-audit --no-fund", "npm run build"]
+    assert shipped_bundle(checkout) == "rebuilt\n"
+
+
+def test_a_current_bundle_is_rebuilt_on_request(checkout: Path) -> None:
+    run_setup(checkout, "build_py", path=path_with_npm(checkout, ""), mode="build")
+    assert "npm run build" in npm_calls(checkout)
+
+
+def test_a_stale_bundle_is_shipped_as_it_is_on_request(checkout: Path) -> None:
+    make_stale(checkout)
+    done = run_setup(checkout, "build_py", path=path_with_npm(checkout, ""), mode="skip")
+    assert (done.returncode, npm_calls(checkout)) == (0, [])
+
+
+def test_without_npm_a_stale_bundle_is_shipped_with_a_warning(checkout: Path) -> None:
+    make_stale(checkout)
+    done = run_setup(checkout, "build_py")
+    assert done.returncode == 0
+    assert "WARNING: the frontend was not built: npm is not on PATH" in done.stderr
+    assert shipped_bundle(checkout) == setup.BUNDLE.read_text("utf-8")
+
+
+def test_without_npm_and_bundle_the_build_stops_and_says_what_to_install(checkout: Path) -> None:
+    shutil.rmtree(static(checkout))
+    done = run_setup(checkout, "build_py")
+    assert done.returncode == 1
+    assert "there is no built frontend. Install Node.js >= 20.19 with npm" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_failed_build_leaves_the_old_bundle_to_ship(checkout: Path) -> None:
+    make_stale(checkout)
+    done = run_setup(checkout, "build_py", path=path_with_npm(checkout, "exit 1"))
+    assert done.returncode == 0
+    assert "WARNING: the frontend was not built" in done.stderr
+
+
+def test_a_failed_build_that_emptied_the_folder_stops_the_install(checkout: Path) -> None:
+    make_stale(checkout)
+    path = path_with_npm(checkout, "rm -r ../tb_tidy_plugin/plugin/static; exit 1")
+    done = run_setup(checkout, "build_py", path=path)
+    assert done.returncode == 1
+    assert "there is no built frontend" in done.stderr
+
+
+def test_an_unknown_mode_stops_the_build(checkout: Path) -> None:
+    done = run_setup(checkout, "build_py", mode="sometimes")
+    assert (done.returncode, "TORCHTIDY_FRONTEND=sometimes is not one of" in done.stderr) == (1, True)
