@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.rulekit import Edit, Remove, Rows, Scale, Unblock
+from tb_tidy_plugin.rulekit import Edit, Rows, Scale, Unblock
 
 Basis: TypeAlias = Literal["bound", "replayed", "measured"]
 

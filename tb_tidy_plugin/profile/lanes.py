@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,9 @@ from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category, EventTable, Mask, Rows
 from tb_tidy_plugin.trace.strings import numbers_where
 
-COLLECTIVE_KERNEL = re.compile(r"nccl|rccl|cross_device_reduce|(?:all|reduce|broad)_?(?:reduce|gather|scatter|cast)", re.I)
+COLLECTIVE_KERNEL = re.compile(
+    r"nccl|rccl|cross_device_reduce|all_?(?:reduce|gather|to_?all)|reduce_?scatter|broadcast_kernel", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +46,39 @@ def time_spent(table: EventTable) -> TimeSpent:
     devices = np.unique(table.device[work])
     if not len(devices):
         return TimeSpent(wall_ns, data_loading_ns)
-    kernel = table.category == Category.KERNEL
-    collective = kernel & is_collective(table)
-    to_device = (table.category == Category.COPY) & _named(table, re.compile("HtoD|HostToDevice", re.I).search)
-    to_host = (table.category == Category.COPY) & _named(table, re.compile("DtoH|DeviceToHost", re.I).search)
-    sums = np.zeros(6, np.int64)
-    for device in devices:
-        here = table.device == device
-        communication, compute = covered(table, collective & here), covered(table, kernel & ~collective & here)
-        exposed_ns = communication.total_ns - communication.overlap_ns(compute)
-        sums += [
-            covered(table, to_device & here).total_ns,
-            covered(table, to_host & here).total_ns,
-            communication.total_ns,
-            exposed_ns,
-            compute.total_ns,
-            covered(table, work & here).total_ns,
-        ]
-    means = [round(total / len(devices)) for total in sums.tolist()]
-    return TimeSpent(wall_ns, data_loading_ns, *means, device_idle_ns=wall_ns - means[-1])
+    collective = (table.category == Category.KERNEL) & is_collective(table)
+    to_device = (table.category == Category.COPY) & _named(table, re.compile("HtoD|HostToDevice", re.IGNORECASE).search)
+    to_host = (table.category == Category.COPY) & _named(table, re.compile("DtoH|DeviceToHost", re.IGNORECASE).search)
+    per_device = [
+        _device_time(table, work & (table.device == device), collective, to_device, to_host) for device in devices
+    ]
+    means = [round(sum(times) / len(devices)) for times in zip(*per_device, strict=True)]
+    to_device_ns, to_host_ns, communication_ns, exposed_ns, compute_ns, busy_ns = means
+    return TimeSpent(
+        wall_ns=wall_ns,
+        data_loading_ns=data_loading_ns,
+        host_to_device_ns=to_device_ns,
+        device_to_host_ns=to_host_ns,
+        communication_ns=communication_ns,
+        communication_exposed_ns=exposed_ns,
+        compute_ns=compute_ns,
+        device_busy_ns=busy_ns,
+        device_idle_ns=wall_ns - busy_ns,
+    )
+
+
+def _device_time(table: EventTable, here: Mask, collective: Mask, to_device: Mask, to_host: Mask) -> tuple[int, ...]:
+    """Unions on one device: copies to it, copies from it, communication, of that exposed, compute, busy."""
+    communication = covered(table, collective & here)
+    compute = covered(table, (table.category == Category.KERNEL) & ~collective & here)
+    return (
+        covered(table, to_device & here).total_ns,
+        covered(table, to_host & here).total_ns,
+        communication.total_ns,
+        communication.total_ns - communication.overlap_ns(compute),
+        compute.total_ns,
+        covered(table, here).total_ns,
+    )
 
 
 def is_collective(table: EventTable) -> Mask:
@@ -74,6 +91,5 @@ def covered(table: EventTable, rows: Mask | Rows) -> Intervals:
     return Intervals.union(table.start_ns[rows], table.end_ns[rows])
 
 
-def _named(table: EventTable, test: object) -> Mask:
-    assert callable(test)
+def _named(table: EventTable, test: Callable[[str], object]) -> Mask:
     return np.isin(table.name, numbers_where(table.names, test))

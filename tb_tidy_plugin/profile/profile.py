@@ -12,7 +12,7 @@ from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
 from tb_tidy_plugin.profile.steps import Steps, steps_of
-from tb_tidy_plugin.profile.tree import Tree, build_tree
+from tb_tidy_plugin.profile.tree import build_tree
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,
@@ -232,7 +232,7 @@ class Profile:
     # Time
 
     def step_of(self, rows: Rows) -> Rows:
-        """Index of the step each row belongs to, `ABSENT` outside all steps; device work belongs where it was launched."""
+        """Index of each row's step, `ABSENT` outside all steps; device work belongs where it was launched."""
         launch = self.launch[rows]
         at = np.where(launch == ABSENT, rows, launch)
         return self.steps.index_of(self.table.start_ns[at])

@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Rows, Times
 from tb_tidy_plugin.trace.strings import numbers_where
+
+StepBasis: TypeAlias = Literal["profiler_step", "optimizer_step", "data_loader", "whole_trace", "none"]
+"""What steps were taken from; `none` where only a device was recorded."""
 
 PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.+")
@@ -37,9 +41,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """All steps in order of start, and their basis: a value of the report's `StepBasis`."""
+    """All steps in order of start, and their basis."""
 
-    basis: str
+    basis: StepBasis
     items: tuple[Step, ...]
 
     @property

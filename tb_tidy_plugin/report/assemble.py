@@ -80,9 +80,7 @@ def analyze_path(
     return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
 
 
-def _for_file(
-    progress: Callable[[TraceFile, str, float], object] | None, file: TraceFile
-) -> ReportProgress | None:
+def _for_file(progress: Callable[[TraceFile, str, float], object] | None, file: TraceFile) -> ReportProgress | None:
     return None if progress is None else lambda stage, fraction: progress(file, stage, fraction)
 
 
@@ -94,7 +92,7 @@ def analyze_file(
     Raises:
         TraceError: nothing in the file can be used.
     """
-    report = progress or (lambda stage, fraction: None)
+    report = progress or _silent
     size = max(file.path.stat().st_size, 1) if file.path.exists() else 1
     profile = Profile(read_trace(file.path, lambda done: report("reading", min(done / size, 1.0))))
     outcomes: dict[type[Rule], Outcome] = {}
@@ -115,6 +113,10 @@ def analyze_file(
         evidence={evidence.finding.id: evidence for evidence in ranked},
         problem=_partly(file, profile),
     )
+
+
+def _silent(_stage: str, _fraction: float) -> None:
+    """Progress that nobody watches."""
 
 
 def problem_of(file: TraceFile, problem: TraceError) -> model.Problem:

@@ -21,7 +21,9 @@ MISSING = {
 }
 """What a profile lacks, and the option of the profiler that records it."""
 
-NO_HOST_EVENTS = "The profile has no host events; record with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
+NO_HOST_EVENTS = (
+    "The profile has no host events; record with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
+)
 
 
 @dataclass(frozen=True, slots=True)

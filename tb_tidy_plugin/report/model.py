@@ -10,14 +10,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin.estimate.saving import Basis
+from tb_tidy_plugin.profile.steps import StepBasis
+from tb_tidy_plugin.rulekit.rule import Confidence
+from tb_tidy_plugin.sources.frames import Precision
+
 SCHEMA_VERSION = 1
 
 Severity: TypeAlias = Literal["high", "medium", "low", "info"]
-Confidence: TypeAlias = Literal["high", "medium", "low"]
 Status: TypeAlias = Literal["found", "clean", "not_checked", "failed"]
-Precision: TypeAlias = Literal["exact", "aligned", "definition"]
-SavingBasis: TypeAlias = Literal["bound", "replayed", "measured"]
-StepBasis: TypeAlias = Literal["profiler_step", "optimizer_step", "data_loader", "whole_trace", "none"]
 Recorded: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 
 
@@ -25,13 +26,13 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Base of every value in the report."""
 
 
-class Note(Model, tag_field="kind", tag="note"):
+class Note(Model, frozen=True, tag_field="kind", tag="note"):
     """Sentences with the numbers and thresholds that made the rule speak."""
 
     text: str
 
 
-class CodeChange(Model, tag_field="kind", tag="code_change"):
+class CodeChange(Model, frozen=True, tag_field="kind", tag="code_change"):
     """The example of the rule's page: code that has the pattern, and the same code without it."""
 
     before: str
@@ -42,7 +43,7 @@ class CodeChange(Model, tag_field="kind", tag="code_change"):
 Detail: TypeAlias = Note | CodeChange
 
 
-class Place(Model):
+class Place(Model, frozen=True):
     """Where in the user's source the matches of a finding are.
 
     `line` is 1-based. `precision` says how it is known: `definition` is the line on which the enclosing function is
@@ -59,7 +60,7 @@ class Place(Model):
     duration_ns: int
 
 
-class Saving(Model):
+class Saving(Model, frozen=True):
     """What removing a finding is worth, per step.
 
     `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
@@ -69,10 +70,10 @@ class Saving(Model):
     low_ns: int
     high_ns: int
     speedup: float | None
-    basis: list[SavingBasis]
+    basis: list[Basis]
 
 
-class Finding(Model):
+class Finding(Model, frozen=True):
     """Matches of one rule in one function, grouped.
 
     `share` is `cost_ns` divided by the median step time, null where there are no steps.
@@ -95,7 +96,7 @@ class Finding(Model):
     details: list[Detail]
 
 
-class Outcome(Model):
+class Outcome(Model, frozen=True):
     """What one rule said about one profile. `reason` is set for `not_checked` and `failed`."""
 
     rule: str
@@ -103,7 +104,7 @@ class Outcome(Model):
     reason: str | None = None
 
 
-class Device(Model):
+class Device(Model, frozen=True):
     """One device of the profile. `name` is empty where the trace has none."""
 
     kind: str
@@ -112,7 +113,7 @@ class Device(Model):
     compute_capability: str | None
 
 
-class StepItem(Model):
+class StepItem(Model, frozen=True):
     """One step, as recorded."""
 
     name: str
@@ -120,7 +121,7 @@ class StepItem(Model):
     duration_ns: int
 
 
-class Steps(Model):
+class Steps(Model, frozen=True):
     """The steps and where they were taken from; `median_ns` is null where there is no step figure."""
 
     basis: StepBasis
@@ -129,7 +130,7 @@ class Steps(Model):
     items: list[StepItem]
 
 
-class Breakdown(Model):
+class Breakdown(Model, frozen=True):
     """Interval unions over the whole profile, in ns; null where the recording cannot tell.
 
     `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
@@ -147,7 +148,7 @@ class Breakdown(Model):
     device_idle_ns: int | None
 
 
-class Quality(Model):
+class Quality(Model, frozen=True):
     """How far the recording can be trusted.
 
     Attributes:
@@ -163,7 +164,7 @@ class Quality(Model):
     notes: list[str]
 
 
-class ProfileReport(Model):
+class ProfileReport(Model, frozen=True):
     """One trace file: one worker (rank) and one span of one run."""
 
     worker: str
@@ -184,14 +185,14 @@ class ProfileReport(Model):
     joint_saving: Saving | None = None
 
 
-class RunReport(Model):
+class RunReport(Model, frozen=True):
     """All profiles of what TensorBoard calls a run: one folder."""
 
     run: str
     profiles: list[ProfileReport]
 
 
-class Problem(Model):
+class Problem(Model, frozen=True):
     """A trace that could not be read, or not wholly."""
 
     path: str
@@ -200,7 +201,7 @@ class Problem(Model):
     recovered_events: int
 
 
-class Report(Model):
+class Report(Model, frozen=True):
     """Everything that was found under one path."""
 
     schema: int

@@ -37,7 +37,7 @@ def quality_of(profile: Profile) -> Quality:
 
 
 def parent_mismatch(profile: Profile) -> float | None:
-    """Share of Python frames whose recorded parent is in the file and differs from the rebuilt one, None without any."""
+    """Share of the Python frames with a recorded parent in the file that hang below another one; None without any."""
     size = profile.tree.size
     is_python = profile.table.category[:size] == Category.PYTHON
     frames = np.flatnonzero(is_python)

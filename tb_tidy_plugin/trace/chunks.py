@@ -182,7 +182,8 @@ def _nanoseconds(times_us: NDArray[np.float64]) -> Times:
     """Integer ns of times in µs, exactly as written up to the third decimal; 0 for what is no time."""
     times = np.where(np.abs(times_us) < LATEST_US, times_us, 0)
     whole = np.floor(times)
-    return whole.astype(np.int64) * 1000 + np.rint((times - whole) * 1000).astype(np.int64)
+    nanoseconds: Times = whole.astype(np.int64) * 1000 + np.rint((times - whole) * 1000).astype(np.int64)
+    return nanoseconds
 
 
 def _exact_nanoseconds(events: EventList) -> Times:
@@ -194,7 +195,9 @@ def _exact_nanoseconds(events: EventList) -> Times:
 def _durations(durations_us: Sequence[float]) -> Times:
     durations = np.array(durations_us, np.float64)
     possible = (durations >= 0) & (durations < LONGEST_US)
-    return np.where(possible, np.rint(np.where(possible, durations, 0) * 1000), -1).astype(np.int64)
+    nanoseconds: Times = np.rint(np.where(possible, durations, 0) * 1000).astype(np.int64)
+    nanoseconds[~possible] = -1
+    return nanoseconds
 
 
 def _int_column(values: Iterable[int | None]) -> Times:
@@ -214,7 +217,7 @@ def _tolerant(fields: dict[str, msgspec.Raw]) -> Event:
         name=str(plain.get("name") or ""),
         pid=str(plain.get("pid", "")),
         tid=str(plain.get("tid", "")),
-        ts=Decimal(str(plain.get("ts"))),  # type: ignore[arg-type]
+        ts=Decimal(str(plain.get("ts"))),
         dur=float(plain.get("dur") or 0),
         id=str(plain.get("id", "")),
         args=fields.get("args", NO_ARGS),

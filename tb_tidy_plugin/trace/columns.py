@@ -129,7 +129,7 @@ class Metadata:
     """The allow-listed part of what stands beside the events; anything else may hold secrets and is not kept.
 
     Attributes:
-        options: which of `record_shapes`, `with_stack`, `profile_memory`, `with_modules`, `with_flops` the trace states.
+        options: which of `record_shapes`, `with_stack`, `profile_memory`, `with_modules`, `with_flops` are stated.
         keys: names of version entries present (`cupti_version`, `hip_runtime_version`, …), to tell the platform.
         rank, world_size, backend: from `distributedInfo`, None where absent.
     """

@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.trace.reader import CutShortError
+from tb_tidy_plugin.trace.reader import RECORD_AGAIN, CutShortError
 
 Events = TypeVar("Events")
 
@@ -29,7 +29,6 @@ LIST_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 LIST_END = re.compile(rb"[\}\[]\s*\]\s*(?=,\s*\"|\}\s*\Z|\Z)")
 NO_EVENT = re.compile(rb"\s*\]")
 
-RECORD_AGAIN = "Record again; the job may have ended while the trace was written."
 NOT_A_TRACE = "Choose a file written by torch.profiler (`*.pt.trace.json` or `*.pt.trace.json.gz`)."
 
 

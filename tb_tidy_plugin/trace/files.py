@@ -55,7 +55,7 @@ def traces_below(logdir: Path, prefix: str = "") -> Iterator[TraceFile]:
     """
     seen: set[tuple[int, int]] = set()
     for folder, subfolders, names in os.walk(logdir, followlinks=True):
-        here = os.stat(folder)
+        here = Path(folder).stat()
         if (here.st_dev, here.st_ino) in seen:
             subfolders.clear()
             continue

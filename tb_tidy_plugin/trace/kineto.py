@@ -16,9 +16,11 @@ from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.assemble import table_of
 from tb_tidy_plugin.trace.chunks import Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
-from tb_tidy_plugin.trace.document import RECORD_AGAIN, Ending, event_pieces
+from tb_tidy_plugin.trace.document import Ending, event_pieces
 from tb_tidy_plugin.trace.metadata import parse_metadata
-from tb_tidy_plugin.trace.reader import Progress, read_blocks
+from tb_tidy_plugin.trace.reader import RECORD_AGAIN, Progress, read_blocks
+
+RECORD_A_STEP = "Record at least one active step, and export before a repeating schedule starts its next cycle."
 
 
 def read_trace(path: Path, progress: Progress | None = None) -> EventTable:
@@ -34,10 +36,10 @@ def read_trace(path: Path, progress: Progress | None = None) -> EventTable:
         ending = _collect(event_pieces(read_blocks(path, progress), decoder.decode, decoder.recover), chunks)
         metadata = parse_metadata(ending.metadata)
         table = table_of(chunks, decoder, metadata, ending.cut_short)
+    if len(table) == 0 and ending.cut_short:
+        raise TraceError(f"{ending.cut_short}, before the first event.", RECORD_AGAIN)
     if len(table) == 0:
-        reason = f"{ending.cut_short}, before the first event." if ending.cut_short else "The trace holds no events."
-        raise TraceError(reason, "Record at least one active step, and export before the schedule repeats." if not
-                         ending.cut_short else RECORD_AGAIN)  # fmt: skip
+        raise TraceError("The trace holds no events.", RECORD_A_STEP)
     return table
 
 

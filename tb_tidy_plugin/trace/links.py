@@ -27,7 +27,7 @@ def launches(table: EventTable) -> Rows:
 
 
 def _joined(wanted: Rows, keys: Rows, rows: Rows) -> Rows:
-    """For each of `wanted` the first of `rows` whose key is equal, `ABSENT` where there is none or the key is absent."""
+    """For each of `wanted` the first of `rows` with an equal key, `ABSENT` where there is none or no key."""
     order = np.argsort(keys, kind="stable")
     if not len(order):
         return np.full(len(wanted), ABSENT, np.int64)
@@ -45,9 +45,9 @@ def _by_arrow(table: EventTable, device: Rows, runtime: Rows) -> Rows:
     start_of_end = _joined(flows.flow[ends], flows.flow[starts], starts)
     launch_by_device: dict[int, int] = {}
     launch_by_start = dict(zip(starts.tolist(), row_of_start.tolist(), strict=True))
+    launch_by_start[ABSENT] = ABSENT
     for row, start in zip(_at(table, device, ends).tolist(), start_of_end.tolist(), strict=True):
-        if row != ABSENT and start != ABSENT:
-            launch_by_device[row] = launch_by_start[start]
+        launch_by_device.setdefault(row, launch_by_start[start])
     return np.array([launch_by_device.get(row, ABSENT) for row in device.tolist()], np.int64)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Protocol, TypeAlias
+from typing import IO, Protocol, TypeAlias, cast
 
 from tb_tidy_plugin.errors import TraceError
 
 try:
-    from isal import isal_zlib as zlib  # the same interface, several times faster
+    from isal import isal_zlib as library  # the same interface as zlib, several times faster
 except ImportError:
-    import zlib
+    import zlib as library  # type: ignore[no-redef]
 
 BLOCK_BYTES = 4 << 20  # large enough that per-block work vanishes, small enough to stay in the processor's cache
+RECORD_AGAIN = "Record again; the job may have ended while the trace was written."
 GZIP_MAGIC = b"\x1f\x8b"
+DAMAGED = cast("type[Exception]", library.error)
 GZIP_WINDOW_BITS = 31  # zlib's number for "expect a gzip header"
 
 Progress: TypeAlias = Callable[[int], object]
@@ -51,7 +53,7 @@ def read_blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]
             pieces = _reported(stream, progress)
             first = next(pieces, b"")
             if not first:
-                raise TraceError("The file is empty.", "Record again; the job may have ended while the trace was written.")
+                raise TraceError("The file is empty.", RECORD_AGAIN)
             if first.startswith(GZIP_MAGIC):
                 yield from _inflated(first, pieces)
             else:
@@ -63,7 +65,8 @@ def read_blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]
         raise TraceError("The file may not be read.", "Give the user that runs this program read permission.") from None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise TraceError(f"The file could not be read: {reason}.", "Check the disk or the mount, then reload.") from None
+        advice = "Check the disk or the mount, then reload."
+        raise TraceError(f"The file could not be read: {reason}.", advice) from None
 
 
 def _reported(stream: IO[bytes], progress: Progress | None) -> Iterator[bytes]:
@@ -76,20 +79,20 @@ def _reported(stream: IO[bytes], progress: Progress | None) -> Iterator[bytes]:
 
 
 def _inflated(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    inflater: _Inflater = zlib.decompressobj(wbits=GZIP_WINDOW_BITS)
+    inflater: _Inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
     piece = first
     try:
         while piece or (piece := next(pieces, b"")):
             if inflater.eof:
                 if not piece.startswith(GZIP_MAGIC):
                     return  # padding behind the last member
-                inflater = zlib.decompressobj(wbits=GZIP_WINDOW_BITS)
+                inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
             if text := inflater.decompress(piece, BLOCK_BYTES):
                 yield text
             piece = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
         while not inflater.eof and (text := inflater.decompress(b"", BLOCK_BYTES)):
             yield text
-    except zlib.error:
+    except DAMAGED:
         raise CutShortError("The gz data is damaged.", "Copy the file again or record again.") from None
     if not inflater.eof:
-        raise CutShortError("The gz file ends early.", "Record again; the job may have ended while it was written.")
+        raise CutShortError("The gz file ends early.", RECORD_AGAIN)

@@ -11,7 +11,7 @@ import re
 
 LONE_BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 BARE_WORD = re.compile(rb"(?<=[:\[,])(\s*)(?:-?(?:inf|Inf|Infinity|nan|NaN)|N/A)(?=\s*[,\]}])")
-CONTROL = bytes(byte if byte >= 32 else 32 for byte in range(256))
+CONTROL = bytes(max(byte, 32) for byte in range(256))
 EVENT_START = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
 
 

@@ -8,8 +8,8 @@ One event per line: name, `start-end` in µs, attributes. Indentation is nesting
         aten::to             200-499  dims=64x64  types=float  copy=HtoD@300-480:16384
         aten::mm             500-890  dims=64x64,64x64  types=float,float  kernel=ampere_sgemm_128x64_nn@520-890
 
-Attributes: `dims` and `types` (per input, comma separated; `-` or nothing for no tensor), `scalars` (`Concrete Inputs`),
-`seq` (sequence number), `fwd` (forward thread id), `thread` (1 by default), and, as often as needed,
+Attributes: `dims` and `types` (per input, comma separated; `-` or nothing for no tensor), `scalars` (`Concrete
+Inputs`), `seq` (sequence number), `fwd` (forward thread id), `thread` (1 by default), and, as often as needed,
 `kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`, `DtoD`), `fill=start-end:bytes`: device work that the
 event launches in its first µs. The text goes through the real reader: it is written as Kineto would write it.
 """
@@ -129,7 +129,9 @@ def _device_work(
     yield _complete(category, COPY_NAMES.get(label, label), start, end, args, pid=0, tid=7)
 
 
-def _complete(category: str, name: str, start: int, end: int, args: dict[str, Any], pid: int, tid: int) -> dict[str, Any]:
+def _complete(
+    category: str, name: str, start: int, end: int, args: dict[str, Any], pid: int, tid: int
+) -> dict[str, Any]:
     return {
         "ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": args,
     }  # fmt: skip
@@ -156,7 +158,11 @@ def _check_nesting(text: str, profile: Profile) -> None:
     drawn = sorted((int(match["start"]), depth, match["name"]) for match, depth in zip(matches, depths, strict=True))
     origin = min(start for start, _, _ in drawn)
     rebuilt = sorted(
-        (profile.start_ns(row) // 1000 + origin, int(profile.tree.depth[row]), profile.table.names[profile.table.name[row]])
+        (
+            profile.start_ns(row) // 1000 + origin,
+            int(profile.tree.depth[row]),
+            profile.table.names[profile.table.name[row]],
+        )
         for row in range(profile.tree.size)
     )
     assert rebuilt == drawn, "the times do not nest as the text is indented"

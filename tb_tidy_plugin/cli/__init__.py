@@ -1,0 +1,1 @@
+"""The command `tb-tidy`: one command per file."""

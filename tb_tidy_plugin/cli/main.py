@@ -1,0 +1,36 @@
+"""`tb-tidy`: the group of all commands, and how errors of the user are shown."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tb_tidy_plugin import __version__
+from tb_tidy_plugin.cli.check import check
+from tb_tidy_plugin.cli.explain import explain
+from tb_tidy_plugin.cli.rules import rules
+from tb_tidy_plugin.errors import TidyError
+
+NOTHING_READ = 2
+"""Exit code when nothing could be read or found."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tb-tidy")
+def commands() -> None:
+    """Name the performance anti-patterns in recorded PyTorch profiles."""
+
+
+commands.add_command(check)
+commands.add_command(explain)
+commands.add_command(rules)
+
+
+def main() -> None:
+    """Runs the command line; what a user can mend is shown as a message, not as a traceback."""
+    try:
+        commands()
+    except TidyError as error:
+        click.echo(f"tb-tidy: {error.error}\n{error.advice}", err=True)
+        sys.exit(NOTHING_READ)
