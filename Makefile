@@ -33,11 +33,14 @@ lint: $(TEST_TOOLS) ## check style and who imports whom
 types: $(TEST_TOOLS) ## check the types
 	$(BIN)/mypy
 
-generate: $(TEST_TOOLS) ## write the generated files
+generate: $(TEST_TOOLS) $(NODE_MODULES) ## write the generated files
 	$(BIN)/python -m tb_tidy_plugin.dev generate
+	cd frontend && npm run types
 
-generated: $(TEST_TOOLS) ## check that the generated files are current
+generated: $(TEST_TOOLS) $(NODE_MODULES) ## check that the generated files are current
 	$(BIN)/python -m tb_tidy_plugin.dev generate --check
+	@cd frontend && npx json2ts -i ../docs/api.schema.json | diff --brief - src/api/types.gen.ts \
+	    || { echo "frontend/src/api/types.gen.ts is stale: run 'make generate'" >&2; exit 1; }
 
 frontend: $(NODE_MODULES) bundle ## check the frontend
 	cd frontend && npm run lint && npm run typecheck && npm test && npm run check
