@@ -24,13 +24,14 @@ CALL_STACK_KEY = b'"Call stack"'
 INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|(?:^|/)lib/python3\.\d+/")
 
 LIBRARIES = frozenset(
-    (
-        "torch torchvision torchaudio torchtext torchdata torchmetrics triton numpy scipy pandas PIL cv2 sklearn "
-        "matplotlib tqdm transformers datasets accelerate peft diffusers tokenizers huggingface_hub safetensors "
-        "lightning lightning_fabric pytorch_lightning deepspeed megatron fairscale apex timm einops ray dask wandb "
-        "tensorboard vllm sglang ignite tb_tidy_plugin"
-    ).split()  # noqa: SIM905 - read as a list of words
-)
+    {
+        "torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchmetrics", "triton", "numpy",
+        "scipy", "pandas", "PIL", "cv2", "sklearn", "matplotlib", "tqdm", "transformers", "datasets",
+        "accelerate", "peft", "diffusers", "tokenizers", "huggingface_hub", "safetensors", "lightning",
+        "lightning_fabric", "pytorch_lightning", "deepspeed", "megatron", "fairscale", "apex", "timm", "einops",
+        "ray", "dask", "wandb", "tensorboard", "vllm", "sglang", "ignite", "tb_tidy_plugin",
+    }
+)  # fmt: skip
 """Top-level packages whose `site-packages/` prefix the profiler strips from its paths."""
 
 COMMON_USER_NAMES = frozenset({"code", "profile", "test", "trace", "statistics", "types", "queue", "secrets"})

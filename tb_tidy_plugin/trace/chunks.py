@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Times
-from tb_tidy_plugin.trace.recover import event_texts, mended
+from tb_tidy_plugin.trace.recover import NOT_JSON, event_texts, mended
 from tb_tidy_plugin.trace.strings import NumberTable
 
 EXACT_FLOAT_US = float(1 << 43)
@@ -129,18 +129,18 @@ class ChunkDecoder:
         whole = mended(text)
         try:
             return self.decode(b"[" + whole.strip(b", \t\r\n") + b"]")
-        except msgspec.MsgspecError:
+        except NOT_JSON:
             events = [event for piece in event_texts(whole) if (event := self._single(piece)) is not None]
         return self._columns(events, _exact_nanoseconds(events))
 
     def _single(self, text: bytes) -> Event | None:
         try:
             return msgspec.json.decode(text, type=ExactEvent)
-        except msgspec.MsgspecError:
+        except NOT_JSON:
             pass
         try:
             return _tolerant(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
-        except (msgspec.MsgspecError, ValueError, ArithmeticError):
+        except (*NOT_JSON, ValueError, ArithmeticError):
             self.dropped[UNREADABLE] += 1
             return None
 
@@ -164,7 +164,7 @@ class ChunkDecoder:
     def _ids_of(self, texts: list[bytes]) -> list[Ids]:
         try:
             ids = self._ids.decode(b"[" + b",".join([text or b"{}" for text in texts]) + b"]")
-        except msgspec.MsgspecError:  # one odd value in millions: take the odd event's ids one by one
+        except NOT_JSON:  # one odd value in millions: take the odd event's ids one by one
             ids = [_tolerant_ids(text) for text in texts]
         for entry in ids:
             if entry.external_id_2021 != ABSENT:
@@ -228,11 +228,11 @@ def _tolerant_ids(text: bytes) -> Ids:
     ids = Ids()
     try:
         args = msgspec.json.decode(text or b"{}", type=dict[str, msgspec.Raw])
-    except msgspec.MsgspecError:
+    except NOT_JSON:
         return ids
     for key, name in WANTED_KEYS.items():
         try:
             setattr(ids, name, msgspec.json.decode(args[key], type=int, strict=False))
-        except (KeyError, msgspec.MsgspecError):
+        except (KeyError, *NOT_JSON):
             continue
     return ids

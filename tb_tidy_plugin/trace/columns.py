@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.trace.recover import NOT_JSON
+
 Times: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int32]
@@ -103,14 +105,14 @@ class ArgsText:
         try:
             joined = b"[" + b",".join([self.text(row) for row in rows.tolist()]) + b"]"
             return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type]
-        except msgspec.MsgspecError:
+        except NOT_JSON:
             return [_decoded_or_default(self.text(row), kind) for row in rows.tolist()]
 
 
 def _decoded_or_default(text: bytes, kind: type[_Args]) -> _Args:
     try:
         return msgspec.json.decode(text, type=kind, strict=False)
-    except msgspec.MsgspecError:
+    except NOT_JSON:
         return kind()
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, CutShortError
+from tb_tidy_plugin.trace.recover import EVENT_START, LONE_BACKSLASH, NOT_JSON
 
 Events = TypeVar("Events")
 
@@ -24,7 +25,7 @@ MAX_EVENT_BYTES = 64 << 20  # an event this long is no event: stop looking for i
 MAX_METADATA_BYTES = 256 << 20
 
 KINETO_CUT = b"\n  },\n  {"  # how Kineto itself ends one event and starts the next
-ANY_CUT = re.compile(rb"\}\s*,\s*(?=\{)")
+TRIED_CUTS = 8
 LIST_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 LIST_END = re.compile(rb"[\}\[]\s*\]\s*(?=,\s*\"|\}\s*\Z|\Z)")
 NO_EVENT = re.compile(rb"\s*\]")
@@ -66,26 +67,34 @@ def event_pieces(
         cut = _last_cut(text)
         if cut is not None:
             try:
-                events = decode(_list(text, cut[0]))
-            except msgspec.MsgspecError:
+                yield decode(_list(text, cut[0]))
+            except NOT_JSON:
                 end = _list_end(text, decode)
                 if end is not None:
-                    yield decode(_list(text, end))
-                    return _ending(header, text[end + 1 :], tail)
-                events = recover(text[: cut[0]])
-            yield events
+                    break
+                cut = _cut_that_decodes(text, decode) or cut
+                yield _decoded_or_recovered(text, cut[0], decode, recover)
         rest = memoryview(text)[cut[1] if cut else 0 :]
         block = next(tail, None)
         if block is None or len(rest) > MAX_EVENT_BYTES:
             text = bytes(rest)
+            end = _end_before_footer(text) or _list_end(text, decode)
             break
         text = b"".join((rest, block))
-    end = _list_end(text, decode)
-    if end is not None:
-        yield decode(_list(text, end))
-        return _ending(header, text[end + 1 :], tail)
-    yield recover(text)
-    return Ending(_document(header, b"}"), tail.cut_short or "The list of events does not end")
+    if end is None:
+        yield recover(text)
+        return Ending(_document(header, b"}"), tail.cut_short or "The list of events does not end")
+    yield _decoded_or_recovered(text, end, decode, recover)
+    return _ending(header, text[end + 1 :], tail)
+
+
+def _decoded_or_recovered(
+    text: bytes, end: int, decode: Callable[[bytes], Events], recover: Callable[[bytes], Events]
+) -> Events:
+    try:
+        return decode(_list(text, end))
+    except NOT_JSON:
+        return recover(text[:end])
 
 
 class _Tail(Iterator[bytes]):
@@ -135,36 +144,64 @@ def _no_events(text: bytes, cut_short: str | None) -> TraceError:
 
 
 def _last_cut(text: bytes) -> tuple[int, int] | None:
-    """End of the last event that is followed by another, and the start of that other one."""
+    """End of the last event that seems to be followed by another, and the start of that other one."""
     at = text.rfind(KINETO_CUT)
     if at >= 0:
         return at + 4, at + 5
+    return next(_cuts(text), None)
+
+
+def _cuts(text: bytes) -> Iterator[tuple[int, int]]:
+    """Where one event seems to end and the next to start, last ones first, in any layout."""
     window = 1 << 12
-    while True:
-        start = max(0, len(text) - window)
-        matches = list(ANY_CUT.finditer(text, start))
-        if matches:
-            return matches[-1].start() + 1, matches[-1].end()
-        if start == 0:
-            return None
-        window *= 16
+    found: list[re.Match[bytes]] = []
+    while len(found) < TRIED_CUTS and window < 32 * len(text):
+        found = list(EVENT_START.finditer(text, max(0, len(text) - window)))
+        window *= 32
+    yield from ((match.start() + 1, match.end()) for match in reversed(found[-TRIED_CUTS:]))
+
+
+def _cut_that_decodes(text: bytes, decode: Callable[[bytes], object]) -> tuple[int, int] | None:
+    """A cut that is really between two events; the last one may have been inside an event's args."""
+    for cut in _cuts(text):
+        try:
+            decode(_list(text, cut[0]))
+        except NOT_JSON:
+            continue
+        return cut
+    return None
+
+
+def _end_before_footer(text: bytes) -> int | None:
+    """Where the list of events ends in the last of the text, told by what follows being the rest of a document."""
+    if empty := NO_EVENT.match(text):
+        return empty.end() - 1
+    for candidate in reversed(list(LIST_END.finditer(text))[-TRIED_CUTS:]):
+        end = candidate.group().rindex(b"]") + candidate.start()
+        try:
+            msgspec.json.decode(_document(b"{", text[end + 1 :]))
+        except NOT_JSON:
+            if text[end + 1 :].strip():
+                continue
+        return end
+    return None
 
 
 def _list_end(text: bytes, decode: Callable[[bytes], object]) -> int | None:
     """Where the bracket is that closes the list of events, None where it is not in `text`."""
-    if empty := NO_EVENT.match(text):
-        return empty.end() - 1
     for candidate in list(LIST_END.finditer(text))[:4]:
         end = candidate.group().rindex(b"]") + candidate.start()
         try:
             decode(_list(text, end))
-        except msgspec.MsgspecError:
+        except NOT_JSON:
             continue
         return end
-    try:  # an unusual layout: find the bracket with a real tokeniser; latin-1 keeps byte positions
-        return json.JSONDecoder(strict=False).raw_decode("[" + text.decode("latin-1"))[1] - 2
-    except (ValueError, RecursionError):
-        return None
+    for kept in (text, LONE_BACKSLASH.sub(b".", text)):  # a real tokeniser; latin-1 keeps byte positions
+        try:
+            return json.JSONDecoder(strict=False).raw_decode("[" + kept.decode("latin-1"))[1] - 2
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def _list(text: bytes, end: int) -> bytes:

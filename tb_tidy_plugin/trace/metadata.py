@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from tb_tidy_plugin.trace.columns import DeviceProperties, Metadata
-from tb_tidy_plugin.trace.recover import mended
+from tb_tidy_plugin.trace.recover import NOT_JSON, mended
 
 NOTHING = msgspec.Raw(b"")
 OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
@@ -37,7 +37,7 @@ def parse_metadata(document: bytes) -> Metadata | None:
     for text in (document, mended(document)):
         try:
             keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-        except msgspec.MsgspecError:
+        except NOT_JSON:
             continue
         return _allowed(keys)
     return None
@@ -61,5 +61,5 @@ def _decoded(text: msgspec.Raw | None, kind: type[_Value]) -> _Value | None:
         return None
     try:
         return msgspec.json.decode(text, type=kind, strict=False)
-    except msgspec.MsgspecError:
+    except NOT_JSON:
         return None

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 LONE_BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 BARE_WORD = re.compile(rb"(?<=[:\[,])(\s*)(?:-?(?:inf|Inf|Infinity|nan|NaN)|N/A)(?=\s*[,\]}])")
 CONTROL = bytes(max(byte, 32) for byte in range(256))
-EVENT_START = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
+EVENT_START = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|tts|dur|tdur|id|id2|args|s|bp|cname)"\s*:)')
+"""Between two events of any layout, told by a key that only events begin with."""
+
+NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError)
+"""What msgspec raises for text that is damaged or not of the wanted type."""
 
 
 def mended(text: bytes) -> bytes:
