@@ -13,6 +13,8 @@ class ProfileState(Model):
     """How far the analysis of one trace file is.
 
     Attributes:
+        span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
+            file's name has no span.
         size: the file's size on disk in bytes.
         fraction: work done, 0 to 1.
         stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
@@ -22,6 +24,7 @@ class ProfileState(Model):
 
     worker: str
     span: str
+    span_index: int | None
     state: LoadState
     size: int
     fraction: float
