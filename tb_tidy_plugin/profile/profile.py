@@ -11,8 +11,9 @@ import numpy as np
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
+from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.steps import Steps, steps_of
-from tb_tidy_plugin.profile.tree import build_tree
+from tb_tidy_plugin.profile.tree import build_tree, forward_threads
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,
@@ -174,6 +175,87 @@ class Profile:
     def inputs_of(self, rows: Rows) -> list[Inputs]:
         """The same for many operators at once."""
         return self.table.args.decoded(rows, Inputs)
+
+    def products(self, *dtypes: str) -> list[Product]:
+        """Matrix products whose factors are of one of `dtypes`, in row order; of nested operators the innermost."""
+        rows = self.named(*FACTORS)
+        holds_next = self.tree.last_descendant[rows] >= np.append(rows, len(self.table))[1:]
+        rows = rows[~holds_next]
+        found = zip(rows.tolist(), self.inputs_of(rows), strict=True)
+        products = (product_of(row, self.name(row), inputs) for row, inputs in found)
+        return [product for product in products if product is not None and product.dtype in dtypes]
+
+    # Neighbours
+
+    @cached_property
+    def _levels(self) -> tuple[Rows, Rows, Rows]:
+        """Operators level by level, the number of each one's level, and where in these two lists each row stands."""
+        is_operator = self.table.category[: self.tree.size] == Category.OPERATOR
+        rows = np.flatnonzero(is_operator)
+        above, thread = self.tree.nearest_ancestor(is_operator)[rows], self.table.thread[rows]
+        order = np.lexsort((rows, above, thread))
+        changes = (np.diff(above[order]) != 0) | (np.diff(thread[order]) != 0)
+        at = np.full(self.tree.size, ABSENT, np.int64)
+        at[rows[order]] = np.arange(len(rows))
+        return rows[order], np.concatenate([[0], np.cumsum(changes)]), at
+
+    def operators_before(self, row: int, count: int) -> list[int]:
+        """Up to `count` operators that ran before the operator `row` on its level, nearest first.
+
+        Operators are on one level where the same operator, or none, encloses them on one thread: Python frames,
+        built-ins (`.cuda()`), modules and annotations in between do not matter.
+        """
+        rows, level, at = self._levels
+        near = slice(max(at[row] - count, 0), at[row])
+        found: list[int] = rows[near][level[near] == level[at[row]]].tolist()
+        return found[::-1]
+
+    def operators_after(self, row: int, count: int) -> list[int]:
+        """Up to `count` operators that ran after the operator `row` on its level, nearest first."""
+        rows, level, at = self._levels
+        near = slice(at[row] + 1, at[row] + 1 + count)
+        found: list[int] = rows[near][level[near] == level[at[row]]].tolist()
+        return found
+
+    # Forward and backward
+
+    @cached_property
+    def _forward_threads(self) -> dict[int, int]:
+        return forward_threads(self.table)
+
+    @cached_property
+    def _by_sequence(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], list[int]]]:
+        """Forward operators and operators of the backward pass, by thread of the forward pass and sequence number."""
+        table, threads = self.table, self._forward_threads
+        rows = np.flatnonzero((table.category == Category.OPERATOR) & (table.sequence != ABSENT))
+        forward: dict[tuple[int, int], int] = {}
+        backward: dict[tuple[int, int], list[int]] = {}
+        columns = (rows, table.sequence[rows], table.forward_thread[rows], table.thread[rows])
+        for row, sequence, forward_id, thread in zip(*(column.tolist() for column in columns), strict=True):
+            if forward_id:
+                backward.setdefault((threads.get(forward_id, ABSENT), sequence), []).append(row)
+            else:
+                forward[thread, sequence] = row
+        return forward, backward
+
+    def backward_of(self, row: int) -> list[int]:
+        """Operators of the backward pass that compute gradients of the forward operator `row`, in row order.
+
+        A forward operator that autograd did not record shares its sequence number with the next one that it did, so
+        the answer may be the backward of that one: check its name.
+        """
+        _, backward = self._by_sequence
+        return backward.get((int(self.table.thread[row]), int(self.table.sequence[row])), [])
+
+    def forward_of(self, row: int) -> int | None:
+        """The forward operator for whose gradient `row` runs in the backward pass, None for all else."""
+        forward, _ = self._by_sequence
+        table = self.table
+        for at in (row, *self.ancestors(row)):
+            if table.forward_thread[at] and table.sequence[at] != ABSENT:
+                thread = self._forward_threads.get(int(table.forward_thread[at]), ABSENT)
+                return forward.get((thread, int(table.sequence[at])))
+        return None
 
     # Host and device
 
