@@ -26,6 +26,7 @@ MAX_METADATA_BYTES = 256 << 20
 
 KINETO_CUT = b"\n  },\n  {"  # how Kineto itself ends one event and starts the next
 TRIED_CUTS = 8
+TRIED_ENDS = 64
 LIST_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 LIST_END = re.compile(rb"[\}\[]\s*\]\s*(?=,\s*\"|\}\s*\Z|\Z)")
 NO_EVENT = re.compile(rb"\s*\]")
@@ -173,18 +174,29 @@ def _cut_that_decodes(text: bytes, decode: Callable[[bytes], object]) -> tuple[i
 
 
 def _end_before_footer(text: bytes) -> int | None:
-    """Where the list of events ends in the last of the text, told by what follows being the rest of a document."""
+    """Where the list of events ends in the last of the text, told by what follows being the rest of a document.
+
+    Lists in the metadata are followed by the rest of a document too: the first such place is the one.
+    """
     if empty := NO_EVENT.match(text):
         return empty.end() - 1
-    for candidate in reversed(list(LIST_END.finditer(text))[-TRIED_CUTS:]):
+    first, misses = None, 0
+    for candidate in reversed(list(LIST_END.finditer(text))):
         end = candidate.group().rindex(b"]") + candidate.start()
-        try:
-            msgspec.json.decode(_document(b"{", text[end + 1 :]))
-        except NOT_JSON:
-            if text[end + 1 :].strip():
-                continue
-        return end
-    return None
+        misses += 1
+        if _ends_document(text[end + 1 :]):
+            first, misses = end, 0
+        if misses > TRIED_ENDS:
+            break
+    return first
+
+
+def _ends_document(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(_document(b"{", text))
+    except NOT_JSON:
+        return not text.strip()
+    return True
 
 
 def _list_end(text: bytes, decode: Callable[[bytes], object]) -> int | None:

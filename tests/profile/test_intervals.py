@@ -1,0 +1,39 @@
+"""Interval arithmetic against counting nanosecond by nanosecond."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_tidy_plugin.profile.intervals import Intervals
+
+PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 25)), max_size=25)
+
+
+def make(pairs: list[tuple[int, int]]) -> Intervals:
+    starts = np.array([start for start, _ in pairs], np.int64)
+    return Intervals.union(starts, starts + np.array([length for _, length in pairs], np.int64))
+
+
+def covered(pairs: list[tuple[int, int]]) -> set[int]:
+    return {time for start, length in pairs for time in range(start, start + length)}
+
+
+@given(PAIRS)
+def test_union_counts_each_nanosecond_once(pairs: list[tuple[int, int]]) -> None:
+    union = make(pairs)
+    assert union.total_ns == len(covered(pairs))
+    assert (union.starts < union.ends).all()
+    assert (union.starts[1:] > union.ends[:-1]).all()
+
+
+@given(PAIRS, PAIRS)
+def test_overlap(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
+    assert make(left).overlap_ns(make(right)) == len(covered(left) & covered(right))
+
+
+@given(PAIRS, st.integers(0, 90), st.integers(0, 40))
+def test_time_within_a_window(pairs: list[tuple[int, int]], start: int, length: int) -> None:
+    window = make(pairs).within(np.array([start]), np.array([start + length]))
+    assert window.tolist() == [len(covered(pairs) & set(range(start, start + length)))]

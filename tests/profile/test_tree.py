@@ -1,0 +1,206 @@
+"""The tree equals the live profiler's, and holds its shape for any events."""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.tree import Tree, build_tree, forward_threads
+from tb_tidy_plugin.report.quality import parent_mismatch
+from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable
+from tb_tidy_plugin.trace.kineto import read_trace
+from tests.support.recordings import SHARED, shared, shared_names
+from tests.support.written import event, kineto_text, write
+
+PYTHON_PARENTS = {
+    "b200_eager": 15_226,
+    "mi300_ddp8_resnet_checkpoint": 34_404,
+    "mi300_sglang_prefill_decode": 53_316,
+    "mi300_vllm_graph_decode": 506,
+}
+"""Real traces whose frames name their parents, and how many of those parents are in the file."""
+
+
+@pytest.mark.parametrize("program", shared_names("parity"))
+def test_equals_the_live_tree(program: str) -> None:
+    folder = shared(f"parity/{program}")
+    profile = Profile(read_trace(folder / "trace.pt.trace.json.gz"))
+    live = json.loads(gzip.decompress((folder / "live_tree.json.gz").read_bytes()))
+    rebuilt = [
+        (
+            int(profile.tree.depth[row]),
+            profile.start_ns(row) + profile.table.origin_ns,
+            profile.duration_ns(row),
+        )
+        for row in range(profile.tree.size)
+    ]
+    assert rebuilt == [(depth, start, duration) for depth, _, start, duration, *_ in live]
+    names = [profile.table.names[profile.table.name[row]] for row in range(profile.tree.size)]
+    # The live tree's names of transient code objects point to freed memory (an upstream defect): those only differ.
+    differing = [name for name, (_, live_name, *_) in zip(names, live, strict=True) if name != live_name]
+    assert all(name == "unknown" or "(0): " in name for name in differing)
+    assert len(differing) <= 4
+
+
+@pytest.mark.parametrize("trace", PYTHON_PARENTS)
+def test_python_frames_hang_where_they_were_recorded(trace: str) -> None:
+    (path,) = shared(f"traces/{trace}").glob("*.gz")
+    table = read_trace(path)
+    # The live profiler also places runtime calls that belong to no operator, on the thread that stopped it, where they
+    # close frames; only with them its own parents come out.
+    unlinked = np.flatnonzero((table.category == Category.RUNTIME) & (table.external_id <= 0))
+    wrong, known = _python_parents(table, unlinked if trace.startswith("mi300_ddp8") else None)
+    assert known == PYTHON_PARENTS[trace]
+    assert wrong == 0 if not trace.startswith("mi300_ddp8") else wrong <= 307
+
+
+def _python_parents(table: EventTable, also: np.ndarray | None) -> tuple[int, int]:
+    rows, tree = build_tree(table, also)
+    ordered = table.take(rows)
+    ids, parents = ordered.python_id.tolist(), ordered.python_parent_id.tolist()
+    present = set(ids) - {ABSENT}
+    above = tree.parent.tolist()
+    wrong = known = 0
+    for row in np.flatnonzero(ordered.category == Category.PYTHON).tolist():
+        if parents[row] in present:
+            at = above[row]
+            while at != ABSENT and ids[at] == ABSENT:
+                at = above[at]
+            known += 1
+            wrong += at == ABSENT or ids[at] != parents[row]
+    return wrong, known
+
+
+def test_the_quality_figure_counts_misplaced_frames() -> None:
+    (path,) = shared("traces/mi300_ddp8_resnet_checkpoint").glob("*.gz")
+    table = read_trace(path)
+    wrong, known = _python_parents(table, None)
+    assert parent_mismatch(Profile(table)) == pytest.approx(wrong / known)
+
+
+def test_backward_operators_hang_below_the_frame_that_called_backward(tmp_path: Path) -> None:
+    events = [
+        event("aten::mm", 0, 10, args={"Ev Idx": 0, "Sequence number": 1, "Fwd thread id": 0}),
+        event("train.py(3): step", 20, 100, cat="python_function", args={"Ev Idx": 1, "Python id": 1}),
+        event("MmBackward0", 30, 10, tid=2, args={"Ev Idx": 2, "Sequence number": 1, "Fwd thread id": 7}),
+        event("aten::mm", 32, 5, tid=2, args={"Ev Idx": 3}),
+        event("MmBackward0", 50, 10, tid=2, args={"Ev Idx": 4, "Sequence number": 1, "Fwd thread id": 7}),
+    ]
+    profile = Profile(read_trace(write(tmp_path / "t.json", kineto_text(events))))
+    assert forward_threads(profile.table) == {7: int(profile.table.thread[0])}
+    lines = [(int(profile.tree.depth[row]), profile.name(row)) for row in range(profile.tree.size)]
+    assert lines == [(0, "aten::mm"), (0, "train.py(3): step"), (1, "MmBackward0"), (2, "aten::mm"), (1, "MmBackward0")]
+
+
+def test_nearest_ancestor_looks_past_what_is_not_wanted(tmp_path: Path) -> None:
+    events = [event("a", 0, 100), event("b", 1, 50), event("c", 2, 10), event("d", 60, 5)]
+    profile = Profile(read_trace(write(tmp_path / "t.json", kineto_text(events))))
+    wanted = np.array([True, False, True, False])
+    assert profile.tree.nearest_ancestor(wanted).tolist() == [ABSENT, 0, 0, 0]
+
+
+@st.composite
+def many_events(draw: st.DrawFn) -> list[dict[str, object]]:
+    rows = draw(
+        st.lists(
+            st.tuples(st.integers(0, 60), st.integers(0, 30), st.integers(1, 3), st.integers(0, 2), st.integers(-1, 3)),
+            min_size=1,
+            max_size=40,
+        )
+    )
+    return [
+        event(
+            f"op{number}", start, length, tid=thread,
+            args={"Ev Idx": number, "Fwd thread id": forward, "Sequence number": sequence},
+        )
+        for number, (start, length, thread, forward, sequence) in enumerate(rows)
+    ]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(many_events())
+def test_any_events_give_the_tree_of_a_literal_replay(events: list[dict[str, object]]) -> None:
+    table = _table(events)
+    rows, tree = build_tree(table)
+    assert sorted(rows.tolist()) == list(range(len(table))), "no event is lost or doubled"
+    ordered = table.take(rows)
+    found = {int(number): int(ordered.event_index[above]) if above != ABSENT else None for number, above in
+             zip(ordered.event_index, tree.parent, strict=True)}  # fmt: skip
+    assert found == _literal_replay(table)
+    _is_nested(tree)
+
+
+def _table(events: list[dict[str, object]]) -> EventTable:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        return read_trace(write(Path(folder, "t.json"), kineto_text(events)))
+
+
+def _is_nested(tree: Tree) -> None:
+    for row in range(tree.size):
+        last = int(tree.last_descendant[row])
+        assert row <= last < tree.size
+        inside = [at for at in range(tree.size) if _has_ancestor(tree, at, row)]
+        assert inside == list(range(row + 1, last + 1)), "a subtree is a slice"
+        above = int(tree.parent[row])
+        assert int(tree.depth[row]) == (0 if above == ABSENT else int(tree.depth[above]) + 1)
+
+
+def _has_ancestor(tree: Tree, row: int, wanted: int) -> bool:
+    above = int(tree.parent[row])
+    return above != ABSENT and (above == wanted or _has_ancestor(tree, above, wanted))
+
+
+def _literal_replay(table: EventTable) -> dict[int, int | None]:
+    """`build_tree` of the live profiler, word by word: one heap of ends for all threads, stacks by thread."""
+    order = np.lexsort((table.event_index, table.start_ns)).tolist()
+    index, thread = table.event_index.tolist(), table.thread.tolist()
+    start, end, forward = table.start_ns.tolist(), table.end_ns.tolist(), table.forward_thread.tolist()
+    threads_by_id = forward_threads(table)
+    stacks: dict[int, int] = {}
+    parent: dict[int, int | None] = {}
+    finished: set[int] = set()
+    ends: list[tuple[int, int, int]] = []
+
+    def pop(event_: int) -> None:
+        if event_ in finished:
+            return
+        frame = stacks[thread[event_]]
+        while frame != event_:
+            finished.add(frame)
+            above = parent[frame]
+            assert above is not None
+            frame = above
+        finished.add(event_)
+        del stacks[thread[event_]]
+        above = parent[event_]
+        if above is not None:
+            stacks[thread[event_]] = above
+
+    for position, event_ in enumerate(order):
+        while ends and ends[0][0] < start[event_]:
+            pop(heapq.heappop(ends)[2])
+        top = stacks.get(thread[event_])
+        if top is None and forward[event_]:
+            top = stacks.get(threads_by_id.get(forward[event_], -1))
+        parent[event_] = top
+        if end[event_] > start[event_]:
+            stacks[thread[event_]] = event_
+            heapq.heappush(ends, (end[event_], position, event_))
+        else:
+            finished.add(event_)
+    return {index[event_]: None if above is None else index[above] for event_, above in parent.items()}
+
+
+def test_shared_recordings_are_known() -> None:
+    shared("parity")
+    assert len(list(SHARED.glob("parity/*/live_tree.json.gz"))) == 26
