@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 PORT ?= 6006
-PYTEST_FLAGS ?=
+PYTEST_FLAGS ?= --numprocesses auto --dist loadfile
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 export CHROMIUM
 
