@@ -1,0 +1,1 @@
+"""Numbers held or computed in a wider format than the work needs."""

@@ -1,0 +1,140 @@
+"""Float32 matrix product without TF32.
+
+## What it finds
+A matrix product of float32 tensors that runs on the CUDA cores of an NVIDIA
+GPU whose tensor cores could do it in TF32.
+
+## Why it is slow
+PyTorch computes float32 matrix products in full precision unless told
+otherwise. From compute capability 8.0 on, tensor cores multiply float32
+matrices in TF32, which keeps 10 of the 23 bits of each factor's fraction, at
+up to eight times the speed: 156 instead of 19.5 TFLOP/s on an A100. A product
+that only waits for memory gains nothing.
+
+## Example
+```python
+model = build_model().cuda()
+```
+
+Use instead:
+```python
+torch.set_float32_matmul_precision("high")  # once, at start-up
+model = build_model().cuda()
+```
+
+## How the saving is estimated
+The kernel is scaled to the longest of three times: its arithmetic at half the
+TF32 peak of the fastest card of this compute capability, its factors and its
+result at three quarters of that card's memory bandwidth, and 5 µs. The bounds
+are that card's full peaks, and no gain at all.
+
+## When it stays quiet
+AMD GPUs, and NVIDIA GPUs without TF32. Kernels that the rule does not know by
+name. Profiles in which any float32 product runs on tensor cores: TF32 is then
+allowed, and cuBLAS left it out where it would not help. Products that TF32
+would speed up by less than a fifth, because memory is what they wait for.
+Convolutions: TF32 is on for them by default.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Product, Profile, Rule, Scale
+
+FULL_FP32 = re.compile(r"\w*(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\w*f32f32_f32f32_f32_\w*ffma\w*")
+"""On CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…_ffma_…`."""
+
+TENSOR_CORES = re.compile(r"tf32|tensorop|1688|16816|wgmma|nvjet")
+"""On tensor cores: `cutlass_80_tensorop_s1688gemm_…`, `sm90_xmma_gemm_f32f32_tf32f32_…`, `nvjet_…`."""
+
+FIRST_WITH_TF32 = 8  # major compute capability: Ampere
+
+PEAKS = {"8.0": (156, 2.04), "8.6": (77.4, 1.01), "8.9": (183, 1.01), "9.0": (495, 4.8), "10.0": (1125, 8.0)}
+"""Dense TF32 TFLOP/s and memory TB/s by compute capability, from the data sheets of the fastest cards of each: A100,
+RTX A6000 and 3090 Ti, L40S and RTX 4090, H100 and H200, B200."""
+
+LEAST_PEAKS = (77.4, 1.01)  # for a capability that is not listed: promise no more than for the slowest that is
+REACHED_COMPUTE, REACHED_MEMORY = 0.5, 0.75  # parts of the peaks that cuBLAS reaches with ordinary sizes
+SHORTEST_NS = 5_000  # a product on tensor cores takes about this long however small it is
+WORTH_IT = 0.8  # what would still take more than this part of its time is not reported
+GRID = 20  # factors in twentieths: the model is no finer, and edits with equal factors are estimated together
+
+
+class Fp32MatmulNoTf32(Rule):
+    """Float32 matrix products on CUDA cores."""
+
+    code = "TT401"
+    needs = frozenset({"shapes", "device"})
+    message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
+    why = (
+        "`{kernel}` computes on CUDA cores, and none of the profile's {products} float32 products runs on tensor cores. "
+        "TF32 should bring this one to about {expected}, at best to {best}; reported from a fifth less on"
+    )
+    fix = 'Call `torch.set_float32_matmul_precision("high")` once at start-up'
+    caveat = (
+        "TF32 keeps 10 of the 23 bits of each factor's fraction: results change from about the third decimal digit on. "
+        "Keep full precision where the numbers themselves are the result."
+    )
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        if profile.platform != "cuda":
+            return "TF32 is a format of NVIDIA GPUs, and this profile was recorded on none."
+        majors = [device.computeMajor for device in profile.metadata.devices if device.computeMajor is not None]
+        if not majors:
+            return "The profile does not say which GPU it was recorded on, and not every one has TF32."
+        if max(majors) < FIRST_WITH_TF32:
+            return "TF32 needs compute capability 8.0 (Ampere); the GPUs of this profile are older."
+        return None
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        products = profile.products("float")
+        kernels = [profile.device_activity_of(product.row).tolist() for product in products]
+        if any(TENSOR_CORES.search(profile.name(row)) for rows in kernels for row in rows):
+            return  # TF32 is allowed
+        for product, rows in zip(products, kernels, strict=True):
+            events = tuple(row for row in rows if FULL_FP32.search(profile.name(row)))
+            if events and (match := _match(profile, product, events, len(products))):
+                yield match
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        time, expected, best = (int(match.facts[name]) for name in ("time", "expected", "best"))
+        yield Scale(match.events, _in_twentieths(expected / time), _in_twentieths(best / time), 1.0)
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        batch, m, k, n = (int(match.facts[name]) for name in ("batch", "m", "k", "n"))
+        return Benchmark(
+            before='torch.set_float32_matmul_precision("highest")\na @ b',
+            after='torch.set_float32_matmul_precision("high")\na @ b',
+            setup="import torch\n"
+            f'a = torch.randn({batch}, {m}, {k}, device="cuda")\nb = torch.randn({batch}, {k}, {n}, device="cuda")',
+        )
+
+
+def _match(profile: Profile, product: Product, events: tuple[int, ...], products: int) -> Match | None:
+    device = profile.device_properties(int(profile.table.device[events[0]]))
+    if device is None or (device.computeMajor or 0) < FIRST_WITH_TF32:
+        return None
+    tflops, terabytes = PEAKS.get(f"{device.computeMajor}.{device.computeMinor or 0}", LEAST_PEAKS)
+    compute_ns, memory_ns = product.flops / tflops / 1e3, product.bytes / terabytes / 1e3
+    expected_ns = max(compute_ns / REACHED_COMPUTE, memory_ns / REACHED_MEMORY, SHORTEST_NS)
+    time_ns = sum(profile.duration_ns(row) for row in events)
+    if expected_ns > WORTH_IT * time_ns:
+        return None
+    kernel = FULL_FP32.search(profile.name(events[0]))
+    forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
+    return Match(
+        anchor=product.row if forward is None else forward,
+        events=events,
+        facts={
+            "op": profile.name(product.row), "sizes": str(product), "device": device.name or "this GPU",
+            "kernel": kernel[0] if kernel else "", "products": products, "time": Nanoseconds(time_ns),
+            "expected": Nanoseconds(expected_ns), "best": Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
+            "batch": product.batch, "m": product.m, "k": product.k, "n": product.n,
+        },
+        # With sizes that are no multiples of 16 bytes cuBLAS may leave out TF32 even where it is allowed.
+        confidence="medium" if product.m % 4 or product.k % 4 or product.n % 4 else "high",
+    )  # fmt: skip
+
+
+def _in_twentieths(factor: float) -> float:
+    return max(round(factor * GRID), 1) / GRID
