@@ -67,7 +67,7 @@ class Fp32MatmulNoTf32(Rule):
     needs = frozenset({"shapes", "device"})
     message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
     why = (
-        "`{kernel}` computes on CUDA cores, and none of the profile's {products} float32 products runs on tensor cores. "
+        "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products on tensor cores. "
         "TF32 should bring this one to about {expected}, at best to {best}; reported from a fifth less on"
     )
     fix = 'Call `torch.set_float32_matmul_precision("high")` once at start-up'

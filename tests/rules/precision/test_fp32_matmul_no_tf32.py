@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.report.checker import Clean, Found, NotChecked, check_rule
-from tb_tidy_plugin.report.findings import findings_of
-from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
 from tb_tidy_plugin.rulekit import Benchmark, Match, Profile
+from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
+from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
 from tests.support.drawn import A100, MI300, V100, Gpu, draw
 
 # 2 × 4096³ flops: 881 µs at the A100's 156 TFLOP/s, 1762 µs at half of that.
@@ -20,15 +19,11 @@ SGEMM = "ampere_sgemm_128x64_nn"
 
 
 def matches(profile: Profile) -> tuple[Match, ...]:
-    outcome = check_rule(profile, Fp32MatmulNoTf32)
-    assert isinstance(outcome, Found | Clean), outcome
-    return outcome.matches if isinstance(outcome, Found) else ()
+    return matches_of(Fp32MatmulNoTf32, profile)
 
 
 def reason(profile: Profile) -> str:
-    outcome = check_rule(profile, Fp32MatmulNoTf32)
-    assert isinstance(outcome, NotChecked), outcome
-    return outcome.reason
+    return reason_not_checked(Fp32MatmulNoTf32, profile)
 
 
 class TestReports:
@@ -38,12 +33,12 @@ class TestReports:
         assert profile.name(match.anchor) == "aten::mm"
         assert [profile.name(row) for row in match.events] == [SGEMM]
         assert match.confidence == "high"
-        (evidence,) = findings_of(profile, Fp32MatmulNoTf32, [match])
-        assert evidence.finding.message == (
+        (finding,) = findings(Fp32MatmulNoTf32, profile)
+        assert finding.message == (
             "`aten::mm` of 4096×4096 by 4096×4096 takes 10 ms in full float32 and leaves the tensor cores of "
             "NVIDIA A100-SXM4-80GB unused"
         )
-        assert evidence.finding.places[0].function == "step"
+        assert finding.places[0].function == "step"
 
     @pytest.mark.parametrize(
         "kernel",
@@ -81,7 +76,7 @@ class TestReports:
             """,
             A100,
         )
-        found = [evidence.finding for evidence in findings_of(profile, Fp32MatmulNoTf32, matches(profile))]
+        found = findings(Fp32MatmulNoTf32, profile)
         assert [(finding.places[0].function, finding.matches) for finding in found] == [("encode", 2), ("decode", 1)]
 
     def test_the_backward_pass_counts_where_the_product_is_written(self) -> None:
@@ -97,9 +92,9 @@ class TestReports:
             """,
             A100,
         )
-        (evidence,) = findings_of(profile, Fp32MatmulNoTf32, matches(profile))
-        assert [place.function for place in evidence.finding.places] == ["forward"]
-        assert evidence.finding.matches == 2
+        (finding,) = findings(Fp32MatmulNoTf32, profile)
+        assert [place.function for place in finding.places] == ["forward"]
+        assert finding.matches == 2
 
     def test_sizes_that_tensor_cores_dislike_lower_the_confidence(self) -> None:
         text = LARGE.replace("4096x4096,4096x4096", "4095x4096,4096x4095").format(kernel=SGEMM)
@@ -109,11 +104,8 @@ class TestReports:
 class TestSaves:
     def test_what_half_of_the_tensor_cores_peak_leaves(self) -> None:
         profile = draw(LARGE.format(kernel=SGEMM), A100)
-        (evidence,) = findings_of(profile, Fp32MatmulNoTf32, matches(profile))
-        saving = evidence.finding.saving
-        assert saving is not None
         # 10 ms kernel: 1.76 ms expected is 0.2 of it in twentieths, 0.88 ms at best is 0.1 of it.
-        assert (saving.low_ns, saving.expected_ns, saving.high_ns) == (0, 8_000_000, 9_000_000)
+        assert saving_ns(Fp32MatmulNoTf32, profile) == (0, 8_000_000, 9_000_000)
 
     def test_less_where_memory_is_the_limit(self) -> None:
         # 2 × 8192² × 64 flops take 110 µs at half the peak; 272.6 MB take 178 µs at three quarters of the bandwidth.
@@ -121,10 +113,8 @@ class TestSaves:
         profile = draw(text, A100)
         (match,) = matches(profile)
         assert str(match.facts["expected"]) == "178 µs"
-        (evidence,) = findings_of(profile, Fp32MatmulNoTf32, [match])
-        saving = evidence.finding.saving
-        assert saving is not None
-        assert saving.expected_ns == round(500_000 * (1 - 0.35))  # 178.2 of 500 µs are 7 twentieths
+        _, expected_ns, _ = saving_ns(Fp32MatmulNoTf32, profile)
+        assert expected_ns == round(500_000 * (1 - 0.35))  # 178 of 500 µs are 7 twentieths
 
     def test_a_benchmark_of_the_same_sizes(self) -> None:
         (match,) = matches(draw(LARGE.format(kernel=SGEMM), A100))
