@@ -64,6 +64,7 @@ def event_pieces(
     """
     tail = _Tail(blocks)
     header, text = _up_to_events(tail)
+    end: int | None = None
     while True:
         cut = _last_cut(text)
         if cut is not None:

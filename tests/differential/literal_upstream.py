@@ -106,7 +106,7 @@ def _named(test: Callable[[str], object]) -> Callable[[Profile], Callable[[int],
 
 def _loader(profile: Profile) -> Callable[[int], bool]:
     def is_frame(row: int, function: str) -> bool:
-        name = profile.table.names[profile.table.name[row]]
+        name: str = profile.table.names[profile.table.name[row]]
         return name.startswith(LOADER) and name.endswith(function)
 
     def match(row: int) -> bool:

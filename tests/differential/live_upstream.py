@@ -10,7 +10,6 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -34,11 +33,11 @@ def loop_of_sums() -> None:
         total += x[row]
 
 
-def train(optimizer: type[torch.optim.Optimizer], set_to_none: bool, **options: Any) -> None:
+def train(optimizer: type[torch.optim.Optimizer], set_to_none: bool, **options: bool) -> None:
     model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
-    stepper = optimizer(model.parameters(), lr=0.1, **options)  # type: ignore[call-arg]
+    stepper = optimizer(model.parameters(), lr=0.1, **options)  # type: ignore[call-arg, arg-type]
     for _ in range(2):
-        nn.functional.cross_entropy(model(torch.ones(8, 16)), torch.zeros(8, dtype=torch.long)).backward()
+        nn.functional.cross_entropy(model(torch.ones(8, 16)), torch.zeros(8, dtype=torch.long)).backward()  # type: ignore[no-untyped-call]
         stepper.step()
         stepper.zero_grad(set_to_none=set_to_none)
 
@@ -56,7 +55,7 @@ def train_with_fused_adam() -> None:
 
 
 def load_batches() -> None:
-    for batch in torch.utils.data.DataLoader(torch.ones(8, 4), batch_size=4):  # type: ignore[var-annotated,arg-type]
+    for batch in torch.utils.data.DataLoader(torch.ones(8, 4), batch_size=4):  # type: ignore[arg-type]
         batch.sum()
 
 
@@ -82,19 +81,22 @@ PROGRAMS: tuple[Callable[[], None], ...] = (
 )  # fmt: skip
 
 
-def matchers(recorded: profile) -> dict[str, upstream.Pattern]:
+def matchers(recorded: profile) -> list[tuple[str, upstream.Pattern]]:
     kinds = (
         upstream.ExtraCUDACopyPattern, upstream.ForLoopIndexingPattern, upstream.FP32MatMulPattern,
         upstream.OptimizerSingleTensorPattern, upstream.SynchronizedDataLoaderPattern, upstream.GradNotSetToNonePattern,
         upstream.Conv2dBiasFollowedByBatchNorm2dPattern, upstream.MatMulDimInFP16Pattern,
     )  # fmt: skip
-    named = {f"NamePattern({name})": upstream.NamePattern(recorded, name) for name in ("aten::mm$", "aten::b?mm$")}
-    return {kind.__name__: kind(recorded) for kind in kinds} | named
+    names = ("aten::mm$", "aten::b?mm$")
+    return [
+        *((kind.__name__, kind(recorded)) for kind in kinds),
+        *((f"NamePattern({name})", upstream.NamePattern(recorded, name)) for name in names),
+    ]
 
 
 def count(pattern: upstream.Pattern) -> int | None:
     try:
-        return len(pattern.matched_events())
+        return len(pattern.matched_events())  # type: ignore[no-untyped-call]
     except UnicodeDecodeError:
         return None
 
@@ -106,7 +108,7 @@ def main(folder: Path) -> None:
         with profile(record_shapes=True, with_stack=True, profile_memory=True) as recorded:
             program()
         recorded.export_chrome_trace(str(folder / f"{program.__name__}.pt.trace.json"))
-        counts[program.__name__] = {name: count(pattern) for name, pattern in matchers(recorded).items()}
+        counts[program.__name__] = {name: count(pattern) for name, pattern in matchers(recorded)}
     (folder / "live.json").write_text(json.dumps(counts))
 
 

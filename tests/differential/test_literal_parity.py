@@ -35,7 +35,12 @@ def test_live_counts(tmp_path: Path) -> None:
     if importlib.util.find_spec("torch") is None and not os.environ.get("CI"):
         pytest.skip("torch is not installed")
     done = subprocess.run(
-        [sys.executable, str(RECORDER), str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, str(RECORDER), str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     if done.returncode == 3 and not os.environ.get("CI"):
         pytest.skip("this torch no longer has torch.profiler._pattern_matcher")

@@ -12,6 +12,7 @@ import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import SHARED, shared
@@ -31,9 +32,7 @@ def per_cent(part: int | None, whole: int) -> float:
     return round(100 * part / whole, 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "share"), [("a100_ddp8_control", 35.15), ("mi300_ddp8_resnet_checkpoint", 82.30)]
-)
+@pytest.mark.parametrize(("name", "share"), [("a100_ddp8_control", 35.15), ("mi300_ddp8_resnet_checkpoint", 82.30)])
 def test_communication(name: str, share: float) -> None:
     spent = profile_of(name).time_spent
     assert per_cent(spent.communication_ns, spent.wall_ns) == share
@@ -67,7 +66,7 @@ def test_a_device_only_trace_has_no_step_figure() -> None:
 )
 def test_data_loading_of_the_steps(name: str, share: float) -> None:
     profile = profile_of(name)
-    loading = profile.covered(profile.matching(r"enumerate\(DataLoader\)#.*__next__", *_annotation()))
+    loading = profile.covered(profile.matching(r"enumerate\(DataLoader\)#.*__next__", Category.ANNOTATION))
     first, last = profile.steps.items[0], profile.steps.items[-1]
     inside = loading.within(profile.steps.starts[:1], profile.steps.ends[-1:])
     assert per_cent(int(inside[0]), last.end_ns - first.start_ns) == pytest.approx(share, abs=0.02)
@@ -77,8 +76,6 @@ def test_data_loading_of_the_steps(name: str, share: float) -> None:
     ("name", "share"), [("v100_2021_resnet50_workers0", 55.51), ("v100_2021_resnet50_workers4", 70.27)]
 )
 def test_utilization(name: str, share: float) -> None:
-    from tb_tidy_plugin.trace.columns import Category
-
     profile = profile_of(name)
     kernels = profile.matching("", Category.KERNEL)
     start = profile.steps.items[0].start_ns
@@ -86,18 +83,12 @@ def test_utilization(name: str, share: float) -> None:
     assert per_cent(profile.covered(kernels).total_ns, end - start) == pytest.approx(share, abs=0.02)
 
 
-def _annotation() -> tuple[Any, ...]:
-    from tb_tidy_plugin.trace.columns import Category
-
-    return (Category.ANNOTATION,)
-
-
 @pytest.mark.parametrize("path", TRACES, ids=IDS)
 def test_every_figure_of_the_report_against_a_plain_count(path: Path) -> None:
     """Sweeps over sorted ends in plain Python, straight from the JSON."""
     (file,) = [file for file in find_traces(path.parent) if file.path.name == path.name]
     report = analyze_file(file).report
-    data = json.loads(gzip.open(path).read())
+    data = json.loads(gzip.decompress(path.read_bytes()))
     events = [
         entry for entry in (data["traceEvents"] if isinstance(data, dict) else data)
         if entry["ph"] == "X" and entry.get("cat") != "Trace"
@@ -149,7 +140,9 @@ def _ns(time_us: float) -> int:
 def _sweep(events: list[dict[str, Any]]) -> int:
     """Time with at least one event open: +1 at each start, -1 at each end."""
     edges = sorted(
-        edge for e in events for edge in ((round(e["ts"] * 1000), 1), (round(e["ts"] * 1000) + round(e["dur"] * 1000), -1))
+        edge
+        for e in events
+        for edge in ((round(e["ts"] * 1000), 1), (round(e["ts"] * 1000) + round(e["dur"] * 1000), -1))
     )
     total = depth = last = 0
     for time, change in edges:

@@ -36,7 +36,8 @@ def test_names_of_frames(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["<built-in method zeros>", "nn.Module: Linear_0", "unknown", "<frozen importlib>(3): f", "aten::mm", "a(b): c"]
+    "name",
+    ["<built-in method zeros>", "nn.Module: Linear_0", "unknown", "<frozen importlib>(3): f", "aten::mm", "a(b): c"],
 )
 def test_what_has_no_file(name: str) -> None:
     assert parse_frame(name) is None

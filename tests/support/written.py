@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-def event(name: str, ts: float, dur: float, **fields: Any) -> dict[str, Any]:
+def event(name: str, ts: float, dur: float, **fields: object) -> dict[str, Any]:
     """One complete operator event; `fields` replace or add to its keys."""
     return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {}} | fields
 

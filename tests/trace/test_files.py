@@ -30,7 +30,9 @@ def test_names(tmp_path: Path, name: str) -> None:
     assert (file.run, file.worker, file.span) == ("run", *NAMES[name])
 
 
-@pytest.mark.parametrize("name", ["trace.json", "a.pt.trace.json.tmp", "a.pt.trace.json.tidy.json.gz", "events.out.tfevents"])
+@pytest.mark.parametrize(
+    "name", ["trace.json", "a.pt.trace.json.tmp", "a.pt.trace.json.tidy.json.gz", "events.out.tfevents"]
+)
 def test_other_files_are_no_traces(tmp_path: Path, name: str) -> None:
     touch(tmp_path / name)
     with pytest.raises(NotFoundError, match="No trace"):

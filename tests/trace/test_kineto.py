@@ -191,13 +191,17 @@ class TestBlocks:
     def test_an_event_that_never_ends_is_given_up(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(document, "MAX_EVENT_BYTES", 1000)
         monkeypatch.setattr(reader, "BLOCK_BYTES", 500)
-        text = kineto_text([event("a", 0, 1)])[: -len('\n  ],\n  "traceName": "x.json"\n}\n')] + ',\n  {"name": "' + "x" * 9000
+        text = (
+            kineto_text([event("a", 0, 1)])[: -len('\n  ],\n  "traceName": "x.json"\n}\n')]
+            + ',\n  {"name": "'
+            + "x" * 9000
+        )
         table = read(tmp_path, text)
         assert names(table) == ["a"]
         assert table.partial
 
 
-MALFORMED = {
+MALFORMED: dict[str, tuple[str | bytes, str]] = {
     "lone backslash": ('"C:\\data\\site.py(3): f"', "C:\\data\\site.py(3): f"),
     "control characters": ('"a\x01b\nc"', "a b c"),
     "invalid UTF-8": (b'"caf\xe9"', "caf\ufffd"),
@@ -248,7 +252,9 @@ class TestMalformed:
         assert read(tmp_path, kineto_text(events)).stream.tolist() == [ABSENT, 7]
 
     def test_a_time_of_a_wrong_type_costs_one_event(self, tmp_path: Path) -> None:
-        table = read(tmp_path, kineto_text([event("a", 0, 1), event("b", 0, 1) | {"ts": "soon"}, event("c", 2, 1, pid=1.5)]))
+        table = read(
+            tmp_path, kineto_text([event("a", 0, 1), event("b", 0, 1) | {"ts": "soon"}, event("c", 2, 1, pid=1.5)])
+        )
         assert names(table) == ["a", "c"]
         assert table.dropped == {"unreadable": 1}
 
@@ -330,7 +336,7 @@ class TestNoTrace:
 @pytest.mark.parametrize("path", REAL_TRACES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
 def test_agrees_with_the_json_module_on_real_traces(path: Path) -> None:
     """Field by field against an independent reading: the standard library, decimal times, no blocks."""
-    data = json.loads(gzip.open(path).read(), parse_float=Decimal)
+    data = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
     events = data["traceEvents"] if isinstance(data, dict) else data
     table = read_trace(path)
     wanted = [

@@ -66,7 +66,9 @@ def test_by_arrow_where_correlation_is_missing(tmp_path: Path) -> None:
 
 def test_by_external_id_where_the_launch_is_missing(tmp_path: Path) -> None:
     profile = profile_of(
-        tmp_path, event("aten::mm", 0, 50, args={"External id": 4}), kernel("gemm", 30, correlation=99, **{"External id": 4})
+        tmp_path,
+        event("aten::mm", 0, 50, args={"External id": 4}),
+        kernel("gemm", 30, correlation=99, **{"External id": 4}),
     )
     assert name_of_launch(profile, "gemm") is None
     assert int(profile.launched_by[row_of(profile, "gemm")]) == row_of(profile, "aten::mm")

@@ -1,0 +1,163 @@
+"""The command line as a user meets it: a process, its output and its exit code."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from tb_tidy_plugin import __version__
+from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.rules import all_rules
+from tests.support.recordings import ROOT, shared, shared_names
+from tests.support.written import event, kineto_text, write
+
+SAMPLES = ROOT / "sample_runs"
+
+
+def tidy(*arguments: str | Path, width: int = 100) -> subprocess.CompletedProcess[str]:
+    code = "from tb_tidy_plugin.cli.main import main; main()"
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        env={"COLUMNS": str(width), "PATH": "", "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+
+
+def traced(folder: Path, name: str = "w.1.pt.trace.json", op: str = "aten::mm") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    step = event("ProfilerStep#1", 0, 1000, cat="user_annotation")
+    return write(folder / name, kineto_text([step, event(op, 10, 100)]))
+
+
+class TestCheck:
+    def test_text(self) -> None:
+        done = tidy("check", SAMPLES / "image_classifier_untidy")
+        assert done.returncode == 0, done.stderr
+        assert "image_classifier_untidy · workstation" in done.stdout
+        assert "3 steps, median" in done.stdout
+        assert done.stderr == "", "no progress bar where stderr is no terminal"
+
+    def test_json_fits_its_schema_and_its_model(self) -> None:
+        done = tidy("check", SAMPLES, "--format", "json")
+        report = msgspec.json.decode(done.stdout, type=Report)
+        schema = json.loads((ROOT / "docs/report.schema.json").read_text())
+        jsonschema.validate(json.loads(done.stdout), schema)
+        assert (report.schema, report.version, report.problems) == (1, __version__, [])
+        assert [run.run for run in report.runs] == sorted(
+            path.name for path in SAMPLES.iterdir() if list(path.glob("*.pt.trace.json*"))
+        )
+
+    def test_every_rule_gives_an_outcome(self) -> None:
+        done = tidy("check", SAMPLES / "image_classifier_untidy", "--format", "json")
+        (profile,) = msgspec.json.decode(done.stdout, type=Report).runs[0].profiles
+        assert [outcome.rule for outcome in profile.outcomes] == [rule.name() for rule in all_rules()]
+        assert {finding.rule for finding in profile.findings} == {
+            outcome.rule for outcome in profile.outcomes if outcome.status == "found"
+        }
+
+    def test_one_rule(self) -> None:
+        done = tidy("check", SAMPLES / "image_classifier_untidy", "--format", "json", "--rule", "zero-grad-memset")
+        (profile,) = msgspec.json.decode(done.stdout, type=Report).runs[0].profiles
+        assert [outcome.rule for outcome in profile.outcomes] == ["zero-grad-memset"]
+
+    def test_an_unknown_rule_and_the_one_that_was_meant(self) -> None:
+        done = tidy("check", SAMPLES, "--rule", "zero-grad-memsett")
+        assert done.returncode == 2
+        assert done.stderr == "tb-tidy: There is no rule `zero-grad-memsett`.\nDid you mean `zero-grad-memset`?\n"
+
+    @pytest.mark.parametrize(("run", "code"), [("image_classifier_untidy", 1), ("image_classifier_tidy", 0)])
+    def test_fail_on(self, run: str, code: int) -> None:
+        assert tidy("check", SAMPLES / run, "--fail-on", "high").returncode == code
+
+    def test_a_file_a_run_and_a_logdir(self, tmp_path: Path) -> None:
+        path = traced(tmp_path / "logs" / "run1")
+        for given in (path, path.parent, path.parent.parent):
+            done = tidy("check", given, "--format", "json")
+            (run,) = msgspec.json.decode(done.stdout, type=Report).runs
+            assert (run.run, run.profiles[0].worker, run.profiles[0].span) == ("run1", "w", "1")
+
+    def test_names_in_a_trace_cannot_drive_the_terminal(self, tmp_path: Path) -> None:
+        folder = tmp_path / "run\x1b[31m[bold]"
+        done = tidy("check", traced(folder).parent)
+        assert done.returncode == 0
+        assert "\x1b" not in done.stdout
+        assert "[bold]" in done.stdout
+
+
+class TestBadInput:
+    def test_nothing_there(self, tmp_path: Path) -> None:
+        done = tidy("check", tmp_path / "nowhere")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "There is no file or folder" in done.stderr
+
+    def test_a_folder_without_traces(self, tmp_path: Path) -> None:
+        done = tidy("check", tmp_path)
+        assert done.returncode == 2
+        assert "tensorboard_trace_handler" in done.stderr
+
+    @pytest.mark.parametrize("data", [b"", b"not json", b'{"a": 1}', b'{"traceEvents": []}', gzip.compress(b"x")[:9]])
+    def test_a_broken_trace_alone(self, tmp_path: Path, data: bytes) -> None:
+        (tmp_path / "w.1.pt.trace.json").write_bytes(data)
+        done = tidy("check", tmp_path)
+        assert done.returncode == 2
+        assert "problem: " in done.stdout
+        assert "Traceback" not in done.stdout + done.stderr
+
+    def test_a_broken_trace_leaves_the_others_unharmed(self, tmp_path: Path) -> None:
+        traced(tmp_path / "good")
+        (tmp_path / "bad").mkdir()
+        (tmp_path / "bad" / "w.1.pt.trace.json").write_bytes(b"")
+        done = tidy("check", tmp_path, "--format", "json")
+        report = msgspec.json.decode(done.stdout, type=Report)
+        assert done.returncode == 0
+        assert [run.run for run in report.runs] == ["good"]
+        (problem,) = report.problems
+        assert (problem.error, problem.recovered_events) == ("The file is empty.", 0)
+        assert problem.path.endswith("bad/w.1.pt.trace.json")
+
+    def test_a_truncated_trace_is_used_and_said_so(self, tmp_path: Path) -> None:
+        path = traced(tmp_path / "run")
+        text = path.read_text()
+        path.write_text(text[: text.index("aten::mm")])
+        done = tidy("check", tmp_path, "--format", "json")
+        report = msgspec.json.decode(done.stdout, type=Report)
+        assert done.returncode == 0
+        assert report.runs[0].profiles[0].quality.partial
+        assert report.problems[0].recovered_events == 1
+
+
+class TestRules:
+    def test_list(self) -> None:
+        done = tidy("rules", width=200)
+        assert done.returncode == 0
+        for rule in all_rules():
+            assert f"{rule.code}" in done.stdout
+            assert rule.name() in done.stdout
+
+    @pytest.mark.parametrize("name", ["zero-grad-memset", "TT302", "tt302"])
+    def test_explain(self, name: str) -> None:
+        done = tidy("explain", name)
+        assert done.returncode == 0, done.stderr
+        for heading in ("What it finds", "Why it is slow", "Example", "When it stays quiet"):
+            assert heading in done.stdout
+
+    def test_explain_what_is_not_there(self) -> None:
+        done = tidy("explain", "no-such-rule")
+        assert done.returncode == 2
+        assert "`tb-tidy rules` lists all rules." in done.stderr
+
+
+@pytest.mark.parametrize("name", shared_names("traces"))
+def test_real_traces_print_a_report(name: str) -> None:
+    done = tidy("check", shared(f"traces/{name}"))
+    assert done.returncode == 0, done.stderr
+    assert "problem" not in done.stdout
+    assert "failed:" not in done.stdout
+    assert done.stderr == ""
