@@ -75,7 +75,7 @@ $(PACKAGE): setup.py | $(BIN)/pip
 
 # The install must not rebuild the bundle: whether it is current is one of the checks.
 $(TEST_TOOLS): setup.py tests/requirements.txt tests/constraints.txt | $(BIN)/pip
-	TORCHTIDY_FRONTEND=skip $(PIP_INSTALL) --constraint tests/constraints.txt --requirement tests/requirements.txt --editable .
+	TORCHTIDY_FRONTEND=skip $(PIP_INSTALL) --requirement tests/requirements.txt --editable .
 	@touch $@ $(PACKAGE)
 
 $(NODE_MODULES): frontend/package.json frontend/package-lock.json | npm

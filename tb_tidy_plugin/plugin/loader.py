@@ -28,8 +28,8 @@ class Loader(base_plugin.TBLoader):
                 "--torchtidy_source_roots",
                 metavar="FOLDERS",
                 default="",
-                help="Folders from which the TorchTidy tab may show source files, besides the folder of the run and the "
-                "one TensorBoard was started in. Separated by commas, or as in PATH.",
+                help="Folders from which the TorchTidy tab may show source files, besides the folder of the run and "
+                "the one TensorBoard was started in. Separated by commas, or as in PATH.",
             )
         except argparse.ArgumentError as conflict:  # another plugin took the name
             log.warning("torchtidy: flag not added: %s", conflict)
