@@ -1,0 +1,151 @@
+"""Source files for display: which may be read, and reading them.
+
+Every file name in a trace was chosen by whoever wrote that trace. A file is read only if the trace names it and its
+real path lies under a folder that the user has opened for it; everything else is answered in the same words, so that
+nobody learns from an answer which files exist.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+import tokenize
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.units import Bytes
+
+MAX_BYTES = 2 << 20  # larger Python files are data, and a page cannot show them
+FLAG = "--torchtidy_source_roots"
+
+SAME_TIME_S = 2.0  # the coarsest file systems store times in steps of 2 s
+WRITING_S = 600.0  # a trace that is named after its recording is on disk at most this much later
+COPYING_S = 3600.0  # files that were copied, unpacked or checked out together carry times this close
+
+NANOSECONDS_PER_UNIT = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}
+"""By number of digits: what a span counts, if it is a time since 1970. torch has written ms (to 2.2) and ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A source file as it is now. `changed` is true when it is newer than the recording."""
+
+    lines: list[str] = field(repr=False)
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """No source text; `reason` says why and what to do."""
+
+    reason: str
+
+
+def source_roots(flag: str, started_in: Path) -> tuple[Path, ...]:
+    """Folders from which any trace may show sources: those of the flag, then the one TensorBoard was started in.
+
+    The latter does not count where it is the root of a file system: that is where services are started, and nobody
+    meant to open the whole disk.
+    """
+    parts = (part.strip() for part in re.split(f"[,{re.escape(os.pathsep)}]", flag))
+    given = [Path(os.path.expanduser(part)) for part in parts if part]  # noqa: PTH111 - Path's raises for unknown users
+    implied = [started_in] if started_in != Path(started_in.anchor) else []
+    return tuple(dict.fromkeys(started_in / root for root in (*given, *implied)))
+
+
+def read_source(
+    name: str, named_in_trace: Collection[str], trace: TraceFile, roots: Sequence[Path]
+) -> SourceText | Unavailable:
+    """The text of the source file that a trace calls `name`.
+
+    Args:
+        name: as in the trace; a relative name is looked for in the trace's own folder, then in each root.
+        named_in_trace: all names that the trace holds.
+        trace: the trace, a file that our own search has found.
+        roots: see `source_roots`.
+    """
+    if name not in named_in_trace:
+        return Unavailable("The recording does not name this file, and only files that it names are shown.")
+    if not name.endswith(".py"):
+        return Unavailable("Only Python source files (`.py`) are shown; open this one in your editor.")
+    allowed = (trace.path.parent, *roots)
+    path = next(_candidates(name, allowed), None)
+    if path is None:
+        return Unavailable(
+            f"`{name}` is in none of the folders whose sources may be shown. If it is on this computer, start "
+            f"TensorBoard with `{FLAG}=FOLDER`, naming the folder that it was run from."
+        )
+    return _read(name, path, trace)
+
+
+def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
+    """Real paths of the files that `name` may mean, nearest first, all under one of `allowed`."""
+    real_roots = [os.path.realpath(root) for root in allowed]
+    for root in real_roots:
+        try:
+            real = os.path.realpath(os.path.join(root, name))  # noqa: PTH118 - an absolute name stays as it is
+        except (OSError, ValueError):  # a loop of links; a zero byte in the name
+            continue
+        if real.endswith(".py") and any(_is_under(real, base) for base in real_roots) and os.path.isfile(real):  # noqa: PTH113
+            yield Path(real)
+
+
+def _is_under(real: str, base: str) -> bool:
+    try:
+        return os.path.commonpath([base, real]) == base
+    except ValueError:  # another drive
+        return False
+
+
+def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
+    # Should the name have become a pipe or a link since it was looked at: neither wait nor follow.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as stream:
+            about = os.fstat(stream.fileno())
+            content = stream.read(MAX_BYTES + 1) if stat.S_ISREG(about.st_mode) else b""
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        return Unavailable(
+            f"`{name}` could not be read: {reason}. Give the user that runs TensorBoard permission to read it."
+        )
+    if len(content) > MAX_BYTES:
+        return Unavailable(f"`{name}` is larger than {Bytes(MAX_BYTES)}; open it in your editor.")
+    return SourceText(lines_of(content), _is_newer(about.st_mtime, trace))
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Lines as Python counts them (`str.splitlines` would also cut at form feeds); wrong bytes become `�`."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        text = content.decode(encoding, "replace")
+    except (SyntaxError, LookupError, ValueError):  # the coding line names no encoding of text
+        text = content.decode("utf-8", "replace")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if not lines[-1] else lines
+
+
+def _is_newer(source_mtime: float, trace: TraceFile) -> bool:
+    """Whether a source was changed after the recording, as far as times on disk can tell.
+
+    A trace whose file time is that of its name lies where it was written, so any later source is a changed one. Any
+    other trace was copied or checked out, most likely together with its sources, and then every file carries the time
+    of that; only a source that is later by more than such a copy takes is said to be changed.
+    """
+    try:
+        trace_mtime = trace.path.stat().st_mtime
+    except OSError:
+        return False
+    recorded = recorded_at(trace.span)
+    in_place = recorded is not None and abs(trace_mtime - recorded) <= WRITING_S
+    return source_mtime > trace_mtime + (SAME_TIME_S if in_place else COPYING_S)
+
+
+def recorded_at(span: str) -> float | None:
+    """Seconds since 1970 that a span names, None where it is no time."""
+    unit = NANOSECONDS_PER_UNIT.get(len(span)) if span.isdecimal() else None
+    return int(span) * unit / 1e9 if unit else None
