@@ -1,0 +1,55 @@
+"""Where TensorBoard was told to look: `--logdir` or `--logdir_spec`, with the names given there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9.+-]*://")
+PATH_START = ("/", "\\", "~")  # a part that begins so has no name, whatever colons are in it
+
+
+@dataclass(frozen=True, slots=True)
+class Logdir:
+    """One folder to look in.
+
+    Attributes:
+        path: absolute, or the address of a remote folder as it was given.
+        name: from `--logdir_spec`, put before the names of its runs; empty where it has none.
+    """
+
+    path: str
+    name: str = ""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is an address such as `s3://…`."""
+        return REMOTE.match(self.path) is not None
+
+
+def parse_logdirs(logdir: str, logdir_spec: str) -> tuple[Logdir, ...]:
+    """The folders of `--logdir`, else those of `--logdir_spec` (`name:path,path,…`), each once.
+
+    The form is that of TensorBoard's own `--logdir_spec`: only the first colon of a part ends its name; a scheme and a
+    Windows drive are no names.
+    """
+    found = [Logdir(_absolute(logdir))] if logdir else list(_parts(logdir_spec))
+    return tuple(dict.fromkeys(found))
+
+
+def _parts(logdir_spec: str) -> Iterator[Logdir]:
+    for part in filter(None, (piece.strip() for piece in logdir_spec.split(","))):
+        name, path = part.split(":", 1) if _is_named(part) else ("", part)
+        yield Logdir(_absolute(path), name)
+
+
+def _is_named(part: str) -> bool:
+    without_name = part.startswith(PATH_START) or REMOTE.match(part) or os.path.splitdrive(part)[0]
+    return ":" in part and not without_name
+
+
+def _absolute(path: str) -> str:
+    # os.path, since Path.expanduser raises for the home of an unknown user.
+    return path if REMOTE.match(path) else os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
