@@ -9,7 +9,7 @@ from tb_tidy_plugin.report.model import Model, Problem, RunReport
 LoadState: TypeAlias = Literal["queued", "reading", "analysing", "done", "error"]
 
 
-class ProfileState(Model):
+class ProfileState(Model, frozen=True):
     """How far the analysis of one trace file is.
 
     Attributes:
@@ -33,14 +33,14 @@ class ProfileState(Model):
     version: int
 
 
-class RunState(Model):
+class RunState(Model, frozen=True):
     """One run: a folder with trace files."""
 
     run: str
     profiles: list[ProfileState]
 
 
-class RunsAnswer(Model):
+class RunsAnswer(Model, frozen=True):
     """`GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on."""
 
     logdirs: list[str]
@@ -48,21 +48,21 @@ class RunsAnswer(Model):
     runs: list[RunState]
 
 
-class ReportAnswer(Model):
+class ReportAnswer(Model, frozen=True):
     """`GET api/report`: states of the asked profiles, and the reports of those that are done."""
 
     states: list[ProfileState]
     report: RunReport
 
 
-class RuleSection(Model):
+class RuleSection(Model, frozen=True):
     """One section of a rule's page; `text` is Markdown."""
 
     heading: str
     text: str
 
 
-class RuleInfo(Model):
+class RuleInfo(Model, frozen=True):
     """One rule with its page."""
 
     rule: str
@@ -73,13 +73,13 @@ class RuleInfo(Model):
     sections: list[RuleSection]
 
 
-class RulesAnswer(Model):
+class RulesAnswer(Model, frozen=True):
     """`GET api/rules`."""
 
     rules: list[RuleInfo]
 
 
-class SourceAnswer(Model):
+class SourceAnswer(Model, frozen=True):
     """`GET api/source`: the text of one source file named in a finding's places.
 
     `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
@@ -93,7 +93,7 @@ class SourceAnswer(Model):
     lines: list[str]
 
 
-class EventRow(Model):
+class EventRow(Model, frozen=True):
     """One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text."""
 
     name: str
@@ -105,7 +105,7 @@ class EventRow(Model):
     place: str
 
 
-class EventsAnswer(Model):
+class EventsAnswer(Model, frozen=True):
     """`GET api/events`: one page of a finding's matched events, sorted by the server."""
 
     total: int
@@ -113,7 +113,7 @@ class EventsAnswer(Model):
     rows: list[EventRow]
 
 
-class ErrorInfo(Model):
+class ErrorInfo(Model, frozen=True):
     """What went wrong, and what to do about it."""
 
     code: int
@@ -121,7 +121,7 @@ class ErrorInfo(Model):
     advice: str
 
 
-class ErrorAnswer(Model):
+class ErrorAnswer(Model, frozen=True):
     """Every answer with a status of 400 or more."""
 
     error: ErrorInfo
