@@ -1,0 +1,1 @@
+"""Data on its way between the host (Python, NumPy, disk) and the device."""

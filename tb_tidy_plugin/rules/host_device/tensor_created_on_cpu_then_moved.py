@@ -1,0 +1,150 @@
+"""Tensor created on the CPU, then copied to the GPU.
+
+## What it finds
+A tensor that `torch.ones(...)`, `torch.empty(...).normal_()` or the like makes
+on the CPU, and that `.to("cuda")`, `.cuda()` or `.copy_()` then takes to the GPU.
+
+## Why it is slow
+The CPU fills the memory, then the copy crosses the bus, and from pageable memory
+it keeps the Python thread waiting. The GPU would fill the tensor beside it.
+
+## Example
+```python
+mask = torch.ones(batch, length).to("cuda")
+```
+
+Use instead:
+```python
+mask = torch.ones(batch, length, device="cuda")
+```
+
+## How the saving is estimated
+The fill and the copy go, with all that the host waits for in them. What is
+left of both calls stands for the fill on the GPU that takes their place.
+
+## When it stays quiet
+Tensors below 1 KiB. Copies that reach no GPU: on the CPU, to `meta`, a change
+of dtype only. Copies from pinned memory, which no factory returns by itself.
+Memory that was not allocated right before its fill: a buffer that is kept. A
+factory of another shape or dtype, or more than 5 operators back.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import (
+    TORCH_DTYPES,
+    Benchmark,
+    Bytes,
+    Category,
+    Edit,
+    Match,
+    Nanoseconds,
+    Profile,
+    Remove,
+    Rule,
+    Shape,
+    tensor_bytes,
+)
+
+FACTORY = re.compile(
+    r"aten::(ones|zeros|full|rand|randn|randint)(_like)?|aten::(randperm|arange|linspace|logspace|eye|new_(ones|zeros|full))"
+)
+FILL = re.compile(r"aten::(fill|zero|normal|uniform|random|bernoulli|exponential)_")
+ALLOCATION = re.compile(r"aten::(new_)?empty(_like|_strided)?")
+SOURCE = {"aten::to": 0, "aten::_to_copy": 0, "aten::copy_": 1}  # operators that copy, and which input they copy
+
+TO_DEVICE = r"(HtoD|HostToDevice)(?!.*Pinned)"
+MIN_BYTES = 1024  # below this the copy is lost in launch overhead
+MAX_DISTANCE = 5  # no trace says that two operators are about one tensor, so they must be near each other
+MEASURED = frozenset({"ones", "zeros", "rand", "randn"})  # factories that need no more than a shape
+
+
+class TensorCreatedOnCpuThenMoved(Rule):
+    """A factory or a fill on the CPU, then a copy of the same shape and dtype to the GPU."""
+
+    code = "TT201"
+    needs = frozenset({"shapes", "device"})
+    message = "`{factory}` makes {size} on the CPU, then `{move}` copies them to the GPU"
+    why = (
+        "Making {shape} values of {dtype} takes {fill_time}; copying them takes {copy_time} and is operator {distance} "
+        "after that. Reported from 1 KiB on, up to operator 5, where shape and dtype are equal"
+    )
+    fix = "Pass `device=` where the tensor is made, so that it is made where it is used"
+    caveat = "Random numbers made on the GPU differ from those made on the CPU with the same seed."
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        causes = profile.launched_by[profile.matching(TO_DEVICE, Category.COPY)]
+        moves = {_move(profile, cause) for cause in causes[causes >= 0].tolist()}
+        taken: set[int] = set()
+        for move in sorted(move for move in moves if move is not None):
+            near = [row for row in profile.operators_before(move, MAX_DISTANCE) if row not in taken]
+            made = next((row for row in near if _makes(profile, row, *_source(profile, move))), None)
+            if made is not None:
+                taken.add(made)
+                yield _match(profile, made, move)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        made, move = match.events
+        yield Remove((_first_below(profile, made, FILL), _first_below(profile, move, re.compile("aten::copy_"))))
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        factory, dtype = str(match.facts["factory"]), str(match.facts["dtype"])
+        if factory not in MEASURED or dtype not in TORCH_DTYPES.values():
+            return None
+        shape = tuple(int(size) for size in str(match.facts["shape"]).split("×"))
+        made = f"torch.{factory}({shape}, dtype=torch.{dtype}"
+        return Benchmark(before=f'{made}).to("cuda")', after=f'{made}, device="cuda")', setup="import torch")
+
+
+def _move(profile: Profile, cause: int) -> int | None:
+    """The outermost operator around `cause` that only copies, None where it copies too little or is unknown."""
+    moves = [row for row in (cause, *profile.ancestors(cause)) if profile.name(row) in SOURCE]
+    return moves[-1] if moves and (tensor_bytes(*_source(profile, moves[-1])) or 0) >= MIN_BYTES else None
+
+
+def _source(profile: Profile, move: int) -> tuple[Shape, str]:
+    """Shape and dtype of what is copied; no elements where unknown."""
+    position, inputs = SOURCE[profile.name(move)], profile.inputs(move)
+    return inputs.shape(position) or (0,), inputs.dtype(position)
+
+
+def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
+    """Whether the operator `row` makes a tensor of this shape and dtype, and does so on the CPU."""
+    name, before = profile.name(row), profile.operators_before(row, 1)
+    is_filled = FILL.fullmatch(name) and any(ALLOCATION.fullmatch(profile.name(other)) for other in before)
+    if len(profile.device_activity_of(row)) or not (is_filled or FACTORY.fullmatch(name)):
+        return False
+    return any(_gives(profile, inner, shape, dtype) for inner in profile.subtree(row))
+
+
+def _gives(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
+    """Whether an operator is given a tensor of this shape and dtype, or one of this dtype to bring to this size."""
+    inputs = profile.inputs(row)
+    tensors = [(inputs.shape(at), inputs.dtype(at)) for at in range(len(inputs.dtypes))]
+    return (shape, dtype) in tensors or (inputs.dtype(0) == dtype and str(list(shape)) in inputs.concrete)
+
+
+def _first_below(profile: Profile, row: int, wanted: re.Pattern[str]) -> int:
+    return next((inner for inner in profile.subtree(row) if wanted.fullmatch(profile.name(inner))), row)
+
+
+def _match(profile: Profile, made: int, move: int) -> Match:
+    shape, dtype = _source(profile, move)
+    distance = profile.operators_before(move, MAX_DISTANCE).index(made) + 1
+    return Match(
+        anchor=move, events=(made, move), confidence="high" if distance == 1 else "medium",
+        facts={
+            "factory": _called(profile, made), "fill_time": Nanoseconds(profile.duration_ns(made)),
+            "move": _called(profile, move), "copy_time": Nanoseconds(profile.duration_ns(move)), "distance": distance,
+            "size": Bytes(tensor_bytes(shape, dtype) or 0), "shape": "×".join(map(str, shape)),
+            "dtype": TORCH_DTYPES.get(dtype, dtype),
+        },
+    )  # fmt: skip
+
+
+def _called(profile: Profile, row: int) -> str:
+    """What the user called: the built-in around an operator (`cuda`), else the operator itself."""
+    above = profile.parent(row)
+    words = profile.name(above).split() if above is not None else []
+    return words[2] if words[:2] == ["<built-in", "method"] else profile.name(row).removeprefix("aten::")
