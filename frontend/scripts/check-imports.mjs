@@ -1,0 +1,49 @@
+// Fails when a file imports from a folder it may not know, touches the parent window, or names a rule.
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, posix } from 'node:path';
+
+const MAY = {
+  base: ['base'],
+  api: ['api', 'base'],
+  state: ['state', 'api', 'base'],
+  components: ['components', 'base'],
+  views: ['state', 'api', 'components', 'base'],
+};
+const VIEW_LINES = 300;
+
+/** The catalogue is a folder of Python files: a rule's name is its file's name with dashes. */
+function ruleNames(folder) {
+  try {
+    return readdirSync(folder, { recursive: true }).map(String)
+      .filter((name) => name.endsWith('.py') && !basename(name).startsWith('_'))
+      .map((name) => basename(name, '.py').replaceAll('_', '-'));
+  } catch {
+    return []; // the frontend alone, without the Python package
+  }
+}
+
+const rules = ruleNames('../tb_tidy_plugin/rules');
+let bad = 0;
+const fail = (text) => { bad++; console.error(text); };
+
+for (const name of readdirSync('src', { recursive: true }).map((n) => String(n).replaceAll('\\', '/'))) {
+  if (!/\.tsx?$/.test(name) || /\.test\.tsx?$/.test(name)) continue;
+  const text = readFileSync(`src/${name}`, 'utf8');
+  const area = name.split('/')[0].replace(/\.tsx?$/, '');
+  for (const [, spec] of text.matchAll(/(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]/g)) {
+    const target = posix.normalize(posix.join(posix.dirname(name), spec));
+    const to = target.split('/')[0].replace(/\.tsx?$/, '');
+    const ownView = area === 'views' && to === 'views'
+      && (name === 'views/App.tsx'
+        || (name.split('/').length > 2 && target.split('/')[1] === name.split('/')[1]));
+    if (area in MAY && !MAY[area].includes(to) && !ownView) fail(`${name}: must not import ${target}`);
+  }
+  if (name !== 'state/host.ts' && /\b(?:window\.)?parent\.(?:location|history|document|postMessage)/.test(text))
+    fail(`${name}: touches the parent window`);
+  if (name !== 'state/settings.ts' && /\blocalStorage\b/.test(text)) fail(`${name}: touches localStorage`);
+  if (/innerHTML|insertAdjacentHTML|document\.write/.test(text)) fail(`${name}: writes HTML from text`);
+  if (area === 'views' && text.split('\n').length > VIEW_LINES) fail(`${name}: longer than ${VIEW_LINES} lines`);
+  for (const id of rules) if (text.includes(id)) fail(`${name}: names the rule ${id}`);
+}
+console.log(`checked imports, parent window and ${rules.length} rule names: ${bad} faults`);
+process.exit(bad ? 1 : 0);

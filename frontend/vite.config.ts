@@ -1,0 +1,27 @@
+import { defineConfig } from 'vite';
+
+export default defineConfig({
+  base: './',
+  publicDir: false,
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    outDir: '../tb_tidy_plugin/plugin/static',
+    emptyOutDir: true, // also removes .stamp: stamp.mjs must run after every build
+    target: 'es2022',
+    modulePreload: false,
+    sourcemap: false,
+    rolldownOptions: {
+      input: 'src/index.ts',
+      preserveEntrySignatures: 'strict', // keep the export of render()
+      output: {
+        entryFileNames: 'index.js',
+        chunkFileNames: 'assets/[name]-[hash].js',
+        assetFileNames: 'assets/[name]-[hash][extname]',
+      },
+    },
+  },
+  worker: {
+    format: 'es', // the host's policy blocks blob: workers, so it must be a file of its own
+    rolldownOptions: { output: { entryFileNames: 'assets/[name]-[hash].js' } },
+  },
+});
