@@ -1,0 +1,33 @@
+/** Which key does what. */
+
+export type Command =
+  | 'next' | 'previous' | 'open' | 'back' | 'filter' | 'source' | 'next-place' | 'previous-place' | 'help';
+
+export interface Pressed { key: string; ctrlKey: boolean; metaKey: boolean; altKey: boolean }
+
+export const SHORTCUTS: readonly { keys: string[]; label: string }[] = [
+  { keys: ['↓', 'j'], label: 'Next finding' },
+  { keys: ['↑', 'k'], label: 'Previous finding' },
+  { keys: ['Enter'], label: 'Open the finding' },
+  { keys: ['Esc'], label: 'Back to the list' },
+  { keys: ['/'], label: 'Filter findings' },
+  { keys: ['s'], label: 'Show the whole source file' },
+  { keys: ['['], label: 'Previous place of the finding' },
+  { keys: [']'], label: 'Next place of the finding' },
+  { keys: ['?'], label: 'This help' },
+];
+
+const EVERYWHERE: Record<string, Command> = {
+  j: 'next', k: 'previous', '/': 'filter', s: 'source', ']': 'next-place', '[': 'previous-place', '?': 'help',
+  Escape: 'back',
+};
+/** Keys with a meaning of their own in scrolling areas and on buttons: ours only in the list. */
+const IN_LIST: Record<string, Command> = { ArrowDown: 'next', ArrowUp: 'previous', Enter: 'open' };
+
+/** The command of a key, or null where the key belongs to the browser or to an input. */
+export function commandOf(pressed: Pressed, focus: 'list' | 'input' | 'elsewhere'): Command | null {
+  if (pressed.ctrlKey || pressed.metaKey || pressed.altKey) return null;
+  if (focus === 'input') return pressed.key === 'Escape' ? 'back' : null;
+  const command = EVERYWHERE[pressed.key] ?? null;
+  return command ?? (focus === 'list' ? IN_LIST[pressed.key] ?? null : null);
+}

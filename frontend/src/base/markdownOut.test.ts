@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { finding, place, saving } from '../testing/fixtures';
+import { findingMarkdown, reportMarkdown } from './markdownOut';
+
+const FINDING = finding('a', {
+  message: '`loss.item()` waits', cost_ns: 22_100_000, share: 0.175, matches: 1, saving: saving(18_400_000, { low_ns: 12_000_000, high_ns: 21_300_000 }),
+  places: [place({ line: 7, precision: 'definition' })],
+  details: [{ kind: 'note', text: 'Flagged because.' }, { kind: 'code_change', before: 'a ```b```', after: 'c\n', caveat: 'Careful.' }],
+});
+
+it('says what, how much, where, why and what to do', () => {
+  const text = findingMarkdown(FINDING, 'step');
+  expect(text).toContain('### `loss.item()` waits');
+  expect(text).toContain('**Saves ≈ 18.4 ms per step** (12 ms to 21.3 ms; estimated by replaying the step without it)');
+  expect(text).toContain('costs 22.1 ms per step (17.5 % of a step)');
+  expect(text).toContain('1 match.');
+  expect(text).toContain('- `/job/train.py:7` in `train_step` (function definition), 12 matches');
+  expect(text).toContain('Flagged because.');
+  expect(text).toContain('**Fix:** Do it once');
+  expect(text).toContain('Note: Careful.');
+});
+
+it('fences code that holds fences', () => {
+  expect(findingMarkdown(FINDING, 'step')).toContain('````python\na ```b```\n````');
+});
+
+it('owns up to a missing estimate', () => {
+  expect(findingMarkdown(finding('a', { saving: null, share: null }), 'trace')).toContain('No saving estimated; costs 5 ms per trace.');
+});
+
+it('heads the report with the profile and its step time', () => {
+  const text = reportMarkdown({ run: 'job', worker: 'w', per: 'step', stepNs: 126_300_000, findings: [FINDING, FINDING] });
+  expect(text).toMatch(/^## TorchTidy: 2 findings in job, w\n\nMedian step time: 126 ms\./);
+});

@@ -1,0 +1,62 @@
+/** Findings as Markdown, for pull requests and issues. */
+
+import { nanoseconds, plural, share } from './units';
+import { PRECISION_SHORT, SAVING_BASIS } from './words';
+
+interface Place { file: string; line: number; function: string; precision: 'exact' | 'aligned' | 'definition'; matches: number }
+interface Saving { expected_ns: number; low_ns: number; high_ns: number; basis: readonly ('bound' | 'replayed' | 'measured')[] }
+type Detail = { kind: 'note'; text: string } | { kind: 'code_change'; before: string; after: string; caveat?: string | null };
+
+export interface FindingLike {
+  message: string; fix: string; rule: string; severity: string; confidence: string; matches: number;
+  cost_ns: number; share: number | null; saving: Saving | null;
+  places: readonly Place[]; details: readonly Detail[];
+}
+
+export interface ReportLike { run: string; worker: string; per: string; stepNs: number | null; findings: readonly FindingLike[] }
+
+/** One finding under a heading of the given level. */
+export function findingMarkdown(finding: FindingLike, per: string, level = 3): string {
+  const cost = `costs ${nanoseconds(finding.cost_ns)} per ${per}`
+    + (finding.share === null ? '' : ` (${share(finding.share)} of a ${per})`);
+  return [
+    `${'#'.repeat(level)} ${finding.message}`,
+    `${savingText(finding.saving, per)}${cost}. Severity ${finding.severity}, confidence ${finding.confidence}, `
+      + `${plural(finding.matches, 'match', 'matches')}. Check: \`${finding.rule}\`.`,
+    finding.places.map(placeLine).join('\n'),
+    ...finding.details.filter((detail) => detail.kind === 'note').map((note) => note.text),
+    `**Fix:** ${finding.fix}`,
+    ...finding.details.filter((detail) => detail.kind === 'code_change').map(change),
+  ].filter(Boolean).join('\n\n');
+}
+
+/** All findings of a profile, in the order of the list. */
+export function reportMarkdown(report: ReportLike): string {
+  const head = `## TorchTidy: ${plural(report.findings.length, 'finding')} in ${report.run}, ${report.worker}`;
+  const step = report.stepNs === null ? '' : `Median step time: ${nanoseconds(report.stepNs)}.`;
+  return `${[head, step, ...report.findings.map((finding) => findingMarkdown(finding, report.per))].filter(Boolean).join('\n\n')}\n`;
+}
+
+function savingText(saving: Saving | null, per: string): string {
+  if (!saving) return 'No saving estimated; ';
+  const basis = saving.basis.map((each) => SAVING_BASIS[each]).join(', ');
+  return `**Saves ≈ ${nanoseconds(saving.expected_ns)} per ${per}** `
+    + `(${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}; ${basis}); `;
+}
+
+const placeLine = (place: Place): string =>
+  `- \`${place.file}:${place.line}\` in \`${place.function}\` (${PRECISION_SHORT[place.precision]}), `
+  + plural(place.matches, 'match', 'matches');
+
+function change(detail: Extract<Detail, { kind: 'code_change' }>): string {
+  const caveat = detail.caveat ? `\n\nNote: ${detail.caveat}` : '';
+  return `Before:\n\n${fenced(detail.before)}\n\nAfter:\n\n${fenced(detail.after)}${caveat}`;
+}
+
+/** A fence longer than any run of backticks inside. */
+function fenced(code: string): string {
+  const longest = Math.max(2, ...[...code.matchAll(/`+/g)].map((run) => run[0].length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}python\n${code.replace(/\n$/, '')}\n${fence}`;
+}
+

@@ -1,0 +1,25 @@
+/** Places in source files: how they are named and told apart. */
+
+export interface PlaceLike { file: string; line: number }
+
+export const fileName = (path: string): string => path.split(/[\\/]/).at(-1) ?? path;
+
+export const placeText = (place: PlaceLike): string => `${fileName(place.file)}:${place.line}`;
+
+/** Names for paths that are as short as can be told apart: `train.py`, or `a/model.py` and `b/model.py`. */
+export function shortNames(paths: Iterable<string>): Map<string, string> {
+  const all = [...new Set(paths)];
+  return new Map(all.map((path) => [path, shortest(path, all)]));
+}
+
+function shortest(path: string, all: readonly string[]): string {
+  const parts = path.split(/[\\/]/);
+  for (let length = 1; length < parts.length; length += 1) {
+    const name = parts.slice(-length).join('/');
+    const rivals = all.filter((other) => other !== path && ends(other, name));
+    if (rivals.length === 0) return name;
+  }
+  return path;
+}
+
+const ends = (path: string, name: string): boolean => `/${path.replaceAll('\\', '/')}`.endsWith(`/${name}`);

@@ -1,0 +1,52 @@
+/** Which findings are listed, and in which order. */
+
+import { placeText, type PlaceLike } from './places';
+import type { Sort } from './route';
+
+export interface Rankable {
+  rule: string;
+  category: string;
+  severity: 'high' | 'medium' | 'low' | 'info';
+  confidence: 'high' | 'medium' | 'low';
+  message: string;
+  matches: number;
+  cost_ns: number;
+  saving: { expected_ns: number; low_ns: number } | null;
+  places: readonly (PlaceLike & { function: string })[];
+}
+
+/** Keeps the findings in which every word of the query occurs. */
+export function filtered<F extends Rankable>(findings: readonly F[], query: string): F[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  return findings.filter((finding) => {
+    const text = searchText(finding);
+    return words.every((word) => text.includes(word));
+  });
+}
+
+function searchText(finding: Rankable): string {
+  const places = finding.places.map((place) => `${place.file}:${place.line} ${place.function}`);
+  return [finding.message.replaceAll('`', ''), finding.rule, finding.category, finding.severity, ...places]
+    .join('\n').toLowerCase();
+}
+
+/** Best first; equals stay in the order in which the server sent them. */
+export function sorted<F extends Rankable>(findings: readonly F[], sort: Sort): F[] {
+  return findings.toSorted((a, b) => ORDERS[sort](a, b) || ORDERS.saving(a, b) || ORDERS.cost(a, b));
+}
+
+const expected = (finding: Rankable): number => finding.saving?.expected_ns ?? -1;
+const least = (finding: Rankable): number => finding.saving?.low_ns ?? -1;
+/** Findings without a place come last. */
+const firstPlace = (finding: Rankable): string => {
+  const [place] = finding.places;
+  return place ? `${placeText(place)} ${place.file}` : '\uffff';
+};
+
+const ORDERS: Record<Sort, (a: Rankable, b: Rankable) => number> = {
+  saving: (a, b) => expected(b) - expected(a),
+  safe: (a, b) => least(b) - least(a),
+  cost: (a, b) => b.cost_ns - a.cost_ns,
+  matches: (a, b) => b.matches - a.matches,
+  file: (a, b) => firstPlace(a).localeCompare(firstPlace(b), 'en', { numeric: true }),
+};

@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest';
+import { listed, missing } from './recording';
+
+it('names what unchecked rules need and the profile lacks', () => {
+  const lack = missing(['stacks'], [{ needs: ['stacks', 'shapes'] }, { needs: ['shapes', 'memory'] }, { needs: ['stacks'] }]);
+  expect(lack).toEqual({ labels: ['shapes', 'memory'], how: ['record_shapes=True', 'profile_memory=True'], rules: 2 });
+});
+
+it('is silent where nothing is lacking', () => {
+  expect(missing(['stacks'], [{ needs: ['stacks'] }])).toBeNull();
+  expect(missing([], [])).toBeNull();
+});
+
+it('lists words', () => {
+  expect([listed([]), listed(['a']), listed(['a', 'b']), listed(['a', 'b', 'c'])]).toEqual(['', 'a', 'a and b', 'a, b and c']);
+});

@@ -1,0 +1,30 @@
+/** What a profile can hold, and how to record it. */
+
+export type Recording = 'stacks' | 'shapes' | 'memory' | 'device' | 'steps';
+
+export const RECORDINGS: readonly { what: Recording; label: string; how: string }[] = [
+  { what: 'steps', label: 'steps', how: 'schedule=…, and profiler.step() after each step' },
+  { what: 'stacks', label: 'stacks', how: 'with_stack=True' },
+  { what: 'shapes', label: 'shapes', how: 'record_shapes=True' },
+  { what: 'memory', label: 'memory', how: 'profile_memory=True' },
+  { what: 'device', label: 'device', how: 'activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]' },
+];
+
+export interface Missing { labels: string[]; how: string[]; rules: number }
+
+/** Which recordings would let more rules run: those that unchecked rules need and the profile lacks. */
+export function missing(recorded: readonly string[], unchecked: readonly { needs: readonly string[] }[]): Missing | null {
+  const lacking = RECORDINGS.filter(({ what }) =>
+    !recorded.includes(what) && unchecked.some((rule) => rule.needs.includes(what)));
+  if (lacking.length === 0) return null;
+  return {
+    labels: lacking.map(({ label }) => label),
+    how: lacking.map(({ how }) => how),
+    rules: unchecked.filter((rule) => lacking.some(({ what }) => rule.needs.includes(what))).length,
+  };
+}
+
+/** `stacks`, `stacks and shapes`, `stacks, shapes and memory`. */
+export function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1) ?? ''}`;
+}

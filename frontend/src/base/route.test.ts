@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { routeFrom, routeKeys, START } from './route';
+
+it('reads an empty address as the start', () => {
+  expect(routeFrom({})).toEqual(START);
+});
+
+it('leaves no trace of defaults in the address', () => {
+  expect(Object.values(routeKeys(START)).every((value) => value === null)).toBe(true);
+});
+
+it('round-trips', () => {
+  const route = { run: 'r', worker: 'w', span: '1', view: 'source', finding: 'f', file: '/a.py', line: '7', q: 'x', sort: 'cost' } satisfies object;
+  const keys = Object.fromEntries(Object.entries(routeKeys(routeFrom(route))).map(([key, value]) => [key, value ?? '']));
+  expect(routeFrom(keys)).toEqual(route);
+});
+
+it('keeps file and line out of the address of the list', () => {
+  expect(routeKeys({ ...START, file: '/a.py', line: '7' })).toMatchObject({ file: null, line: null });
+});
+
+it('does not trust views and orders typed by hand', () => {
+  expect(routeFrom({ view: 'nonsense', sort: 'constructor' })).toMatchObject({ view: 'findings', sort: 'saving' });
+});

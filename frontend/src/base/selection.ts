@@ -1,0 +1,29 @@
+/** Which profile is meant by an address that names one, a part of one, or none. */
+
+export interface ProfileKey { run: string; worker: string; span: string }
+
+interface ProfileLike { worker: string; span: string }
+interface RunLike<P> { run: string; profiles: readonly P[] }
+
+export interface Selection<P> { run: string; profile: P }
+
+/** The named profile; where the address leaves something open, the first worker's latest span. */
+export function select<P extends ProfileLike>(runs: readonly RunLike<P>[], key: ProfileKey): Selection<P> | null {
+  const run = runs.find((each) => each.run === key.run && each.profiles.length > 0)
+    ?? runs.find((each) => each.profiles.length > 0);
+  if (!run) return null;
+  const worker = run.profiles.some((each) => each.worker === key.worker) ? key.worker : run.profiles[0]?.worker;
+  const ofWorker = run.profiles.filter((each) => each.worker === worker);
+  const profile = ofWorker.find((each) => each.span === key.span) ?? ofWorker.at(-1);
+  return profile ? { run: run.run, profile } : null;
+}
+
+export const keyText = (key: ProfileKey): string => JSON.stringify([key.run, key.worker, key.span]);
+
+/** Nanoseconds or milliseconds since 1970 read as a date where a span is one, else the span as it is. */
+export function spanText(span: string, locale?: string): string {
+  const digits = /^\d{13,19}$/.exec(span)?.[0];
+  if (digits === undefined) return span;
+  const date = new Date(Number(digits.slice(0, 13)));
+  return date.toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'medium' });
+}

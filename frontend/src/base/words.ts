@@ -1,0 +1,51 @@
+/** The closed vocabularies of the report, in words for the user. */
+
+import { inUnit, type TimeUnit } from './units';
+
+type StepBasis = 'profiler_step' | 'optimizer_step' | 'data_loader' | 'whole_trace' | 'none';
+type SavingBasis = 'bound' | 'replayed' | 'measured';
+type Precision = 'exact' | 'aligned' | 'definition';
+
+export const STEP_BASIS: Record<StepBasis, string> = {
+  profiler_step: 'marked by the profiler',
+  optimizer_step: 'taken from optimizer steps',
+  data_loader: 'taken from the data loader',
+  whole_trace: 'the whole trace as one step',
+  none: 'no steps found',
+};
+
+/** What a cost or a saving is counted per. */
+export const perWhat = (basis: StepBasis): 'step' | 'trace' =>
+  (basis === 'whole_trace' || basis === 'none' ? 'trace' : 'step');
+
+export const SAVING_BASIS: Record<SavingBasis, string> = {
+  bound: 'upper bound from the events’ own time',
+  replayed: 'estimated by replaying the step without it',
+  measured: 'measured by a benchmark',
+};
+
+/** How surely a line is the one to change. `definition` is never the calling line itself, and says so. */
+export function precisionText(precision: Precision): string {
+  switch (precision) {
+    case 'exact': return 'Exact line, as recorded.';
+    case 'aligned': return 'Line found by matching the recorded calls with the source text.';
+    case 'definition': return 'The call is inside this function. Marked is the line that defines it, '
+      + 'since the recording does not hold the calling line.';
+    default: return precision satisfies never;
+  }
+}
+
+export const PRECISION_SHORT: Record<Precision, string> = {
+  exact: 'exact line', aligned: 'matched line', definition: 'function definition',
+};
+
+/** `12–21`, or nothing where both ends read the same. */
+export function rangeText(saving: { low_ns: number; high_ns: number }, unit: TimeUnit): string {
+  const [low, high] = [inUnit(saving.low_ns, unit), inUnit(saving.high_ns, unit)];
+  return low === high ? '' : `${low}–${high}`;
+}
+
+/** `1.18×`. */
+export const times = (factor: number): string => `${factor.toFixed(2)}×`;
+
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,0 +1,54 @@
+/** Values of the API for tests: whole by default, each test names what it is about. */
+
+import type {
+  EventRow, Finding, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
+} from '../api/types.gen';
+
+export const place = (changes: Partial<Place> = {}): Place => ({
+  file: '/job/train.py', line: 42, end_line: 42, function: 'train_step', precision: 'exact', own_code: true,
+  matches: 12, duration_ns: 4_000_000, ...changes,
+});
+
+export const saving = (expected: number, changes: Partial<Saving> = {}): Saving => ({
+  expected_ns: expected, low_ns: expected / 2, high_ns: expected * 1.5, speedup: 1.1, basis: ['replayed'], ...changes,
+});
+
+export const finding = (id: string, changes: Partial<Finding> = {}): Finding => ({
+  id, rule: 'first-rule', category: 'optimizer', severity: 'medium', confidence: 'high', message: `Finding ${id}`,
+  fix: 'Do it once', matches: 12, matches_per_step: 4, places: [place()], cost_ns: 5_000_000, share: 0.05,
+  saving: saving(4_000_000), details: [{ kind: 'note', text: 'Seen 4 times per step.' }], ...changes,
+});
+
+export const report = (changes: Partial<ProfileReport> = {}): ProfileReport => ({
+  worker: 'host_1', span: '1', rank: 0, path: '/runs/job/host_1.1.pt.trace.json', events: 56451, duration_ns: 300_000_000,
+  origin_ns: 0, recorded: ['stacks', 'shapes', 'steps'], devices: [],
+  steps: {
+    basis: 'profiler_step', count: 3, median_ns: 100_000_000,
+    items: [90, 100, 110].map((ms, index) => ({ name: `ProfilerStep#${index}`, start_ns: index, duration_ns: ms * 1e6 })),
+  },
+  breakdown: {
+    wall_ns: 300_000_000, data_loading_ns: 30_000_000, host_to_device_ns: null, device_to_host_ns: null,
+    communication_ns: null, communication_exposed_ns: null, compute_ns: null, device_busy_ns: null, device_idle_ns: null,
+  },
+  quality: { partial: false, dropped_events: 0, parent_mismatch: null, notes: [] },
+  outcomes: [], findings: [], ...changes,
+});
+
+export const state = (changes: Partial<ProfileState> = {}): ProfileState => ({
+  worker: 'host_1', span: '1', span_index: 1, state: 'done', size: 35_000_000, fraction: 1, stage: '', problem: null,
+  version: 1, ...changes,
+});
+
+export const rule = (name: string, changes: Partial<RuleInfo> = {}): RuleInfo => ({
+  rule: name, code: 'TT101', category: 'optimizer', title: `Title of ${name}`, needs: [], sections: [], ...changes,
+});
+
+export const source = (changes: Partial<SourceAnswer> = {}): SourceAnswer => ({
+  file: '/job/train.py', available: true, reason: null, changed: false,
+  lines: Array.from({ length: 100 }, (_, index) => `line ${index + 1}`), ...changes,
+});
+
+export const eventRow = (changes: Partial<EventRow> = {}): EventRow => ({
+  name: 'aten::item', start_ns: 1_000_000, duration_ns: 2000, step: 'ProfilerStep#1', lane: 'thread 1', shapes: '',
+  place: 'train.py:42', ...changes,
+});
