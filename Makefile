@@ -6,11 +6,11 @@ PYTEST_FLAGS ?= --numprocesses auto --dist loadfile
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 export CHROMIUM
 
-VENV := .venv
-BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PACKAGE := $(VENV)/.package
-TEST_TOOLS := $(VENV)/.test-tools
+# Two environments, since the tests compare with another profiler plugin, which would show up in the demo.
+DEMO := .venv-demo
+TEST := .venv
+BIN := $(TEST)/bin
+INSTALL := bin/pip install --quiet --disable-pip-version-check
 NODE_MODULES := frontend/node_modules/.package-lock.json
 STATIC := tb_tidy_plugin/plugin/static
 
@@ -19,25 +19,25 @@ STATIC := tb_tidy_plugin/plugin/static
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-demo: $(PACKAGE) ## serve the sample runs; PORT=6007 for another port
+demo: $(DEMO)/.installed ## serve the sample runs; PORT=6007 for another port
 	@echo "TorchTidy is at http://localhost:$(PORT)/#torchtidy"
-	@$(BIN)/tensorboard --logdir sample_runs --port $(PORT)
+	@$(DEMO)/bin/tensorboard --logdir sample_runs --port $(PORT)
 
 test: lint types generated frontend pytest ## run every check
 
-lint: $(TEST_TOOLS) ## check style and who imports whom
+lint: $(TEST)/.installed ## check style and who imports whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: $(TEST_TOOLS) ## check the types
+types: $(TEST)/.installed ## check the types
 	$(BIN)/mypy
 
-generate: $(TEST_TOOLS) $(NODE_MODULES) ## write the generated files
+generate: $(TEST)/.installed $(NODE_MODULES) ## write the generated files
 	$(BIN)/python -m tb_tidy_plugin.dev generate
 	cd frontend && npm run types
 
-generated: $(TEST_TOOLS) $(NODE_MODULES) ## check that the generated files are current
+generated: $(TEST)/.installed $(NODE_MODULES) ## check that the generated files are current
 	$(BIN)/python -m tb_tidy_plugin.dev generate --check
 	@cd frontend && npx json2ts -i ../docs/api.schema.json | diff --brief - src/api/types.gen.ts \
 	    || { echo "frontend/src/api/types.gen.ts is stale: run 'make generate'" >&2; exit 1; }
@@ -50,11 +50,11 @@ bundle: $(NODE_MODULES) ## check that the committed bundle is what its sources b
 	@diff --recursive --brief --exclude=.stamp build/frontend $(STATIC) \
 	    || { echo "$(STATIC) is stale: run 'npm run build' in frontend/ and commit what it writes" >&2; exit 1; }
 
-pytest: $(TEST_TOOLS) | npm chromium ## run the Python and browser tests
+pytest: $(TEST)/.installed | npm chromium ## run the Python and browser tests
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 clean: ## remove all that the other targets made
-	rm -rf $(VENV) build *.egg-info frontend/node_modules .coverage .hypothesis
+	rm -rf $(DEMO) $(TEST) build *.egg-info frontend/node_modules .coverage .hypothesis
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find tb_tidy_plugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -66,17 +66,17 @@ chromium:
 	@test -x "$(CHROMIUM)" \
 	    || { echo "Chromium is missing: 'apt-get install chromium', or set CHROMIUM to its path" >&2; exit 1; }
 
-$(BIN)/pip:
-	$(PYTHON) -m venv $(VENV)
+%/bin/pip:
+	$(PYTHON) -m venv $*
 
-$(PACKAGE): setup.py | $(BIN)/pip
-	$(PIP_INSTALL) --editable .
+$(DEMO)/.installed: setup.py | $(DEMO)/bin/pip
+	$(DEMO)/$(INSTALL) --editable .
 	@touch $@
 
 # The install must not rebuild the bundle: whether it is current is one of the checks.
-$(TEST_TOOLS): setup.py tests/requirements.txt tests/constraints.txt | $(BIN)/pip
-	TORCHTIDY_FRONTEND=skip $(PIP_INSTALL) --requirement tests/requirements.txt --editable .
-	@touch $@ $(PACKAGE)
+$(TEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt | $(TEST)/bin/pip
+	TORCHTIDY_FRONTEND=skip $(TEST)/$(INSTALL) --requirement tests/requirements.txt --editable .
+	@touch $@
 
 $(NODE_MODULES): frontend/package.json frontend/package-lock.json | npm
 	cd frontend && npm ci --no-audit --no-fund
