@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
@@ -117,6 +118,22 @@ class Profile:
         np.add.at(change, self.tree.last_descendant[ancestors] + 1, -1)
         return np.cumsum(change)[:-1] > 0
 
+    def covering(self, rows: Rows, spans: Rows) -> Rows:
+        """For each of `rows` the last begun of `spans` that its start lies in, on the same thread; `ABSENT` for none.
+
+        By time, not by the tree: with stacks an annotation ends in the tree together with the built-in that opened it
+        (`_record_function_enter_new`), so what ran under it is not below it. Spans of one thread must not nest.
+        """
+        table, found = self.table, np.full(len(rows), ABSENT, np.int64)
+        for thread in np.unique(table.thread[spans]).tolist():
+            ours = spans[table.thread[spans] == thread]
+            ours = ours[np.argsort(table.start_ns[ours], kind="stable")]
+            here = np.flatnonzero(table.thread[rows] == thread)
+            times = table.start_ns[rows[here]]
+            at = np.searchsorted(table.start_ns[ours], times, side="right") - 1
+            found[here] = np.where((at >= 0) & (times < table.end_ns[ours[at]]), ours[at], ABSENT)
+        return found
+
     # One event
 
     def name(self, row: int) -> str:
@@ -216,6 +233,11 @@ class Profile:
         near = slice(at[row] + 1, at[row] + 1 + count)
         found: list[int] = rows[near][level[near] == level[at[row]]].tolist()
         return found
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Who called what, built-ins looked through."""
+        return calls_of(self.table, self.tree)
 
     # Forward and backward
 
