@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import Times
 
@@ -33,6 +34,11 @@ class Intervals:
         last = np.concatenate([first[1:], [True]])
         return cls(starts[first], reach[last])
 
+    @classmethod
+    def none(cls) -> Intervals:
+        """No time at all."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64))
+
     @property
     def total_ns(self) -> int:
         """Time covered."""
@@ -50,6 +56,31 @@ class Intervals:
     def within(self, starts: Times, ends: Times) -> Times:
         """Time covered inside each of the given windows, one entry per window."""
         return self.covered_before(ends) - self.covered_before(starts)
+
+    def intersection(self, other: Intervals) -> Intervals:
+        """What both cover."""
+        # Time is covered by both from the later of two starts to the earlier of two ends: pair each interval with all
+        # of the other set that reach into it.
+        first = np.searchsorted(other.ends, self.starts, side="right")
+        count = np.maximum(np.searchsorted(other.starts, self.ends, side="left") - first, 0)
+        mine = np.repeat(np.arange(len(self.starts)), count)
+        theirs = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+        return Intervals(
+            np.maximum(self.starts[mine], other.starts[theirs]), np.minimum(self.ends[mine], other.ends[theirs])
+        )
+
+    def minus(self, other: Intervals) -> Intervals:
+        """What this covers and `other` does not."""
+        if not len(self.starts) or not len(other.starts):
+            return self
+        edge = np.iinfo(np.int64)
+        gaps = Intervals(np.concatenate([[edge.min], other.ends]), np.concatenate([other.starts, [edge.max]]))
+        return self.intersection(gaps)
+
+    def containing(self, times: Times) -> NDArray[np.bool_]:
+        """Which of `times` are covered; an interval's end is not."""
+        at = np.searchsorted(self.starts, times, side="right") - 1
+        return (at >= 0) & (times < self.ends[at]) if len(self.starts) else np.zeros(len(times), np.bool_)
 
     def overlap_ns(self, other: Intervals) -> int:
         """Time covered by both."""

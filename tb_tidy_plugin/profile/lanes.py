@@ -1,20 +1,48 @@
-"""What the time of a profile was spent on: unions over host threads and device streams."""
+"""What the time of a profile was spent on: unions over host threads and device streams, and steps cut into parts.
+
+A step is cut by layers: each part takes what it covers of the time that earlier parts left. So the parts of a step add
+up to the step exactly, and time in which two things happened counts for the first of them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.steps import LOADER_NEXT
-from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category, EventTable, Mask, Rows
+from tb_tidy_plugin.profile.kernels import KERNEL_KINDS, KernelKind, kernel_kind
+from tb_tidy_plugin.profile.steps import LOADER_NEXT, Steps
+from tb_tidy_plugin.trace.columns import DEVICE_WORK, HOST_TREE, Category, EventTable, Mask, Rows, Times
 from tb_tidy_plugin.trace.strings import numbers_where
 
-COLLECTIVE_KERNEL = re.compile(
-    r"nccl|rccl|cross_device_reduce|all_?(?:reduce|gather|to_?all)|reduce_?scatter|broadcast_kernel", re.IGNORECASE
+DevicePart: TypeAlias = Literal[
+    "matrix", "attention", "convolution", "normalisation", "reduction", "elementwise", "optimizer", "other_compute",
+    "communication_exposed", "host_to_device", "device_to_host", "device_copy",
+    "idle_data_loading", "idle_compilation", "idle_garbage_collection", "idle_communication_wait",
+    "idle_synchronisation", "idle_launch_bound", "idle_unknown",
+]  # fmt: skip
+HostPart: TypeAlias = Literal[
+    "data_loading", "communication", "optimizer", "backward", "forward", "python", "other"
+]  # fmt: skip
+Part: TypeAlias = DevicePart | HostPart
+
+TO_DEVICE = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
+TO_HOST = re.compile(r"DtoH|DeviceToHost", re.IGNORECASE)
+SYNCHRONISATION = re.compile(r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$|Memcpy.*Sync$")
+COMMUNICATION_WAIT = re.compile(
+    r"^(c10d::|gloo:|nccl:|mpi:)|record_param_comms|wait_tensor|distributed_c10d.*: (barrier|wait)"
+)
+GARBAGE_COLLECTION = re.compile(r"^Python GC")
+COMPILATION = re.compile(
+    r"torch/_dynamo/convert_frame\.py|torch/_inductor/compile_fx\.py|entire_frame_compile|backend_compile|_compile\.compile_inner"
+)
+OPTIMIZER = re.compile(r"^Optimizer\.")
+BACKWARD = re.compile(
+    r"^autograd::engine::evaluate_function|torch/_tensor\.py\(\d+\): backward|^CompiledFunctionBackward"
 )
 
 
@@ -33,6 +61,21 @@ class TimeSpent:
     device_idle_ns: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LaneParts:
+    """Each step of one lane, cut into parts that add up to it.
+
+    Attributes:
+        device: which device, None for the host of a profile without devices.
+        parts: per part its time in each step, in ns; in the order of the layers, parts that never occur left out.
+        communication_overlapped_ns: communication behind compute, per step; already inside other parts.
+    """
+
+    device: int | None
+    parts: Mapping[Part, Times]
+    communication_overlapped_ns: Times
+
+
 def time_spent(table: EventTable) -> TimeSpent:
     """Where the time of the whole profile went.
 
@@ -40,18 +83,11 @@ def time_spent(table: EventTable) -> TimeSpent:
     runs on the same device.
     """
     wall_ns = int(table.end_ns.max(initial=0) - table.start_ns.min(initial=0)) if len(table) else 0
-    loading = (table.category == Category.ANNOTATION) & _named(table, LOADER_NEXT.fullmatch)
-    data_loading_ns = covered(table, loading).total_ns
-    work = table.is_category(DEVICE_WORK)
-    devices = np.unique(table.device[work])
-    if not len(devices):
+    data_loading_ns = covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION)).total_ns
+    devices = _devices(table)
+    if not devices:
         return TimeSpent(wall_ns, data_loading_ns)
-    collective = (table.category == Category.KERNEL) & is_collective(table)
-    to_device = (table.category == Category.COPY) & _named(table, re.compile("HtoD|HostToDevice", re.IGNORECASE).search)
-    to_host = (table.category == Category.COPY) & _named(table, re.compile("DtoH|DeviceToHost", re.IGNORECASE).search)
-    per_device = [
-        _device_time(table, work & (table.device == device), collective, to_device, to_host) for device in devices
-    ]
+    per_device = [_device_time(_DeviceLayers(table, device)) for device in devices]
     means = [round(sum(times) / len(devices)) for times in zip(*per_device, strict=True)]
     to_device_ns, to_host_ns, communication_ns, exposed_ns, compute_ns, busy_ns = means
     return TimeSpent(
@@ -67,23 +103,129 @@ def time_spent(table: EventTable) -> TimeSpent:
     )
 
 
-def _device_time(table: EventTable, here: Mask, collective: Mask, to_device: Mask, to_host: Mask) -> tuple[int, ...]:
-    """Unions on one device: copies to it, copies from it, communication, of that exposed, compute, busy."""
-    communication = covered(table, collective & here)
-    compute = covered(table, (table.category == Category.KERNEL) & ~collective & here)
-    return (
-        covered(table, to_device & here).total_ns,
-        covered(table, to_host & here).total_ns,
-        communication.total_ns,
-        communication.total_ns - communication.overlap_ns(compute),
-        compute.total_ns,
-        covered(table, here).total_ns,
+def step_parts(table: EventTable, steps: Steps) -> tuple[LaneParts, ...]:
+    """The parts of each step, one lane per device; one lane for the host where there is no device work.
+
+    A profile of a device alone has no steps: its whole time counts as one.
+    """
+    if steps.items:
+        starts, ends = steps.starts, steps.ends
+    else:
+        starts, ends = table.start_ns.min(initial=0)[None], table.end_ns.max(initial=0)[None]
+    devices = _devices(table)
+    if not devices:
+        return (_cut(None, list(_host_layers(table)), starts, ends, Intervals.none()),)
+    return tuple(_device_lane(table, device, starts, ends) for device in devices)
+
+
+def _device_lane(table: EventTable, device: int, starts: Times, ends: Times) -> LaneParts:
+    work = _DeviceLayers(table, device)
+    layers = [*work.layers(), *_idle_layers(table, work.busy)]
+    return _cut(device, layers, starts, ends, work.communication.intersection(work.compute))
+
+
+def _cut(
+    device: int | None, layers: list[tuple[Part, Intervals]], starts: Times, ends: Times, overlapped: Intervals
+) -> LaneParts:
+    """Each layer takes what it covers of what is left; the last one takes the rest."""
+    left = Intervals.union(starts, ends)
+    taken: dict[Part, Times] = {}
+    remaining = ends - starts
+    for part, layer in layers[:-1]:
+        mine = left.intersection(layer)
+        taken[part] = mine.within(starts, ends)
+        remaining = remaining - taken[part]
+        left = left.minus(layer)
+    taken[layers[-1][0]] = remaining
+    return LaneParts(
+        device=device,
+        parts={part: times for part, times in taken.items() if times.any()},
+        communication_overlapped_ns=overlapped.within(starts, ends),
     )
+
+
+class _DeviceLayers:
+    """The work of one device as sets of time."""
+
+    def __init__(self, table: EventTable, device: int) -> None:
+        self._table = table
+        self._here = table.is_category(DEVICE_WORK) & (table.device == device)
+        self._kernel = self._here & (table.category == Category.KERNEL)
+        self._copy = self._here & (table.category == Category.COPY)
+        self._kind = np.array([KERNEL_KINDS.index(kernel_kind(name)) for name in table.names], np.int8)
+        self.busy = covered(table, self._here)
+        self.communication = self.kernels("communication")
+        self.compute = covered(table, self._kernel & (self._kind[table.name] != KERNEL_KINDS.index("communication")))
+        self.to_device = covered(table, self._copy & named(table, TO_DEVICE.search))
+        self.to_host = covered(table, self._copy & named(table, TO_HOST.search))
+
+    def kernels(self, kind: KernelKind) -> Intervals:
+        """Time in which kernels of this kind run."""
+        wanted = self._kind[self._table.name] == KERNEL_KINDS.index(kind)
+        return covered(self._table, self._kernel & wanted)
+
+    def layers(self) -> Iterator[tuple[Part, Intervals]]:
+        """What the device does, most specific first."""
+        yield "matrix", self.kernels("matrix")
+        yield "attention", self.kernels("attention")
+        yield "convolution", self.kernels("convolution")
+        yield "normalisation", self.kernels("normalisation")
+        yield "reduction", self.kernels("reduction")
+        yield "elementwise", self.kernels("elementwise")
+        yield "optimizer", self.kernels("optimizer")
+        yield "other_compute", self.kernels("other")
+        yield "communication_exposed", self.communication
+        yield "host_to_device", self.to_device
+        yield "device_to_host", self.to_host
+        yield "device_copy", self.busy
+
+
+def _device_time(work: _DeviceLayers) -> tuple[int, ...]:
+    """Unions on one device: copies to it, copies from it, communication, of that exposed, compute, busy."""
+    return (
+        work.to_device.total_ns,
+        work.to_host.total_ns,
+        work.communication.total_ns,
+        work.communication.total_ns - work.communication.overlap_ns(work.compute),
+        work.compute.total_ns,
+        work.busy.total_ns,
+    )
+
+
+def _idle_layers(table: EventTable, busy: Intervals) -> Iterator[tuple[Part, Intervals]]:
+    """Why a device has nothing to do, told by what the host does meanwhile.
+
+    A gap that begins while the host waits for the device is the wait's doing: the queue has run dry, and the host fills
+    it again only after the wait. What is left is the host's own pace where it works, and unknown where it does nothing.
+    """
+    yield "idle_data_loading", covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION))
+    yield "idle_compilation", covered(table, _host(table, COMPILATION, *HOST_TREE))
+    yield "idle_garbage_collection", covered(table, _host(table, GARBAGE_COLLECTION, *Category))
+    yield "idle_communication_wait", covered(table, _host(table, COMMUNICATION_WAIT, *HOST_TREE))
+    waits = covered(table, _host(table, SYNCHRONISATION, Category.RUNTIME))
+    gap_starts, gap_ends = busy.ends[:-1], busy.starts[1:]
+    drained = waits.containing(gap_starts)
+    yield "idle_synchronisation", Intervals(gap_starts[drained], gap_ends[drained])
+    yield "idle_launch_bound", covered(table, table.is_category((*HOST_TREE, Category.RUNTIME)))
+    yield "idle_unknown", Intervals.none()
+
+
+def _host_layers(table: EventTable) -> Iterator[tuple[Part, Intervals]]:
+    """What the host of a profile without devices does. Backward work counts wherever the autograd engine runs it."""
+    yield "data_loading", covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION))
+    yield "communication", covered(table, _host(table, COMMUNICATION_WAIT, *HOST_TREE))
+    yield "optimizer", covered(table, _host(table, OPTIMIZER, Category.ANNOTATION))
+    yield "backward", covered(table, _host(table, BACKWARD, *HOST_TREE))
+    yield "forward", covered(table, table.category == Category.OPERATOR)
+    has_stacks = bool((table.category == Category.PYTHON).any())
+    if has_stacks:
+        yield "python", covered(table, table.category == Category.PYTHON)
+    yield "other" if has_stacks else "python", Intervals.none()
 
 
 def is_collective(table: EventTable) -> Mask:
     """Which rows have the name of a communication kernel (NCCL, RCCL, vendor all-reduce)."""
-    return _named(table, COLLECTIVE_KERNEL.search)
+    return named(table, lambda name: kernel_kind(name) == "communication")
 
 
 def covered(table: EventTable, rows: Mask | Rows) -> Intervals:
@@ -91,5 +233,18 @@ def covered(table: EventTable, rows: Mask | Rows) -> Intervals:
     return Intervals.union(table.start_ns[rows], table.end_ns[rows])
 
 
-def _named(table: EventTable, test: Callable[[str], object]) -> Mask:
+def named(table: EventTable, test: Callable[[str], object]) -> Mask:
+    """Which rows have a name for which `test` holds."""
     return np.isin(table.name, numbers_where(table.names, test))
+
+
+def _devices(table: EventTable) -> list[int]:
+    devices: list[int] = np.unique(table.device[table.is_category(DEVICE_WORK)]).tolist()
+    return devices
+
+
+def _host(table: EventTable, pattern: re.Pattern[str], *categories: Category) -> Mask:
+    return table.is_category(categories) & named(table, pattern.search)
+
+
+ALL_PARTS: tuple[Part, ...] = (*get_args(DevicePart), *get_args(HostPart))

@@ -19,6 +19,11 @@ from tb_tidy_plugin.trace.strings import numbers_where
 StepBasis: TypeAlias = Literal["profiler_step", "optimizer_step", "data_loader", "whole_trace", "none"]
 """What steps were taken from; `none` where only a device was recorded."""
 
+Oddity: TypeAlias = Literal["warmup", "outlier"]
+
+ODD_SHARE = 0.25
+"""A step that differs from the median by more than this part of it is odd: twice the spread of quiet real jobs."""
+
 PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.+")
 LOADER_NEXT = re.compile(r"enumerate\(DataLoader\)#.*__next__")
@@ -50,6 +55,20 @@ class Steps:
     def median_ns(self) -> int | None:
         """Median duration; None where there is no step."""
         return round(float(np.median([step.duration_ns for step in self.items]))) if self.items else None
+
+    def percentile_ns(self, percentile: float) -> int | None:
+        """This percentile of the durations (nearest rank interpolated); None where there is no step."""
+        durations = [step.duration_ns for step in self.items]
+        return round(float(np.percentile(durations, percentile))) if durations else None
+
+    @property
+    def oddities(self) -> tuple[Oddity | None, ...]:
+        """For each step what is odd about it: the first ones that are long are warm-up, any other is an outlier."""
+        median = self.median_ns or 0
+        odd = [abs(step.duration_ns - median) > ODD_SHARE * median for step in self.items]
+        long = [step.duration_ns > median for step in self.items]
+        warm = next((at for at in range(len(odd)) if not (odd[at] and long[at])), 0)
+        return tuple("warmup" if at < warm else "outlier" if is_odd else None for at, is_odd in enumerate(odd))
 
     @property
     def starts(self) -> Times:

@@ -37,3 +37,22 @@ def test_overlap(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> N
 def test_time_within_a_window(pairs: list[tuple[int, int]], start: int, length: int) -> None:
     window = make(pairs).within(np.array([start]), np.array([start + length]))
     assert window.tolist() == [len(covered(pairs) & set(range(start, start + length)))]
+
+
+def points(intervals: Intervals) -> set[int]:
+    return {time for start, end in zip(intervals.starts, intervals.ends, strict=True) for time in range(start, end)}
+
+
+@given(PAIRS, PAIRS)
+def test_intersection_and_difference(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
+    both, rest = make(left).intersection(make(right)), make(left).minus(make(right))
+    assert points(both) == covered(left) & covered(right)
+    assert points(rest) == covered(left) - covered(right)
+    for found in (both, rest):
+        assert (found.starts < found.ends).all()
+        assert (found.starts[1:] >= found.ends[:-1]).all()
+
+
+@given(PAIRS, st.integers(-5, 95))
+def test_containing(pairs: list[tuple[int, int]], time: int) -> None:
+    assert make(pairs).containing(np.array([time])).tolist() == [time in covered(pairs)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.profile.steps import Step, steps_of
+import numpy as np
+import pytest
+
+from tb_tidy_plugin.profile.steps import Step, Steps, steps_of
 from tests.support.drawn import A100, draw
 
 
@@ -55,8 +58,36 @@ def test_otherwise_the_whole_trace() -> None:
     assert (steps.basis, steps.median_ns, len(steps.items)) == ("whole_trace", 85_000, 1)
 
 
-def test_index_of_times() -> None:
-    import numpy as np
+def lasting(*durations: int) -> Steps:
+    starts = np.cumsum([0, *durations]).tolist()
+    return Steps("profiler_step", tuple(
+        Step(f"ProfilerStep#{at}", at, start, start + length)
+        for at, (start, length) in enumerate(zip(starts, durations, strict=False))
+    ))  # fmt: skip
 
+
+@pytest.mark.parametrize(
+    ("durations", "oddities"),
+    [
+        ((100, 101, 99), (None, None, None)),
+        ((181, 124, 127, 126, 163, 116), ("warmup", None, None, None, "outlier", None)),
+        ((300, 200, 100, 101, 99, 100, 102), ("warmup", "warmup", None, None, None, None, None)),
+        ((100, 100, 100, 20), (None, None, None, "outlier")),
+        ((20, 100, 100, 100), ("outlier", None, None, None)),
+        ((100,), (None,)),
+        ((), ()),
+    ],
+)
+def test_odd_steps_are_named(durations: tuple[int, ...], oddities: tuple[str | None, ...]) -> None:
+    assert lasting(*durations).oddities == oddities
+
+
+def test_percentiles() -> None:
+    steps = lasting(*range(100, 201))
+    assert (steps.percentile_ns(10), steps.median_ns, steps.percentile_ns(90)) == (110, 150, 190)
+    assert lasting().percentile_ns(50) is None
+
+
+def test_index_of_times() -> None:
     steps = draw("ProfilerStep#1  0-100\nProfilerStep#2  150-250").steps
     assert steps.index_of(np.array([0, 99_999, 100_000, 120_000, 150_000, 250_000])).tolist() == [0, 0, -1, -1, 1, -1]

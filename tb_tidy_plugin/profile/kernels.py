@@ -1,0 +1,78 @@
+"""What a kernel does, told by its name: CUDA, ROCm, Triton, cuBLAS, cuDNN, CUTLASS, MIOpen, NCCL, RCCL.
+
+The first pattern that finds a name decides, so the special ones stand first. Names were collected from real traces of
+V100, A100, B200, MI210, MI250 and MI300.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, TypeAlias, get_args
+
+KernelKind: TypeAlias = Literal[
+    "communication",
+    "attention",
+    "optimizer",
+    "normalisation",
+    "convolution",
+    "matrix",
+    "reduction",
+    "elementwise",
+    "other",
+]
+KERNEL_KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
+
+PATTERNS: tuple[tuple[KernelKind, str], ...] = (
+    ("communication", r"nccl|rccl|cross_device_reduce|all_?(reduce|gather|to_?all)|reduce_?scatter|quickreduce"),
+    ("elementwise", r"quantize_with_block"),
+    ("attention", r"fmha|(?<!cache_)flash(?!infer_kv)|attention|attn|(?<![a-z])mha_"),
+    (
+        "optimizer",
+        r"(adam|sgd|lamb|adagrad|rmsprop|adadelta)(_|w|functor|math|kernel)|multi_?tensor_?apply|fused_?optim",
+    ),
+    ("normalisation", r"(batch|layer|group|instance|rms|l2)_?norm|\bbn_(fw|bw)|rowwisemoments|gammabeta"),
+    ("convolution", r"conv(?!ert)(olve|olution|_|\d|fwd|bwd|depthwise|\b)|wgrad|dgrad|winograd|scudnn|cudnn.*fprop"),
+    ("convolution", r"fprop|igemm_(fwd|bwd|wrw)|im2col|col2im|nchwtonhwc|nhwctonchw|cask_cudnn"),
+    ("convolution", r"miopen(?!.*(pool|norm|activ))"),
+    ("matrix", r"(?<!fb)gemm|gemv|nvjet|cutlass|cijk_|splitkreduce|cublas|magma_|matmul|xmma"),
+    ("matrix", r"triton_(mm|bmm|tem)|\bmma_|^bmm_|_bmm_"),
+    ("reduction", r"reduce_kernel|softmax|triton_(red|per)_|devicereduce|arg(max|min)|logsumexp|cumsum|devicescan"),
+    ("reduction", r"norm_kernel"),
+    (
+        "elementwise",
+        r"elementwise|triton_poi_|functor|pointwise|fill_kernel|copy_kernel|memcpy|memset|optensor|dropout",
+    ),
+    ("elementwise", r"activation|act_and_mul|rotary|catarray|batched_transpose|scalepackedtensor|quantize"),
+    ("elementwise", r"_to_float|float_to"),
+)
+COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATTERNS)
+
+
+@lru_cache(maxsize=1 << 14)
+def kernel_kind(name: str) -> KernelKind:
+    """What the kernel called `name` does; `other` where the name does not tell."""
+    return next((kind for kind, pattern in COMPILED if pattern.search(name)), "other")
+
+
+TENSOR_CORE = re.compile(
+    r"tensorop_|s(?:1688|16816|884|161616|8832)|h(?:1688|16816|884)|[hiq]mma|xmma|wgmma|nvjet|tst_\d|fmhaSm\d|fmha_v2"
+    r"|flash_fwd|flash_bwd|_MI\d+x\d+x\d+|xdlops|xdl_|mfma|gtcx|ck_tile.*Fmha",
+    re.IGNORECASE,
+)
+"""Names of libraries' kernels that say they use matrix units (NVIDIA's mma families, AMD's MFMA and XDL)."""
+
+NO_TENSOR_CORE = re.compile(
+    r"(?:volta|ampere|maxwell|sm\d\d)_(?:s|d)gemm|(?:volta|ampere|maxwell)_scudnn|cutlass_\d+_simt|magma_[sd]gemm"
+    r"|gemv|elementwise|at::native::reduce_kernel|triton_(?:poi|red|per)_",
+    re.IGNORECASE,
+)
+"""Names of kernels that are known to run on the ordinary cores."""
+
+
+@lru_cache(maxsize=1 << 14)
+def uses_tensor_cores(name: str) -> bool | None:
+    """Whether the kernel runs on matrix units, None where its name does not tell: never guessed."""
+    if NO_TENSOR_CORE.search(name):
+        return False
+    return True if TENSOR_CORE.search(name) else None
