@@ -1,0 +1,127 @@
+"""One analysis in a worker process, seen from TensorBoard's process: started, listened to, stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from typing import IO, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.plugin.worker import Failure, Message, Progress, Request, Result, printable
+from tb_tidy_plugin.trace.files import TraceFile
+
+log = logging.getLogger("tensorboard")
+
+Outcome: TypeAlias = Result | Failure
+OnProgress: TypeAlias = Callable[[Progress], object]
+
+START = "import sys; sys.path[:] = sys.argv[2:]; from tb_tidy_plugin.plugin.worker import main; main()"
+LOGGED_BYTES = 4000
+
+STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
+TRY_AGAIN = "See TensorBoard's log; run `touch` on the file to have it analysed again."
+
+
+def worker_command() -> tuple[str, ...]:
+    """Starts a worker that imports from where this process does.
+
+    Not with `-m`, which would let a user's own `queue.py` or `profile.py` in the current folder stand in for Python's.
+    """
+    return (sys.executable, "-c", START)
+
+
+class Analysis:
+    """The analysis of one file. May be stopped from any thread, before, while and after it runs."""
+
+    def __init__(self, file: TraceFile, command: Sequence[str]) -> None:
+        self._file = file
+        self._command = command
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    def outcome(self, on_progress: OnProgress) -> Outcome:
+        """Runs the worker to its end; whatever becomes of it is told in words."""
+        with tempfile.TemporaryFile() as errors:
+            try:
+                process = self._start(errors)
+            except OSError as problem:
+                reason = problem.strerror or type(problem).__name__
+                return Failure(f"The analysis could not be started: {reason}.", TRY_AGAIN)
+            if process is None:
+                return STOPPED
+            with process:
+                outcome = self._listen(process, on_progress)
+            if self._stopped:
+                return STOPPED
+            self._log(errors, None if outcome else process.returncode)
+            return outcome or died(process.returncode)
+
+    def stop(self) -> None:
+        """Ends the worker, or keeps it from starting."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes] | None:
+        """The worker, None where it is no longer wanted. A new session, so that Ctrl-C in the terminal is not its."""
+        with self._lock:
+            if self._stopped:
+                return None
+            self._process = subprocess.Popen(
+                [*self._command, str(self._file.path), *(os.path.abspath(folder) for folder in sys.path)],  # noqa: PTH100
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                close_fds=True,
+                start_new_session=True,
+            )
+            return self._process
+
+    def _listen(self, process: subprocess.Popen[bytes], on_progress: OnProgress) -> Outcome | None:
+        """The last message, None where it never came. The worker's input stays open meanwhile."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        request = Request(self._file.run, self._file.worker, self._file.span)
+        try:
+            # Without Python's buffer, which would complain again on closing should the worker be gone.
+            os.write(process.stdin.fileno(), msgspec.json.encode(request) + b"\n")
+            for line in process.stdout:
+                message: Message = msgspec.json.decode(line, type=Message)
+                if isinstance(message, Progress):
+                    on_progress(message)
+                else:
+                    return message
+        except (BrokenPipeError, msgspec.MsgspecError) as problem:
+            log.warning("torchtidy: worker for %s: %s", printable(str(self._file.path)), problem)
+            process.kill()
+        return None
+
+    def _log(self, errors: IO[bytes], code: int | None) -> None:
+        """What the worker complained of goes to the log: it may name paths and is of no use to most."""
+        errors.seek(max(errors.seek(0, os.SEEK_END) - LOGGED_BYTES, 0))
+        text = errors.read().decode("utf-8", "replace").strip()
+        if code is not None or text:
+            end = "" if code is None else f" ended with {code}"
+            log.warning("torchtidy: worker for %s%s: %s", printable(str(self._file.path)), end, text)
+
+
+def died(code: int) -> Failure:
+    """What it means that a worker ended with `code` and without a last message."""
+    if code >= 0:
+        return Failure("The analysis broke off with an internal error.", TRY_AGAIN)
+    if -code == getattr(signal, "SIGKILL", None):
+        return Failure(
+            "The analysis was killed, most likely because memory ran out.",
+            "Free memory or record fewer steps; run `touch` on the file to have it analysed again.",
+        )
+    name = next((known.name for known in signal.Signals if known.value == -code), f"signal {-code}")
+    return Failure(f"The analysis was ended by {name}.", TRY_AGAIN)

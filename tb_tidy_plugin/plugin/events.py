@@ -1,0 +1,121 @@
+"""The matched events of a finding: columns with each text stored once, and pages of them in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import msgspec
+
+from tb_tidy_plugin.plugin.payloads import EventRow, EventsAnswer
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
+    from tb_tidy_plugin.trace.columns import Rows
+
+Order: TypeAlias = Literal["start", "duration", "name", "step", "lane"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+NO_STEP = -1
+
+
+class EventColumns(msgspec.Struct, frozen=True):
+    """Events in order of start. A text is a number into `texts`; `step` is one into `steps`, -1 outside all steps."""
+
+    texts: list[str]
+    steps: list[str]
+    start_ns: list[int]
+    duration_ns: list[int]
+    step: list[int]
+    name: list[int]
+    lane: list[int]
+    shapes: list[int]
+    place: list[int]
+
+
+def columns_of(profile: Profile, rows: Rows) -> EventColumns:
+    """The columns of `rows`, which are in order of start."""
+    from tb_tidy_plugin.trace.strings import NumberTable
+
+    table = profile.table
+    texts: NumberTable[str] = NumberTable()
+    at = rows.tolist()
+
+    def numbers(values: Sequence[str]) -> list[int]:
+        return [texts.number(value) for value in values]
+
+    return EventColumns(
+        start_ns=table.start_ns[rows].tolist(),
+        duration_ns=table.duration_ns[rows].tolist(),
+        step=profile.step_of(rows).tolist(),
+        name=numbers([table.names[number] for number in table.name[rows].tolist()]),
+        lane=numbers([lane_of(profile, row) for row in at]),
+        shapes=numbers([shapes_text(inputs.dims) for inputs in profile.inputs_of(rows)]),
+        place=numbers([_place_text(profile, row) for row in at]),
+        texts=list(texts.values()),
+        steps=[step.name for step in profile.steps.items],
+    )
+
+
+def lane_of(profile: Profile, row: int) -> str:
+    """The host thread or device stream an event ran on, in words."""
+    from tb_tidy_plugin.trace.columns import DEVICE_WORK
+
+    table = profile.table
+    thread = table.threads[table.thread[row]]
+    if profile.category(row) not in DEVICE_WORK:
+        return f"Thread {thread.tid}"
+    device, stream = int(table.device[row]), int(table.stream[row])
+    return f"Device {device if device >= 0 else thread.pid}, stream {stream if stream >= 0 else thread.tid}"
+
+
+def shapes_text(dims: Sequence[Sequence[object]]) -> str:
+    """Input shapes in one line (`64×3×224×224, 64`); what is no tensor is left out."""
+    return ", ".join(text for shape in dims if (text := _shape_text(shape)))
+
+
+def _shape_text(shape: Sequence[object]) -> str:
+    if any(isinstance(size, list) for size in shape):  # a list of tensors
+        return f"[{', '.join(_shape_text(inner) for inner in shape if isinstance(inner, list))}]"
+    return "×".join(str(size) for size in shape)
+
+
+def _place_text(profile: Profile, row: int) -> str:
+    from tb_tidy_plugin.sources.frames import place_of
+
+    frame = place_of(profile, row)
+    return f"{frame.file}:{frame.line}" if frame else ""
+
+
+def page_of(columns: EventColumns, offset: int, limit: int, order: Order, *, descending: bool) -> EventsAnswer:
+    """`limit` rows from `offset` on; equal ones stay in order of start in both directions."""
+    at = sorted(range(len(columns.start_ns)), key=_sort_key(columns, order), reverse=descending)
+    return EventsAnswer(total=len(at), offset=offset, rows=[_row(columns, row) for row in at[offset : offset + limit]])
+
+
+def _sort_key(columns: EventColumns, order: Order) -> Callable[[int], int | str]:
+    texts, name, lane = columns.texts, columns.name, columns.lane
+    match order:
+        case "start":
+            return columns.start_ns.__getitem__
+        case "duration":
+            return columns.duration_ns.__getitem__
+        case "step":
+            return columns.step.__getitem__
+        case "name":
+            return lambda row: texts[name[row]]
+        case "lane":
+            return lambda row: texts[lane[row]]
+
+
+def _row(columns: EventColumns, row: int) -> EventRow:
+    texts, step = columns.texts, columns.step[row]
+    return EventRow(
+        name=texts[columns.name[row]],
+        start_ns=columns.start_ns[row],
+        duration_ns=columns.duration_ns[row],
+        step=None if step == NO_STEP else columns.steps[step],
+        lane=texts[columns.lane[row]],
+        shapes=texts[columns.shapes[row]],
+        place=texts[columns.place[row]],
+    )

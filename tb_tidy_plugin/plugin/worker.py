@@ -1,0 +1,184 @@
+"""Analysis of one trace file in a process of its own, so that its memory and its crashes are never TensorBoard's.
+
+`python -m tb_tidy_plugin.plugin.worker FILE` reads one line from its input (a `Request`), writes one JSON message per
+line, the last of which is a `Result` or a `Failure`, and ends. It also ends as soon as its input does: whoever started
+it holds the other side open, so a killed TensorBoard leaves no worker behind, on any system.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.report.model import Problem, ProfileReport
+from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.units import Bytes
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.report.assemble import Analysis
+
+PROGRESS_PERIOD_S = 0.1
+READING_PART = 0.7  # of the whole work, as measured on traces of 10 to 60 MB
+INPUT = 0
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What to call the file. Its path is given apart, since a path need not be text."""
+
+    run: str
+    worker: str
+    span: str
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """How far the analysis is; `fraction` is that of the whole work, 0 to 1."""
+
+    state: Literal["reading", "analysing"]
+    stage: str
+    fraction: float
+
+
+class Result(msgspec.Struct, frozen=True, tag="result"):
+    """A finished analysis.
+
+    Attributes:
+        report: what everybody reads.
+        problem: what could not be read of the file.
+        source_files: the names of all Python files that the trace names.
+        events: `EventColumns` by the finding's id, left as text until somebody asks.
+    """
+
+    report: ProfileReport
+    problem: Problem | None
+    source_files: list[str]
+    events: dict[str, msgspec.Raw]
+
+
+class Failure(msgspec.Struct, frozen=True, tag="failure"):
+    """Nothing of the file could be used."""
+
+    error: str
+    advice: str
+
+
+Message: TypeAlias = Progress | Result | Failure
+Send: TypeAlias = Callable[[Message], object]
+
+OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Free memory, or record fewer steps.")
+
+
+def main() -> None:
+    """Serves one request."""
+    output = _private_output()
+    with os.fdopen(INPUT, "rb", buffering=0, closefd=False) as stream:
+        request = msgspec.json.decode(stream.readline(), type=Request)
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    _step_back()
+
+    def send(message: Message) -> None:
+        output.write(msgspec.json.encode(message) + b"\n")
+        output.flush()
+
+    analyse(TraceFile(request.run, request.worker, request.span, Path(sys.argv[1])), send)
+
+
+def analyse(file: TraceFile, send: Send) -> None:
+    """Sends progress, then the result or why there is none."""
+    from tb_tidy_plugin.report.assemble import analyze_file
+
+    try:
+        send(result_of(analyze_file(file, progress=throttled(file.path, send))))
+    except TraceError as problem:
+        send(Failure(problem.error, problem.advice))
+    except MemoryError:
+        send(OUT_OF_MEMORY)
+
+
+def throttled(path: Path, send: Send) -> Callable[[str, float], None]:
+    """A progress function that sends about ten messages a second, and each change of the stage at once."""
+    from tb_tidy_plugin.rules import all_rules
+
+    size = path.stat().st_size if path.exists() else 0
+    rules = len(all_rules())
+    last_stage, last_s = "", 0.0
+
+    def report(stage: str, fraction: float) -> None:
+        nonlocal last_stage, last_s
+        now = time.monotonic()
+        if stage == last_stage and now - last_s < PROGRESS_PERIOD_S:
+            return
+        last_stage, last_s = stage, now
+        if stage == "reading":
+            text = f"Reading {Bytes(round(fraction * size))} of {Bytes(size)}"
+            send(Progress("reading", text, fraction * READING_PART))
+        else:
+            text = f"Checking rule {round(fraction * rules) + 1} of {rules}"
+            send(Progress("analysing", text, READING_PART + fraction * (1 - READING_PART)))
+
+    return report
+
+
+def result_of(analysis: Analysis) -> Result:
+    """What TensorBoard's process needs of an analysis."""
+    from tb_tidy_plugin.plugin.events import columns_of
+
+    return Result(
+        report=msgspec.structs.replace(analysis.report, path=printable(analysis.report.path)),
+        problem=analysis.problem and msgspec.structs.replace(analysis.problem, path=printable(analysis.problem.path)),
+        source_files=_source_files(analysis),
+        events={
+            finding: msgspec.Raw(msgspec.json.encode(columns_of(analysis.profile, evidence.rows)))
+            for finding, evidence in analysis.evidence.items()
+        },
+    )
+
+
+def _source_files(analysis: Analysis) -> list[str]:
+    """Files of all Python frames, and of places, which may come from stacks that are no events."""
+    from tb_tidy_plugin.sources.frames import parse_frame
+
+    frames = (parse_frame(name) for name in analysis.profile.table.names)
+    in_stacks = {frame.file for frame in frames if frame is not None}
+    in_places = {place.file for finding in analysis.report.findings for place in finding.places}
+    return sorted(in_stacks | in_places)
+
+
+def printable(text: str) -> str:
+    """`text` with what is no text replaced: a path may hold any bytes, JSON may not."""
+    return os.fsencode(text).decode("utf-8", "replace")
+
+
+def _private_output() -> IO[bytes]:
+    """The messages' own way out; whatever else writes to the standard output is sent to the log."""
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return output
+
+
+def _end_with_input() -> None:
+    """Ends the process when its input ends. Reads without Python's buffer, whose lock would be missed at exit."""
+    with suppress(OSError):
+        while os.read(INPUT, 1 << 10):
+            pass
+    os._exit(1)
+
+
+def _step_back() -> None:
+    """Lets TensorBoard go first where processor time is short, and lets Linux end this process first if memory is."""
+    if hasattr(os, "nice"):
+        os.nice(5)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("800")
+
+
+if __name__ == "__main__":
+    main()

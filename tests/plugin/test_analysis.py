@@ -1,0 +1,111 @@
+"""An analysis as TensorBoard's process sees it, whatever becomes of the worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tb_tidy_plugin.plugin.analysis import STOPPED, Analysis, worker_command
+from tb_tidy_plugin.plugin.worker import Failure, Progress, Result
+from tb_tidy_plugin.trace.files import TraceFile
+from tests.support.logdirs import trace
+from tests.support.waiting import until
+from tests.support.workers import script
+
+
+def outcome(path: Path, command: tuple[str, ...]) -> Result | Failure:
+    return Analysis(TraceFile("run", "worker", "", path), command).outcome(lambda _: None)
+
+
+def failure(path: Path, code: str) -> Failure:
+    found = outcome(path, script(code))
+    assert isinstance(found, Failure)
+    return found
+
+
+def test_the_result_of_the_real_worker(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    file = TraceFile("run", "worker", "", trace(tmp_path / "worker.pt.trace.json"))
+    found = Analysis(file, worker_command()).outcome(seen.append)
+    assert isinstance(found, Result)
+    assert found.report.worker == "worker"
+    assert [progress.state for progress in seen] == ["reading", "analysing"]
+
+
+def test_a_module_of_the_users_does_not_stand_in_for_pythons_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = trace(tmp_path / "runs" / "worker.pt.trace.json")
+    (tmp_path / "subprocess.py").write_text("raise SystemExit('the wrong module')")
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(outcome(path, worker_command()), Result)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("os.kill(os.getpid(), 9)", "memory ran out"),
+        ("os.kill(os.getpid(), 11)", "SIGSEGV"),
+        ("os.abort()", "SIGABRT"),
+        ("raise RuntimeError('secret detail')", "internal error"),
+        ("sys.exit(0)", "internal error"),
+        ("print('this is no message', flush=True); time.sleep(600)", "memory ran out"),
+        ('print(\'{"type": "unknown"}\', flush=True); time.sleep(600)', "memory ran out"),
+        ("os.close(0); os._exit(3)", "internal error"),
+    ],
+)
+def test_a_worker_that_dies_is_a_sentence_with_advice(tmp_path: Path, code: str, words: str) -> None:
+    found = failure(tmp_path / "w.pt.trace.json", code)
+    assert words in found.error
+    assert "touch" in found.advice
+    assert "secret detail" not in found.error + found.advice
+
+
+def test_what_a_dying_worker_says_is_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    failure(tmp_path / "w.pt.trace.json", "print('x' * 100_000, file=sys.stderr); raise RuntimeError('the detail')")
+    assert "RuntimeError: the detail" in caplog.text
+    assert len(caplog.text) < 10_000
+
+
+def test_a_worker_that_cannot_be_started(tmp_path: Path) -> None:
+    found = outcome(tmp_path / "w.pt.trace.json", (str(tmp_path / "no-such-program"),))
+    assert isinstance(found, Failure)
+    assert found.error == "The analysis could not be started: No such file or directory."
+
+
+def test_stopped_while_it_runs(tmp_path: Path) -> None:
+    running = tmp_path / "running"
+    code = f"open({str(running)!r}, 'w').close(); time.sleep(600)"
+    analysis = Analysis(TraceFile("", "", "", tmp_path), script(code))
+    outcomes: list[Result | Failure] = []
+    thread = threading.Thread(target=lambda: outcomes.append(analysis.outcome(lambda _: None)))
+    thread.start()
+    until(running.exists)
+    analysis.stop()
+    thread.join(30)
+    assert outcomes == [STOPPED]
+
+
+def test_stopped_before_it_runs_it_does_not_begin(tmp_path: Path) -> None:
+    analysis = Analysis(TraceFile("", "", "", tmp_path), script(f"open({str(tmp_path / 'began')!r}, 'w')"))
+    analysis.stop()
+    assert analysis.outcome(lambda _: None) == STOPPED
+    assert not (tmp_path / "began").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_the_worker_inherits_no_socket_of_its_parent(tmp_path: Path) -> None:
+    listed = tmp_path / "listed"
+    left_open = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(left_open, True)
+    try:
+        failure(tmp_path, f"import json; json.dump(os.listdir('/proc/self/fd'), open({str(listed)!r}, 'w'))")
+    finally:
+        os.close(left_open)
+    others = [number for number in json.loads(listed.read_text()) if int(number) > 2]
+    assert len(others) == 1  # the listing itself

@@ -1,0 +1,28 @@
+"""Commands that start a worker process, well-behaved and not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+PATHS = "import sys; sys.path[:] = sys.argv[2:]; "
+
+WITH_MADE_UP_RULE = (
+    sys.executable,
+    "-c",
+    PATHS + "import tb_tidy_plugin.rules as rules; from tests.support.made_up_rule import SlowMultiplication; "
+    "rules.all_rules = lambda: (SlowMultiplication,); "
+    "from tb_tidy_plugin.plugin.worker import main; main()",
+)
+"""The real worker, whose catalogue is one rule that finds every multiplication."""
+
+
+def script(code: str) -> tuple[str, ...]:
+    """A worker that runs `code` instead."""
+    return (sys.executable, "-c", PATHS + "import os, sys, time; " + code)
+
+
+def held_by(gate: Path) -> tuple[str, ...]:
+    """A worker that begins its work only when the file `gate` exists."""
+    wait = f"import os, time; [time.sleep(0.01) for _ in iter(lambda: os.path.exists({str(gate)!r}), True)]; "
+    return (*WITH_MADE_UP_RULE[:-1], wait + WITH_MADE_UP_RULE[-1])
