@@ -40,10 +40,10 @@ def broken_traces(logdir: Path) -> dict[str, str]:
     contents: dict[str, tuple[bytes, str]] = {
         "empty": (b"", "empty"),
         "not_json": (b"MZ\x00\x01 this is no trace", "not"),
-        "truncated_at_once": (trace_text().encode()[:60], "ends"),
+        "truncated_at_once": (trace_text().encode()[:60], "not end"),
         "no_events": (kineto_text([]).encode(), "no events"),
         "bad_gz": (b"\x1f\x8b" + b"\x00" * 40, "gz"),
-        "truncated": (trace_text().encode()[:-400], "ends"),
+        "truncated": (trace_text().encode()[:-400], "not end"),
         "cut_gz": (gzip.compress(trace_text(400).encode(), mtime=0)[:-800], "gz"),
     }
     for run, (content, _) in contents.items():

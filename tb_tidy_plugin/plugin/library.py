@@ -1,0 +1,303 @@
+"""The traces in the logdirs and what is known of each: found, waited for, analysed, kept, given up."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, groupby
+
+from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
+from tb_tidy_plugin.plugin.analysis import STOPPED, Analysis, Outcome, worker_command
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, ReportAnswer, RunsAnswer, RunState
+from tb_tidy_plugin.plugin.scan import Catalog, Found, Key, look, warn_of_remote
+from tb_tidy_plugin.plugin.worker import Failure, Progress, Result, printable
+from tb_tidy_plugin.report.model import Problem, ProfileReport, RunReport
+from tb_tidy_plugin.trace.files import TraceFile
+
+FRESH_S = 2.0  # what was seen later than this ago is believed
+PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
+PERIOD_S = 10.0  # between looks that nobody asked for
+REST_RATIO = 20  # and at least this many times as long as a look takes, for large trees on slow disks
+HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
+KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
+
+
+class StillAnalysingError(TidyError):
+    """The answer needs an analysis that is not finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One trace and how far its analysis is. `version` grows with each change of the file."""
+
+    found: Found
+    version: int
+    state: LoadState = "queued"
+    fraction: float = 0.0
+    stage: str = ""
+    problem: Problem | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether waiting is of no use."""
+        return self.state in {"done", "error"}
+
+    def described(self) -> ProfileState:
+        """The state as it is answered."""
+        return ProfileState(
+            worker=self.found.file.worker,
+            span=self.found.file.span,
+            span_index=self.found.span_index,
+            state=self.state,
+            size=self.found.stamp.size,
+            fraction=self.fraction,
+            stage=self.stage,
+            problem=self.problem,
+            version=self.version,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result, the file it is of, and the memory it takes."""
+
+    file: TraceFile
+    result: Result
+    size: int
+
+
+class Library:
+    """All methods may be called from any thread. Nothing is read before `start`."""
+
+    def __init__(self, logdirs: Sequence[Logdir], command: Sequence[str] = (), kept_bytes: int = KEPT_BYTES) -> None:
+        """`command` starts a worker; by default this package's own."""
+        self._logdirs = tuple(logdirs)
+        self._command = command or worker_command()
+        self._kept_bytes = kept_bytes
+        self._most_workers = max(1, (os.cpu_count() or 1) // 2)
+        self._changed = threading.Condition()
+        self._versions = count(1)
+        self._entries: dict[Key, Entry] = {}
+        self._wanted: OrderedDict[Key, None] = OrderedDict()  # the last one is next
+        self._running: dict[Key, Analysis] = {}
+        self._kept: OrderedDict[Key, Kept] = OrderedDict()  # the first one was unused longest
+        self._has_traces = False
+        self._looks = 0
+        self._looked_at = 0.0  # on the monotonic clock
+        self._look_now = False
+
+    def start(self) -> None:
+        """Looks at the logdirs, in the background and from now on."""
+        warn_of_remote(self._logdirs)
+        threading.Thread(target=self._keep_looking, daemon=True, name="torchtidy-scan").start()
+
+    # Answers
+
+    @property
+    def scanning(self) -> bool:
+        """Whether the first look is still going on."""
+        return not self._looks
+
+    @property
+    def has_traces(self) -> bool:
+        """Whether the last look found any trace; costs nothing."""
+        return self._has_traces
+
+    def runs(self) -> RunsAnswer:
+        """Everything in the logdirs."""
+        self._refresh()
+        with self._changed:
+            groups = groupby(self._entries.items(), key=lambda item: item[0].run)
+            runs = [RunState(run=run, profiles=[entry.described() for _, entry in group]) for run, group in groups]
+            logdirs = [printable(logdir.path) for logdir in self._logdirs]
+            return RunsAnswer(logdirs=logdirs, scanning=self.scanning, runs=runs)
+
+    def report(self, run: str, worker: str | None = None, span: str | None = None) -> ReportAnswer:
+        """What is known now; the analysis of what is not known begins.
+
+        Raises:
+            NotFoundError: there is no such trace.
+        """
+        self._refresh()
+        with self._changed:
+            keys = [key for key in self._entries if key.run == run and worker in {None, key.worker}
+                    and span in {None, key.span}]  # fmt: skip
+            if not keys:
+                raise _no_such(run, worker, span)
+            for key in reversed(keys):
+                self._want(key)
+            return ReportAnswer(
+                states=[self._entries[key].described() for key in keys],
+                report=RunReport(run=run, profiles=self._reports(keys)),
+            )
+
+    def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
+        return [self._kept[key].result.report for key in keys if key in self._kept]
+
+    def progress(self, key: Key) -> Iterator[ProfileState]:
+        """The state now and whenever it changes, until there is nothing to wait for or the trace is gone.
+
+        Raises:
+            NotFoundError: at once, where there is no such trace.
+        """
+        with self._changed:
+            if key not in self._entries:
+                raise _no_such(*key)
+        return self._progress(key)
+
+    def _progress(self, key: Key) -> Iterator[ProfileState]:
+        last: Entry | None = None
+        while last is None or not last.is_over:
+            with self._changed:
+                self._want(key, first=last is None)
+                self._changed.wait_for(lambda before=last: self._entries.get(key) != before, HEARTBEAT_S)  # type: ignore[misc]
+                last = self._entries.get(key)
+            if last is None:
+                return
+            yield last.described()
+
+    def kept(self, key: Key, patience_s: float) -> Kept:
+        """A finished analysis; one that is not finished, or was given up meanwhile, is waited for.
+
+        Raises:
+            NotFoundError: there is no such trace.
+            TraceError: it could not be read.
+            StillAnalysingError: it takes longer than `patience_s`.
+        """
+        deadline = time.monotonic() + patience_s
+        with self._changed:
+            while (entry := self._entries.get(key)) is not None:
+                self._want(key)
+                if key in self._kept:
+                    return self._kept[key]
+                if entry.state == "error" and entry.problem is not None:
+                    raise TraceError(entry.problem.error, entry.problem.advice)
+                if (left_s := deadline - time.monotonic()) <= 0:
+                    raise StillAnalysingError("The trace is still being analysed.", "Ask again in a moment.")
+                self._changed.wait(left_s)
+            raise _no_such(*key)
+
+    # Looking
+
+    def _refresh(self) -> None:
+        with self._changed:
+            if self._looks and time.monotonic() - self._looked_at < FRESH_S:
+                return
+            before = self._looks
+            self._look_now = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._looks > before, PATIENCE_S)
+
+    def _keep_looking(self) -> None:
+        while True:
+            began = time.monotonic()
+            try:
+                catalog = look(self._logdirs)
+            except OSError:
+                catalog = None
+            took_s = time.monotonic() - began
+            with self._changed:
+                if catalog is not None:
+                    self._take_over(catalog)
+                self._looks += 1
+                self._looked_at = time.monotonic()
+                self._look_now = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._look_now, max(PERIOD_S, REST_RATIO * took_s))
+
+    def _take_over(self, catalog: Catalog) -> None:
+        before, self._entries = self._entries, {}
+        for key, found in catalog.items():
+            old = before.pop(key, None)
+            if old is not None and (old.found.stamp, old.found.file) == (found.stamp, found.file):
+                self._entries[key] = replace(old, found=found)
+            else:
+                state: LoadState = "error" if found.problem else "queued"
+                self._entries[key] = Entry(found, next(self._versions), state, problem=found.problem)
+                self._give_up(key)
+        for key in before:
+            self._give_up(key)
+            self._wanted.pop(key, None)
+        self._has_traces = any(found.problem is None for found in catalog.values())
+        self._start_wanted()
+
+    def _give_up(self, key: Key) -> None:
+        """Forgets what was made of an earlier state of the file; what was being made is still wanted."""
+        self._kept.pop(key, None)
+        if key in self._running:
+            self._running[key].stop()
+            self._wanted[key] = None
+
+    # Analysing
+
+    def _want(self, key: Key, *, first: bool = True) -> None:
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        entry = self._entries.get(key)
+        if entry is None or entry.is_over or key in self._running:
+            return
+        is_new = key not in self._wanted
+        self._wanted[key] = None
+        if first or is_new:
+            self._wanted.move_to_end(key)
+        self._start_wanted()
+
+    def _start_wanted(self) -> None:
+        waiting = [key for key in reversed(self._wanted) if key in self._entries and key not in self._running]
+        for key in waiting[: self._most_workers - len(self._running)]:
+            del self._wanted[key]
+            entry = self._entries[key]
+            analysis = self._running[key] = Analysis(entry.found.file, self._command)
+            threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
+
+    def _analyse(self, key: Key, entry: Entry, analysis: Analysis) -> None:
+        outcome: Outcome = STOPPED
+        try:
+            outcome = analysis.outcome(lambda progress: self._note(key, entry, progress))
+        finally:
+            with self._changed:
+                del self._running[key]
+                if self._is_current(key, entry):
+                    self._finish(key, outcome)
+                self._start_wanted()
+                self._changed.notify_all()
+
+    def _is_current(self, key: Key, entry: Entry) -> bool:
+        return key in self._entries and self._entries[key].version == entry.version
+
+    def _note(self, key: Key, entry: Entry, progress: Progress) -> None:
+        with self._changed:
+            if self._is_current(key, entry):
+                self._entries[key] = replace(
+                    self._entries[key], state=progress.state, stage=progress.stage, fraction=progress.fraction
+                )
+                self._changed.notify_all()
+
+    def _finish(self, key: Key, outcome: Outcome) -> None:
+        entry = self._entries[key]
+        file = entry.found.file
+        if isinstance(outcome, Failure):
+            path = printable(str(file.path))
+            problem = Problem(path=path, error=outcome.error, advice=outcome.advice, recovered_events=0)
+            self._entries[key] = replace(entry, state="error", stage="", problem=problem)
+            return
+        self._entries[key] = replace(entry, state="done", stage="", fraction=1.0, problem=outcome.problem)
+        size = sum(memoryview(columns).nbytes for columns in outcome.events.values())
+        self._kept[key] = Kept(file, outcome, size)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Gives up what was unused longest; it is analysed again when somebody asks for it."""
+        while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > self._kept_bytes:
+            key, _ = self._kept.popitem(last=False)
+            self._entries[key] = replace(self._entries[key], state="queued", fraction=0.0, problem=None)
+
+
+def _no_such(run: str, worker: str | None, span: str | None) -> NotFoundError:
+    named = [f"run `{run}`", f"worker `{worker}`" if worker else "", f"span `{span}`" if span else ""]
+    return NotFoundError(f"There is no {', '.join(filter(None, named))} in the logdir.", "Reload the list of runs.")

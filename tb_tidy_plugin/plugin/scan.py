@@ -1,0 +1,111 @@
+"""One look at the logdirs: which traces are there, and what tells whether they have changed since the last look."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.worker import printable
+from tb_tidy_plugin.report.model import Problem
+from tb_tidy_plugin.trace.files import TraceFile, traces_below
+
+log = logging.getLogger("tensorboard")
+
+
+class Key(NamedTuple):
+    """What names a profile everywhere."""
+
+    run: str
+    worker: str
+    span: str
+
+
+class Stamp(NamedTuple):
+    """Tells a file from what it was before. Its change time also changes with its permissions."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One trace file, or a place that cannot be looked into, which `problem` then says.
+
+    Attributes:
+        file: its names are printable, its path is as the system has it.
+        span_index: see `payloads.ProfileState`.
+    """
+
+    file: TraceFile
+    stamp: Stamp
+    span_index: int | None = None
+    problem: Problem | None = None
+
+
+Catalog: TypeAlias = Mapping[Key, Found]
+
+
+def look(logdirs: Iterable[Logdir]) -> Catalog:
+    """All traces in `logdirs`, ordered by run, worker and span.
+
+    Raises:
+        OSError: a folder went away meanwhile; the next look will tell.
+    """
+    found: dict[Key, Found] = {}
+    for entry in (entry for logdir in logdirs for entry in _in(logdir)):
+        key = Key(entry.file.run, entry.file.worker, entry.file.span)
+        if key not in found or _prefer(entry) > _prefer(found[key]):
+            found[key] = entry
+    return _numbered(dict(sorted(found.items())))
+
+
+def _prefer(entry: Found) -> tuple[int, str]:
+    """Of two files of one name (plain and gz, or in two logdirs) the newer one counts."""
+    return entry.stamp.mtime_ns, str(entry.file.path)
+
+
+def _in(logdir: Logdir) -> Iterator[Found]:
+    if logdir.is_remote:
+        yield _remote(logdir)
+        return
+    for file in traces_below(Path(logdir.path), logdir.name):
+        try:
+            about = file.path.stat()
+        except OSError:  # gone already, or a link to nowhere
+            continue
+        named = TraceFile(printable(file.run), printable(file.worker), file.span, file.path)
+        yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns))
+
+
+def _remote(logdir: Logdir) -> Found:
+    problem = Problem(
+        path=logdir.path,
+        error="Remote folders cannot be read in this version.",
+        advice="Copy the traces to a local folder, or mount the remote one, and give TensorBoard that folder.",
+        recovered_events=0,
+    )
+    return Found(TraceFile(logdir.name or logdir.path, "", "", Path()), Stamp(0, 0, 0), problem=problem)
+
+
+def _numbered(catalog: Catalog) -> Catalog:
+    """The same with the number of each span among its worker's; the order of their texts is torch-tb-profiler's."""
+    numbered: dict[Key, Found] = {}
+    for _, entries in groupby(catalog.items(), key=lambda item: (item[0].run, item[0].worker)):
+        number = 0
+        for key, entry in entries:
+            number += bool(key.span)
+            numbered[key] = Found(entry.file, entry.stamp, number if key.span else None, entry.problem)
+    return numbered
+
+
+def warn_of_remote(logdirs: Iterable[Logdir]) -> None:
+    """One line in the log for each folder that will not be read."""
+    for logdir in logdirs:
+        if logdir.is_remote:
+            log.warning("torchtidy: %s is a remote folder, which this version cannot read.", logdir.path)

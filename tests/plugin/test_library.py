@@ -1,0 +1,344 @@
+"""The library: what it finds, when it analyses, what it keeps, what it tells."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tb_tidy_plugin.errors import NotFoundError, TraceError
+from tb_tidy_plugin.plugin import library as module
+from tb_tidy_plugin.plugin.library import Library, StillAnalysingError
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.payloads import ProfileState
+from tb_tidy_plugin.plugin.scan import Key
+from tests.support.logdirs import broken_traces, trace
+from tests.support.waiting import until
+from tests.support.workers import WITH_MADE_UP_RULE, held_by, script
+
+LIMIT_S = 60.0
+RUN = Key("run", "w", "")
+
+
+@pytest.fixture(autouse=True)
+def _always_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FRESH_S", 0.0)
+    monkeypatch.setattr(module, "PATIENCE_S", LIMIT_S)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return trace(tmp_path / "logs" / "run" / "w.pt.trace.json")
+
+
+def started(folder: Path, command: tuple[str, ...] = WITH_MADE_UP_RULE, **options: int) -> Library:
+    library = Library([Logdir(str(folder))], command, **options)
+    library.start()
+    until(lambda: not library.scanning)
+    return library
+
+
+def states(library: Library) -> dict[str, ProfileState]:
+    """By run; each run here has one profile."""
+    return {run.run: run.profiles[0] for run in library.runs().runs}
+
+
+def finished(library: Library, key: Key = RUN) -> ProfileState:
+    """The state after its analysis, which this asks for."""
+    *_, last = library.progress(key)
+    return last
+
+
+# Looking
+
+
+def test_nothing_is_analysed_before_somebody_asks(path: Path) -> None:
+    library = started(path.parents[1])
+    [state] = states(library).values()
+    assert (state.state, state.fraction, state.version, state.size) == ("queued", 0.0, 1, path.stat().st_size)
+    assert library.has_traces
+
+
+def test_an_empty_logdir(tmp_path: Path) -> None:
+    library = started(tmp_path)
+    assert library.runs().runs == []
+    assert library.runs().logdirs == [str(tmp_path)]
+    assert not library.has_traces
+
+
+def test_before_the_first_look_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+    library = Library([Logdir(str(tmp_path))])
+    assert library.scanning
+    assert library.runs().scanning
+
+
+def test_a_new_run_and_a_new_span_are_found(path: Path) -> None:
+    library = started(path.parents[1])
+    assert list(states(library)) == ["run"]
+    trace(path.parents[1] / "another" / "w.pt.trace.json")
+    trace(path.with_name("w.5.pt.trace.json"))
+    assert list(states(library)) == ["another", "run"]
+    assert [profile.span for profile in library.runs().runs[1].profiles] == ["", "5"]
+
+
+def test_it_looks_again_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PERIOD_S", 0.05)
+    library = started(tmp_path)
+    trace(tmp_path / "run" / "w.pt.trace.json")
+    until(lambda: library.has_traces)
+
+
+def test_a_change_is_a_new_version_and_analysed_anew_when_asked_for(path: Path) -> None:
+    library = started(path.parents[1])
+    before = finished(library)
+    trace(path, operators=5)
+    [changed] = states(library).values()
+    assert changed.state == "queued"
+    assert changed.version > before.version
+    assert library.report("run").report.profiles == []
+    after = finished(library)
+    assert after.version == changed.version
+    [profile] = library.report("run").report.profiles
+    assert profile.findings[0].matches == 5
+
+
+def test_what_has_not_changed_keeps_its_version_and_its_report(path: Path) -> None:
+    library = started(path.parents[1])
+    before = finished(library)
+    trace(path.parents[1] / "another" / "w.pt.trace.json")
+    assert states(library)["run"] == before
+    assert len(library.report("run").report.profiles) == 1
+
+
+def test_another_span_changes_numbers_and_no_versions(path: Path) -> None:
+    five = trace(path.with_name("w.5.pt.trace.json"))
+    path.unlink()
+    library = started(path.parents[1])
+    assert states(library)["run"].span_index == 1
+    trace(five.with_name("w.3.pt.trace.json"))
+    third, fifth = library.runs().runs[0].profiles
+    assert (third.span_index, fifth.span_index, fifth.version) == (1, 2, 1)
+
+
+def test_a_vanished_trace_is_gone_and_said_to_be_so(path: Path) -> None:
+    library = started(path.parents[1])
+    finished(library)
+    path.unlink()
+    with pytest.raises(NotFoundError, match="no run `run` in the logdir"):
+        library.report("run")
+    assert states(library) == {}
+    assert not library.has_traces
+    with pytest.raises(NotFoundError):
+        library.progress(RUN)
+    with pytest.raises(NotFoundError):
+        library.kept(RUN, LIMIT_S)
+
+
+def test_a_trace_that_vanishes_before_the_next_look_is_an_error_of_its_own(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = started(path.parents[1])
+    monkeypatch.setattr(module, "FRESH_S", 1000.0)
+    path.unlink()
+    problem = finished(library).problem
+    assert problem is not None
+    assert problem.error == "The file is no longer there."
+
+
+def test_remote_folders_are_shown_with_their_problem(tmp_path: Path) -> None:
+    library = Library([Logdir("gs://bucket/runs")])
+    library.start()
+    until(lambda: not library.scanning)
+    state = states(library)["gs://bucket/runs"]
+    assert state.state == "error"
+    assert state.problem is not None
+    assert library.report("gs://bucket/runs").states == [state]
+    assert not library.has_traces
+
+
+# Analysing
+
+
+def test_a_report_is_answered_at_once_and_complete_when_it_is_done(path: Path) -> None:
+    library = started(path.parents[1])
+    answer = library.report("run")
+    assert [state.state for state in answer.states] == ["queued"]
+    assert answer.report.profiles == []
+    assert finished(library).state == "done"
+    answer = library.report("run", "w", "")
+    assert [state.state for state in answer.states] == ["done"]
+    assert [profile.worker for profile in answer.report.profiles] == ["w"]
+
+
+def test_progress_tells_all_stages_and_ends(path: Path, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    library = started(path.parents[1], held_by(gate))
+    progress = library.progress(RUN)
+    seen = [next(progress)]
+    gate.touch()
+    seen += progress
+    assert [state.state for state in seen] == ["queued", "reading", "analysing", "done"]
+    fractions = [state.fraction for state in seen]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+
+
+def test_many_may_follow_one_analysis(path: Path) -> None:
+    library = started(path.parents[1])
+    ends: list[ProfileState] = []
+    threads = [threading.Thread(target=lambda: ends.append(finished(library))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    assert [state.state for state in ends] == ["done"] * 8
+    assert {state.version for state in ends} == {1}
+
+
+def test_a_broken_trace_says_why_and_harms_no_other(tmp_path: Path) -> None:
+    words = broken_traces(tmp_path)
+    trace(tmp_path / "whole" / "worker.pt.trace.json")
+    library = started(tmp_path)
+    for run, word in words.items():
+        state = finished(library, Key(run, "worker", ""))
+        assert state.problem is not None
+        assert word in state.problem.error
+        assert state.problem.advice
+        partly = run in {"truncated", "cut_gz"}
+        assert state.state == ("done" if partly else "error")
+        assert len(library.report(run).report.profiles) == partly
+    assert finished(library, Key("whole", "worker", "")).problem is None
+
+
+def test_a_trace_cut_off_since_it_is_being_written_is_read_again_when_it_has_grown(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:60])
+    library = started(path.parents[1])
+    assert finished(library).state == "error"
+    path.write_bytes(whole)
+    assert states(library)["run"].state == "queued"
+    assert finished(library).state == "done"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_trace_that_may_not_be_read_is_read_when_it_may(path: Path) -> None:
+    path.chmod(0)
+    library = started(path.parents[1])
+    problem = finished(library).problem
+    assert problem is not None
+    assert problem.error == "The file may not be read."
+    path.chmod(0o644)
+    assert states(library)["run"].state == "queued"
+    assert finished(library).state == "done"
+
+
+def test_a_crash_is_an_error_and_not_tried_again_until_the_file_changes(path: Path, tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    library = started(path.parents[1], script(f"open({str(count)!r}, 'a').write('x'); os.kill(os.getpid(), 9)"))
+    for _ in range(2):
+        state = finished(library)
+        assert state.state == "error"
+        assert state.problem is not None
+        assert "memory ran out" in state.problem.error
+    assert count.read_text() == "x"
+    os.utime(path)
+    assert states(library)["run"].state == "queued"
+    finished(library)
+    assert count.read_text() == "xx"
+
+
+def test_a_change_during_the_analysis_begins_it_anew(path: Path, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    library = started(path.parents[1], held_by(gate))
+    progress = library.progress(RUN)
+    assert next(progress).version == 1
+    trace(path, operators=7)
+    assert states(library)["run"].version == 2
+    gate.touch()
+    *_, last = progress
+    assert (last.state, last.version) == ("done", 2)
+    assert library.report("run").report.profiles[0].findings[0].matches == 7
+
+
+def test_a_trace_that_vanishes_during_the_analysis_ends_its_progress(path: Path, tmp_path: Path) -> None:
+    library = started(path.parents[1], held_by(tmp_path / "never"))
+    progress = library.progress(RUN)
+    next(progress)
+    path.unlink()
+    assert states(library) == {}
+    assert list(progress) == []
+
+
+def test_at_most_half_of_the_processors_are_used_and_the_last_request_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    order, gate = tmp_path / "order", tmp_path / "gate"
+    for run in "abcdef":
+        trace(tmp_path / "logs" / run / "w.pt.trace.json")
+    note = f"open({str(order)!r}, 'a').write(os.path.basename(os.path.dirname(sys.argv[1])))"
+    wait = f"[time.sleep(0.01) for _ in iter(lambda: os.path.exists({str(gate)!r}), True)]"
+    library = started(tmp_path / "logs", script(f"{note}; {wait}"))
+    for run in "abcdef":
+        library.report(run)
+    until(lambda: order.exists() and len(order.read_text()) == 2)
+    library.report("d")
+    gate.touch()
+    until(lambda: all(state.state == "error" for state in states(library).values()), LIMIT_S)
+    first, rest = order.read_text()[:2], order.read_text()[2:]
+    assert sorted(first) == ["a", "b"]
+    assert sorted(rest[:2]) == ["d", "f"]
+    assert sorted(rest[2:]) == ["c", "e"]
+
+
+def test_all_profiles_of_a_run_are_asked_for_by_its_name(tmp_path: Path) -> None:
+    for name in ("r0.1", "r0.2", "r1.1"):
+        trace(tmp_path / "run" / f"{name}.pt.trace.json")
+    library = started(tmp_path)
+    assert len(library.report("run").states) == 3
+    for key in (Key("run", "r0", "1"), Key("run", "r0", "2"), Key("run", "r1", "1")):
+        finished(library, key)
+    assert [(each.worker, each.span) for each in library.report("run").report.profiles] == [
+        ("r0", "1"), ("r0", "2"), ("r1", "1"),
+    ]  # fmt: skip
+    assert [each.span for each in library.report("run", "r0").report.profiles] == ["1", "2"]
+    assert [each.worker for each in library.report("run", span="1").report.profiles] == ["r0", "r1"]
+
+
+# Keeping
+
+
+def test_beyond_the_limit_what_was_unused_longest_is_given_up_and_made_again(tmp_path: Path) -> None:
+    for run in "abc":
+        trace(tmp_path / run / "w.pt.trace.json")
+    size = started(tmp_path).kept(Key("a", "w", ""), LIMIT_S).size
+    library = started(tmp_path, kept_bytes=5 * size // 2)
+    for run in "ab":
+        finished(library, Key(run, "w", ""))
+    library.report("a")
+    finished(library, Key("c", "w", ""))
+    assert {run: state.state for run, state in states(library).items()} == {"a": "done", "b": "queued", "c": "done"}
+    assert library.kept(Key("b", "w", ""), LIMIT_S).result.report.findings
+    assert states(library)["b"].version == 2
+
+
+def test_the_last_result_is_kept_however_large(path: Path) -> None:
+    library = started(path.parents[1], kept_bytes=0)
+    assert finished(library).state == "done"
+    assert library.kept(RUN, 0.0).file.path == path
+
+
+def test_waiting_for_a_result_has_an_end(path: Path, tmp_path: Path) -> None:
+    library = started(path.parents[1], held_by(tmp_path / "never"))
+    with pytest.raises(StillAnalysingError):
+        library.kept(RUN, 0.1)
+
+
+def test_waiting_for_a_broken_trace_says_why(path: Path) -> None:
+    path.write_bytes(b"")
+    library = started(path.parents[1])
+    with pytest.raises(TraceError, match="The file is empty"):
+        library.kept(RUN, LIMIT_S)
