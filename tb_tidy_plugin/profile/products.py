@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
@@ -13,9 +13,12 @@ FACTORS = {"aten::mm": 0, "aten::bmm": 0, "aten::linear": 0, "aten::addmm": 1, "
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One call: `batch` times an `m` × `k` matrix by a `k` × `n` matrix, both of `dtype` (the trace's C++ name)."""
+    """One call: `batch` times an `m` × `k` matrix by a `k` × `n` matrix, both of `dtype` (the trace's C++ name).
 
-    row: int
+    Calls with the same sizes are equal, whichever operator in `row` makes them.
+    """
+
+    row: int = field(compare=False)
     batch: int
     m: int
     k: int
@@ -26,6 +29,11 @@ class Product:
         """The sizes as a user would say them, without the operator."""
         batch = f"{self.batch} × " if self.batch > 1 else ""
         return f"{batch}{self.m}×{self.k} by {self.k}×{self.n}"
+
+    def padded(self, multiple: int) -> Product:
+        """The product with each size brought up to the next multiple."""
+        m, k, n = (-(-size // multiple) * multiple for size in (self.m, self.k, self.n))
+        return replace(self, m=m, k=k, n=n)
 
     @property
     def flops(self) -> int:

@@ -62,3 +62,8 @@ def test_work_and_traffic_of_a_product() -> None:
     product = Product(row=0, batch=2, m=3, k=5, n=7, dtype="c10::Half")
     assert product.flops == 2 * 2 * 3 * 5 * 7
     assert product.bytes == 2 * 2 * (3 * 5 + 5 * 7 + 3 * 7)
+
+
+def test_a_padded_product_has_whole_multiples() -> None:
+    product = Product(row=0, batch=3, m=1, k=64, n=50257, dtype="c10::Half")
+    assert product.padded(8) == Product(row=0, batch=3, m=8, k=64, n=50264, dtype="c10::Half")

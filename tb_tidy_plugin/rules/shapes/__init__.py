@@ -1,0 +1,1 @@
+"""Sizes of tensors that the hardware handles badly."""

@@ -1,0 +1,149 @@
+"""Matrix product with sizes that tensor cores load badly.
+
+## What it finds
+A half-precision matrix product with a size that is no multiple of 8, where the
+kernel that was chosen, or the speed that was reached, shows that it costs time.
+
+## Why it is slow
+Tensor cores are fed with loads of 16 bytes: 8 values of float16 or bfloat16. A
+matrix whose rows do not begin on such a boundary is loaded in pieces of 2 or 4
+bytes, or multiplied without tensor cores.
+
+## Example
+```python
+head = nn.Linear(width, 50257)
+```
+
+Use instead:
+```python
+head = nn.Linear(width, 50304)  # for 50257 words; the last 47 outputs are cut off
+```
+
+## How the saving is estimated
+Where the profile has aligned products of comparable size, the padded product
+is given their median speed, at best that of the fastest. Else the kernel is
+scaled to 0.6 of its time (0.4 to 1) where it loads 1 or 2 values at a time,
+and to 0.35 (0.25 to 1) where it does without tensor cores.
+
+## When it stays quiet
+CPUs, and GPUs without tensor cores. Sizes below 8, which are small rather than
+odd. Products that are about as fast as aligned ones, or that have none beside
+them and a kernel whose name tells nothing: newer libraries do well with many
+odd sizes. Products without a kernel in the profile, or with one below 5 µs.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from statistics import median
+
+from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Product, Profile, Rule, Scale, Share
+
+HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}
+MULTIPLE = 8  # values of 2 bytes in one load of 16 bytes
+FIRST_WITH_TENSOR_CORES = 7  # NVIDIA's major compute capability: Volta
+
+SIGNS = {
+    r"align[A-Za-z]{0,2}[12](?!\d)": ("loads 1 or 2 values at a time", 0.6, 0.4),
+    r"(?<![A-Za-z0-9])[hs]gemm_|_(simt|ffma)_": ("does without tensor cores", 0.35, 0.25),
+}
+"""What names tell (`…_s16816gemm_bf16_64x64_…_align2`; `volta_hgemm_…`, `ampere_fp16_sgemm_…`, `cutlass_80_simt_…`),
+and the expected and the least part of the time that padding leaves. On ordinary cores a 16-bit product has a quarter of
+the tensor cores' peak (A100: 78 and 312 TFLOP/s)."""
+
+SLOW = 0.6  # of the speed of aligned products; what is faster is as likely to be slowed by something else
+WORTH_IT = 0.9  # of that speed, where the kernel's name says what slows it
+COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed of a kernel depends on both
+ENOUGH = 3  # calls that make a median
+SHORTEST_NS = 5_000  # a kernel takes about this long however small it is
+
+
+class TensorCoreShapeMisaligned(Rule):
+    """Half-precision matrix products that are slow because a size is no multiple of 8."""
+
+    code = "TT501"
+    needs = frozenset({"shapes"})
+    message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is no multiple of 8"
+    why = (
+        "`{kernel}` {evidence}. Reported where the kernel's name tells so, and below 60 % of the speed of aligned "
+        "products of half to twice the size"
+    )
+    fix = "Pad {odd} to {padded}; a multiple of 64 is better still"
+    caveat = "The added rows or columns are computed too: mask them or cut them off."
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        if profile.platform not in {"cuda", "rocm"}:
+            return "Odd sizes cost time on the tensor cores of a GPU; without one in the profile they are latent."
+        majors = [device.computeMajor for device in profile.metadata.devices if device.computeMajor is not None]
+        if majors and max(majors) < FIRST_WITH_TENSOR_CORES:
+            return "The GPUs of this profile have no tensor cores."
+        return None
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        timed = [(product, _time_ns(profile, product)) for product in profile.products(*HALF)]
+        calls = [(product, time_ns) for product, time_ns in timed if time_ns >= SHORTEST_NS]
+        aligned: dict[Product, list[float]] = {}
+        for product, time_ns in calls:
+            if product == product.padded(MULTIPLE):
+                aligned.setdefault(product, []).append(product.flops / time_ns)
+        for product, time_ns in calls:
+            if product != product.padded(MULTIPLE) and (judged := _judged(profile, product, time_ns, aligned)):
+                yield _match(profile, product, time_ns, *judged)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        yield Scale(match.events, float(match.facts["factor"]), float(match.facts["least"]), 1.0)
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        batch, m, k, n = (int(match.facts[name]) for name in ("batch", "m", "k", "n"))
+        wide = Product(match.anchor, batch, m, k, n, "c10::Half").padded(MULTIPLE)
+        shapes = {"a": (batch, m, k), "b": (batch, k, n), "c": (batch, wide.m, wide.k), "d": (batch, wide.k, wide.n)}
+        options = f'dtype=torch.{match.facts["dtype"]}, device="cuda"'
+        factors = [f"{name} = torch.randn({shape}, {options})" for name, shape in shapes.items()]
+        return Benchmark(before="a @ b", after="c @ d", setup="\n".join(["import torch", *factors]))
+
+
+def _time_ns(profile: Profile, product: Product) -> int:
+    """Time on the device; 0 for a product with a size below 8."""
+    is_small = min(product.m, product.k, product.n) < MULTIPLE
+    return 0 if is_small else sum(map(profile.duration_ns, profile.device_activity_of(product.row).tolist()))
+
+
+def _sign(profile: Profile, product: Product) -> tuple[str, float, float] | None:
+    names = " ".join(map(profile.name, profile.device_activity_of(product.row).tolist()))
+    return next((meaning for pattern, meaning in SIGNS.items() if re.search(pattern, names)), None)
+
+
+def _judged(
+    profile: Profile, product: Product, time_ns: int, aligned: Mapping[Product, list[float]]
+) -> tuple[str, float, float] | None:
+    """What shows that a product is slowed, and which part of its time padding leaves: expected and least."""
+    peers = [speed for other, speeds in aligned.items() if _is_comparable(product, other) for speed in speeds]
+    if len(peers) < ENOUGH:
+        return _sign(profile, product)
+    share = product.flops / time_ns / median(peers)
+    if share >= (WORTH_IT if _sign(profile, product) else SLOW):
+        return None
+    left = share * product.padded(MULTIPLE).flops / product.flops
+    return f"reaches {Share(share)} of the speed of aligned products", left, left * median(peers) / max(peers)
+
+
+def _is_comparable(one: Product, other: Product) -> bool:
+    ratios = (one.flops / other.flops, one.bytes / other.bytes)
+    is_near = all(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in ratios)
+    return is_near and one.dtype == other.dtype and (one.batch > 1) == (other.batch > 1)
+
+
+def _match(profile: Profile, product: Product, time_ns: int, evidence: str, factor: float, least: float) -> Match:
+    events = tuple(profile.device_activity_of(product.row).tolist())
+    forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
+    odd = [size for size in dict.fromkeys((product.m, product.k, product.n)) if size % MULTIPLE]
+    return Match(
+        anchor=product.row if forward is None else forward, events=events,
+        facts={
+            "op": profile.name(product.row), "sizes": str(product), "dtype": HALF[product.dtype],
+            "batch": product.batch, "m": product.m, "k": product.k, "n": product.n, "time": Nanoseconds(time_ns),
+            "odd": " and ".join(map(str, odd)), "padded": " and ".join(str(size + -size % MULTIPLE) for size in odd),
+            "kernel": max(re.findall(r"\w+", " ".join(map(profile.name, events))), key=len), "evidence": evidence,
+            "factor": Share(min(factor, 1)), "least": Share(min(least, 1)),
+        },
+        confidence="high" if _sign(profile, product) else "medium",
+    )  # fmt: skip
