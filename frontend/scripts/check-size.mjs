@@ -1,4 +1,4 @@
-// Fails when a file of the bundle is above its budget (gzip, level 9).
+// Fails when a file of the bundle is above its budget (gzip, level 9), or when the entry has lost its export.
 import { readdirSync, readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 
@@ -12,5 +12,9 @@ for (const name of readdirSync(root, { recursive: true }).map(String)) {
   const max = name === 'index.js' ? ENTRY_KB : CHUNK_KB;
   if (kb > max) bad++;
   console.log(`${name} ${kb.toFixed(1)} kB of ${max}${kb > max ? '  TOO BIG' : ''}`);
+}
+if (!/export\s*\{[^}]*\bas render\b/.test(readFileSync(`${root}/index.js`, 'utf8'))) {
+  bad++;
+  console.log('index.js does not export render()');
 }
 process.exit(bad ? 1 : 0);

@@ -1,0 +1,98 @@
+/** The web API as typed functions. Addresses are relative: the host page's base element points at the plugin. */
+
+import { lines } from '../base/ndjson';
+import type { ProfileKey } from '../base/selection';
+import type {
+  ErrorAnswer, ErrorInfo, EventsAnswer, ProfileState, ReportAnswer, RulesAnswer, RunsAnswer, SourceAnswer,
+} from './types.gen';
+
+/** The server said no, and why. */
+export class ApiError extends Error {
+  constructor(readonly info: ErrorInfo) {
+    super(info.message);
+  }
+}
+
+/** Nobody answered: the server has stopped, or the way to it is cut. */
+export class ServerGone extends Error {}
+
+type Query = Record<string, string | number>;
+
+const GATEWAY_FAULTS = new Set([502, 503, 504]); // what a proxy says when the server behind it has stopped
+const KEPT_ANSWERS = 16;
+
+export const getRuns = endpoint<RunsAnswer>('runs');
+export const getReport = endpoint<ReportAnswer>('report');
+export const getRules = endpoint<RulesAnswer>('rules');
+export const getSource = endpoint<SourceAnswer>('source');
+export const getEvents = endpoint<EventsAnswer>('events');
+
+/** States of one profile while it is analysed, until it is done or has failed. */
+export async function* getProgress(key: ProfileKey, signal: AbortSignal): AsyncGenerator<ProfileState> {
+  const response = await request(address('progress', { ...key }), signal);
+  for await (const line of lines(textOf(response))) {
+    const state: ProfileState = JSON.parse(line);
+    yield state;
+  }
+}
+
+/** An answer whose ETag is that of the last one is that very object, so that nothing is drawn again. */
+function endpoint<Answer>(path: string): (query?: Query, signal?: AbortSignal) => Promise<Answer> {
+  const kept = new Map<string, { etag: string; answer: Answer }>();
+  return async (query = {}, signal) => {
+    const url = address(path, query);
+    const response = await request(url, signal);
+    const etag = response.headers.get('etag');
+    const last = kept.get(url);
+    if (last && last.etag === etag) return last.answer;
+    const answer: Answer = await body(response);
+    kept.delete(url);
+    if (etag) kept.set(url, { etag, answer });
+    for (const oldest of [...kept.keys()].slice(0, -KEPT_ANSWERS)) kept.delete(oldest);
+    return answer;
+  };
+}
+
+function address(path: string, query: Query): string {
+  const parameters = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
+  return `api/${path}${parameters.length ? `?${parameters.join('&')}` : ''}`;
+}
+
+async function request(url: string, signal?: AbortSignal): Promise<Response> {
+  const response = await reaching(fetch(url, signal ? { signal } : {}));
+  if (response.ok) return response;
+  if (GATEWAY_FAULTS.has(response.status)) throw new ServerGone();
+  throw new ApiError(await errorOf(response));
+}
+
+/** fetch says TypeError for everything that kept it from getting an answer. */
+async function reaching<T>(promise: Promise<T>): Promise<T> {
+  try {
+    return await promise;
+  } catch (error) {
+    throw error instanceof TypeError ? new ServerGone() : error;
+  }
+}
+
+/** `T` is the contract: `types.gen.ts` is generated from the server's own types. */
+const body = <T>(response: Response): Promise<T> => reaching(response.json());
+
+async function errorOf(response: Response): Promise<ErrorInfo> {
+  const code = response.status;
+  try {
+    const answer: ErrorAnswer = await response.json();
+    return { code, message: answer.error.message, advice: answer.error.advice };
+  } catch {
+    return { code, message: `The server answered with status ${code}.`, advice: 'See the log of TensorBoard.' };
+  }
+}
+
+async function* textOf(response: Response): AsyncGenerator<string> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (!reader) return;
+  for (;;) {
+    const { done, value } = await reaching(reader.read());
+    if (done) return;
+    yield value;
+  }
+}

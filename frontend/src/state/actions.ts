@@ -1,0 +1,104 @@
+/** What the user can do. */
+
+import { signal } from '@preact/signals';
+import type { Place } from '../api/types.gen';
+import type { Command } from '../base/keys';
+import type { Sort, View } from '../base/route';
+import type { ProfileKey } from '../base/selection';
+import { gone } from './connection';
+import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
+import { wanted } from './focus';
+import { moveSpot } from './outline';
+import { load, loaded, working } from './profile';
+import { go, route } from './route';
+import { loadRules, rules } from './rules';
+import { refreshRuns, selectedKey } from './runs';
+import { narrow } from './viewport';
+
+export const helpOpen = signal(false);
+
+export const chooseProfile = (key: Partial<ProfileKey>): void =>
+  go({ run: '', worker: '', span: '', file: '', line: '', view: 'findings', ...key }, 'push');
+
+export const chooseView = (view: View): void => go({ view }, 'push');
+export const setQuery = (q: string): void => go({ q }, 'replace');
+export const setSort = (sort: Sort): void => go({ sort }, 'replace');
+
+/** Opens a finding; by keyboard the focus goes along to its heading. */
+export function openFinding(id: string, withFocus: boolean): void {
+  setCursor(id);
+  go({ finding: id, view: 'findings' }, 'push');
+  if (withFocus) wanted.value = 'heading';
+}
+
+/** Back to the list; on a narrow page this closes the detail. */
+export function backToList(): void {
+  if (route.peek().view === 'source') go({ view: 'findings' }, 'push');
+  else if (narrow.peek() && route.peek().finding) go({ finding: '' }, 'push');
+  wanted.value = 'row';
+}
+
+/** Moves in the list, or among the marked lines of a file. Side by side the detail follows; on a narrow page it would cover the list. */
+export function move(by: 1 | -1): void {
+  if (route.peek().view === 'source') {
+    moveSpot(by);
+    return;
+  }
+  const ids = listed.peek().map((each) => each.id);
+  const at = ids.indexOf(rowInFocus.peek());
+  const id = ids[Math.min(ids.length - 1, Math.max(0, at + by))];
+  if (id === undefined) return;
+  setCursor(id);
+  if (!narrow.peek()) go({ finding: id }, 'settle');
+  wanted.value = 'row';
+}
+
+export const showSource = (at: Pick<Place, 'file' | 'line'>): void =>
+  go({ view: 'source', file: at.file, line: String(at.line), finding: finding.peek()?.id ?? '' }, 'push');
+
+function editFilter(): void {
+  if (route.peek().view !== 'findings') chooseView('findings');
+  wanted.value = 'filter';
+}
+
+/** The source view, at the open finding's place, or at the first place there is. */
+export function showAnySource(): void {
+  const at = place.peek() ?? findings.peek().flatMap((each) => each.places)[0];
+  if (at) showSource(at);
+}
+
+export function movePlace(by: number): void {
+  choosePlace(placeIndex.peek() + by);
+}
+
+/**
+ * Looks again at what is on the disk: on TensorBoard's reload, and after the server was gone. A report on the screen
+ * stays there; a newer recording is only told of.
+ */
+export async function revalidate(): Promise<void> {
+  await refreshRuns();
+  if (gone.peek()) return;
+  if (rules.peek().size === 0) void loadRules();
+  if (!loaded.peek() && !working.peek()) loadSelected();
+}
+
+/** Loads the selected profile, though a report of it may be on the screen. */
+export function loadSelected(): void {
+  const key = selectedKey.peek();
+  if (key) void load(key);
+}
+
+export function perform(command: Command): void {
+  switch (command) {
+    case 'next': return move(1);
+    case 'previous': return move(-1);
+    case 'open': return openFinding(rowInFocus.peek(), true);
+    case 'back': return backToList();
+    case 'filter': return editFilter();
+    case 'source': return showAnySource();
+    case 'next-place': return movePlace(1);
+    case 'previous-place': return movePlace(-1);
+    case 'help': helpOpen.value = true; return;
+    default: command satisfies never;
+  }
+}

@@ -1,0 +1,37 @@
+/** The report for use elsewhere. */
+
+import { findingMarkdown, reportMarkdown } from '../base/markdownOut';
+import { perWhat } from '../base/words';
+import type { Finding } from '../api/types.gen';
+import { copy } from './clipboard';
+import { listed } from './findings';
+import { shareUrl } from './host';
+import { report } from './profile';
+import { selectedKey } from './runs';
+
+const per = (): string => perWhat(report.peek()?.steps.basis ?? 'none');
+
+export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(finding, per())}\n`, 'Finding');
+
+export const copyLink = (): Promise<boolean> => copy(shareUrl(), 'Link');
+
+/** The list as it stands: filtered and sorted. */
+export function copyReport(): Promise<boolean> {
+  const shown = report.peek();
+  const text = reportMarkdown({
+    run: selectedKey.peek()?.run ?? '', worker: shown?.worker ?? '', per: per(),
+    stepNs: shown?.steps.median_ns ?? null, findings: listed.peek(),
+  });
+  return copy(text, 'Report');
+}
+
+export function downloadReport(): void {
+  const shown = report.peek();
+  if (!shown) return;
+  const url = URL.createObjectURL(new Blob([JSON.stringify(shown, null, 2)], { type: 'application/json' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `torchtidy-${selectedKey.peek()?.run ?? ''}-${shown.worker}.json`.replaceAll(/[^\w.-]+/g, '_');
+  link.click();
+  URL.revokeObjectURL(url);
+}

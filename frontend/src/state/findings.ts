@@ -1,0 +1,68 @@
+/** The list of findings and the one that is open. */
+
+import { computed, effect, signal } from '@preact/signals';
+import type { Finding, Outcome, Place } from '../api/types.gen';
+import { plural, timeUnit, type TimeUnit } from '../base/units';
+import { filtered, sorted } from '../base/ranking';
+import { announce, toast } from './notices';
+import { report } from './profile';
+import { go, route } from './route';
+import { narrow } from './viewport';
+
+export const findings = computed<readonly Finding[]>(() => report.value?.findings ?? []);
+
+export const listed = computed<readonly Finding[]>(() =>
+  sorted(filtered(findings.value, route.value.q), route.value.sort));
+
+/** The open finding. Where list and detail stand side by side, the first of the list opens by itself. */
+export const finding = computed<Finding | null>(() => {
+  const named = findings.value.find((each) => each.id === route.value.finding);
+  return named ?? (narrow.value ? null : listed.value[0] ?? null);
+});
+
+/** The row that has the list's one tab stop. */
+const cursor = signal('');
+export const rowInFocus = computed<string>(() => {
+  const ids = listed.value.map((each) => each.id);
+  return [cursor.value, finding.value?.id ?? ''].find((id) => ids.includes(id)) ?? ids[0] ?? '';
+});
+
+export function setCursor(id: string): void {
+  cursor.value = id;
+}
+
+const chosenPlace = signal({ finding: '', index: 0 });
+
+export const placeIndex = computed<number>(() =>
+  (chosenPlace.value.finding === finding.value?.id ? chosenPlace.value.index : 0));
+
+export const place = computed<Place | null>(() => finding.value?.places[placeIndex.value] ?? null);
+
+export function choosePlace(index: number): void {
+  const open = finding.peek();
+  if (open?.places[index]) chosenPlace.value = { finding: open.id, index };
+}
+
+export const biggestSaving = computed<number>(() =>
+  Math.max(0, ...findings.value.map((each) => each.saving?.expected_ns ?? 0)));
+
+/** One unit for all savings of a profile, so that rows can be compared by their numbers alone. */
+export const savingUnit = computed<TimeUnit>(() => timeUnit(biggestSaving.value));
+
+export const outcomes = (status: Outcome['status']): readonly Outcome[] =>
+  (report.value?.outcomes ?? []).filter((outcome) => outcome.status === status);
+
+/** Says what the list holds when it changes, and when the address names a finding that is not in it. */
+export function watchFindings(): void {
+  effect(() => {
+    if (!report.value) return;
+    const { q } = route.value;
+    announce(`${plural(listed.value.length, 'finding')}${q ? ` match ${q}` : ''}`);
+  });
+  effect(() => {
+    const { finding: id } = route.value;
+    if (!report.value || !id || findings.value.some((each) => each.id === id)) return;
+    toast('That finding is not in this profile.');
+    go({ finding: '', view: 'findings' }, 'replace');
+  });
+}

@@ -1,0 +1,42 @@
+/** Coloured source lines, made by a worker. */
+
+import type { Line } from '../base/tokens';
+import type { Done, Job } from './highlight.worker';
+
+const MOST_CHARACTERS = 2_000_000; // beyond that the tokens' memory is worth more than their colours
+
+const waiting = new Map<number, (lines: readonly Line[] | null) => void>();
+let worker: Worker | null | undefined;
+let jobs = 0;
+
+/** The lines of Python code in colour, null where there is no worker to make them: then the plain text stays. */
+export function highlight(code: string): Promise<readonly Line[] | null> {
+  worker ??= start();
+  if (!worker || code.length > MOST_CHARACTERS) return Promise.resolve(null);
+  jobs += 1;
+  const job: Job = { id: jobs, code };
+  worker.postMessage(job);
+  return new Promise((resolve) => { waiting.set(job.id, resolve); });
+}
+
+function start(): Worker | null {
+  if (typeof Worker === 'undefined') return null;
+  try {
+    const started = new Worker(new URL('./highlight.worker.ts', import.meta.url), { type: 'module' });
+    started.addEventListener('message', ({ data }: MessageEvent<Done>) => finish(data.id, data.lines));
+    started.addEventListener('error', giveUp);
+    return started;
+  } catch {
+    return null;
+  }
+}
+
+function finish(id: number, lines: readonly Line[] | null): void {
+  waiting.get(id)?.(lines);
+  waiting.delete(id);
+}
+
+function giveUp(): void {
+  worker = null;
+  for (const id of waiting.keys()) finish(id, null);
+}

@@ -1,0 +1,119 @@
+/** TensorBoard's page around ours: its address, its theme, its messages. The only file that touches the parent window. */
+
+import { parseHash, withHash } from '../base/hash';
+
+type Handler = (payload: unknown) => void;
+interface Message { type: string; id: number; payload: unknown; isReply: boolean }
+
+const pending = new Map<number, (payload: unknown) => void>();
+const handlers = new Map<string, Handler>();
+let port: MessagePort | undefined;
+let messages = 0;
+
+/** The window whose address is the user's: the parent's, our own when we stand alone, null when we may not touch it. */
+export function hostWindow(): Window | null {
+  if (window.parent === window) return window;
+  try {
+    void window.parent.location.href;
+    return window.parent;
+  } catch {
+    return null;
+  }
+}
+
+export function connect(): void {
+  if (window.parent === window) return;
+  const channel = new MessageChannel();
+  port = channel.port1;
+  port.addEventListener('message', (event) => receive(channel.port1, event.data));
+  port.start();
+  window.parent.postMessage('experimental.bootstrap', window.location.origin, [channel.port2]);
+}
+
+function receive(from: MessagePort, data: unknown): void {
+  const message = messageOf(data);
+  if (!message) return;
+  const { type, id, payload } = message;
+  if (message.isReply) {
+    pending.get(id)?.(payload);
+    pending.delete(id);
+    return;
+  }
+  handlers.get(type)?.(payload);
+  from.postMessage(JSON.stringify({ type, id, payload: null, error: null, isReply: true }));
+}
+
+function messageOf(data: unknown): Message | null {
+  if (typeof data !== 'string') return null;
+  const message: Partial<Message> = JSON.parse(data);
+  const { type, id, payload, isReply } = message;
+  return typeof type === 'string' && typeof id === 'number' ? { type, id, payload, isReply: isReply === true } : null;
+}
+
+function send(type: string): Promise<unknown> {
+  return new Promise((resolve) => {
+    if (!port) {
+      resolve(undefined);
+      return;
+    }
+    messages += 1;
+    pending.set(messages, resolve);
+    port.postMessage(JSON.stringify({ type, id: messages, payload: null, error: null, isReply: false }));
+  });
+}
+
+/** The user pressed TensorBoard's reload button, or its period of automatic reloading has passed. */
+export const onDataReloaded = (handler: () => void): void => void handlers.set('experimental.DataReloaded', handler);
+
+/** Our keys of the address. TensorBoard's own answer is empty on the first load, so it is the second choice. */
+export async function readUrl(): Promise<Record<string, string>> {
+  const host = hostWindow();
+  if (host) return parseHash(host.location.hash);
+  const answer = await send('experimental.GetURLPluginData');
+  if (typeof answer !== 'object' || answer === null) return {};
+  return Object.fromEntries(Object.entries(answer).map(([key, value]) => [key, String(value)]));
+}
+
+export function writeUrl(changes: Record<string, string | null>, how: 'push' | 'replace'): void {
+  const host = hostWindow();
+  if (!host) return;
+  const hash = withHash(host.location.hash, changes);
+  if (hash === host.location.hash) return;
+  const url = host.location.href.replace(/#.*$/, '') + hash; // whole, since a base element may redirect a bare hash
+  if (how === 'push') host.history.pushState(host.history.state, '', url);
+  else host.history.replaceState(host.history.state, '', url);
+}
+
+/** Back, Forward, or an address typed by hand. */
+export function onUrl(handler: (keys: Record<string, string>) => void): void {
+  const host = hostWindow();
+  host?.addEventListener('popstate', () => handler(parseHash(host.location.hash)));
+}
+
+/** The address to share. */
+export const shareUrl = (): string => hostWindow()?.location.href ?? window.location.href;
+
+/** Language, title and theme. The host page toggles `dark-mode` on its body. */
+export function setUpDocument(): void {
+  const root = document.documentElement;
+  root.lang = 'en';
+  document.title = 'TorchTidy';
+  const host = hostWindow();
+  const body = host === window ? null : host?.document.body ?? null;
+  const media = matchMedia('(prefers-color-scheme: dark)');
+  const apply = (): void => {
+    const dark = body ? body.classList.contains('dark-mode') : media.matches;
+    root.dataset['theme'] = dark ? 'dark' : 'light';
+    root.style.colorScheme = dark ? 'dark' : 'light';
+  };
+  apply();
+  if (body) new MutationObserver(apply).observe(body, { attributes: true, attributeFilter: ['class'] });
+  else media.addEventListener('change', apply);
+}
+
+/** Styles as a constructed sheet: no file of their own, no inline style element. */
+export function addCss(text: string): void {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+}

@@ -1,0 +1,42 @@
+/** The findings by file and line, for the source view. */
+
+import { computed } from '@preact/signals';
+import type { Finding, Place } from '../api/types.gen';
+import { shortNames } from '../base/places';
+import { findings } from './findings';
+import { go, route } from './route';
+
+export interface Spot { finding: Finding; place: Place }
+export interface FileOutline { file: string; name: string; spots: readonly Spot[] }
+
+/** Files with findings, most findings first; within a file by line. */
+export const outline = computed<readonly FileOutline[]>(() => {
+  const spots = findings.value.flatMap((finding) => finding.places.map((place) => ({ finding, place })));
+  const names = shortNames(spots.map((spot) => spot.place.file));
+  return [...names]
+    .map(([file, name]) => ({
+      file, name,
+      spots: spots.filter((spot) => spot.place.file === file).toSorted((a, b) => a.place.line - b.place.line),
+    }))
+    .toSorted((a, b) => b.spots.length - a.spots.length);
+});
+
+/** The file of the source view: the address's, else the first there is. */
+export const openFile = computed<FileOutline | null>(() =>
+  outline.value.find((each) => each.file === route.value.file) ?? outline.value[0] ?? null);
+
+export const openLine = computed<number | null>(() => {
+  const line = Number(route.value.line);
+  return Number.isInteger(line) && line > 0 ? line : openFile.value?.spots[0]?.place.line ?? null;
+});
+
+export const showSpot = ({ finding, place }: Spot): void =>
+  go({ view: 'source', file: place.file, line: String(place.line), finding: finding.id }, 'replace');
+
+/** To the next line of the open file that has a finding. */
+export function moveSpot(by: 1 | -1): void {
+  const at = openLine.peek() ?? 0;
+  const spots = openFile.peek()?.spots ?? [];
+  const spot = by > 0 ? spots.find((each) => each.place.line > at) : spots.findLast((each) => each.place.line < at);
+  if (spot) showSpot(spot);
+}

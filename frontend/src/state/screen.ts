@@ -1,0 +1,31 @@
+/** Which of the page's few states it is in. */
+
+import { computed } from '@preact/signals';
+import type { ErrorInfo, Problem, ProfileState } from '../api/types.gen';
+import { gone } from './connection';
+import { report, reportError, working } from './profile';
+import { runs, runsError, selected } from './runs';
+
+export type Screen =
+  | { kind: 'starting' }
+  | { kind: 'scanning' }
+  | { kind: 'no-traces'; logdirs: readonly string[] }
+  | { kind: 'error'; error: ErrorInfo }
+  | { kind: 'failed'; problem: Problem }
+  | { kind: 'working'; state: ProfileState }
+  | { kind: 'ready' };
+
+export const screen = computed<Screen>(() => {
+  const answer = runs.value;
+  if (!answer) return runsError.value ? { kind: 'error', error: runsError.value } : { kind: 'starting' };
+  const profile = selected.value?.profile;
+  if (!profile) return answer.scanning ? { kind: 'scanning' } : { kind: 'no-traces', logdirs: answer.logdirs };
+  if (report.value) return { kind: 'ready' };
+  if (working.value) return { kind: 'working', state: working.value };
+  if (reportError.value) return { kind: 'error', error: reportError.value };
+  if (profile.state === 'error' && profile.problem) return { kind: 'failed', problem: profile.problem };
+  return gone.value ? { kind: 'starting' } : { kind: 'working', state: profile };
+});
+
+/** What could not be read of the profile on the screen, or why its newer recording could not be. */
+export const problem = computed<Problem | null>(() => (report.value ? selected.value?.profile.problem ?? null : null));

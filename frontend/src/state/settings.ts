@@ -1,0 +1,38 @@
+/** What the browser remembers. TensorBoard and its plugins share the storage, so every key has our prefix. */
+
+import { signal } from '@preact/signals';
+
+const LIST_WIDTH = 'torchtidy.listWidth';
+export const LIST_WIDTHS = { least: 280, start: 380, most: 560 };
+
+const clamp = (width: number): number => Math.min(LIST_WIDTHS.most, Math.max(LIST_WIDTHS.least, Math.round(width)));
+
+/** Width of the list in pixels, null as long as the user has not chosen one. */
+export const listWidth = signal<number | null>(null);
+
+export function restoreSettings(): void {
+  const width = Number(read(LIST_WIDTH));
+  listWidth.value = width > 0 ? clamp(width) : null;
+}
+
+export function setListWidth(width: number): void {
+  listWidth.value = clamp(width);
+  write(LIST_WIDTH, String(listWidth.value));
+}
+
+/** A browser may forbid storage to frames: then settings last as long as the page. */
+function read(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+function write(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    // nothing to do: see read()
+  }
+}

@@ -1,0 +1,35 @@
+/** The whole page in a test: fresh modules, the real entry, only the server and the window's width are made up. */
+
+import { screen, within } from '@testing-library/preact';
+import { render as draw } from 'preact';
+import { vi } from 'vitest';
+
+const EFFECTS_MS = 50; // Preact runs effects after the next frame, or after 35 ms where there are no frames
+
+/** Opens the page at an address and hands its body back. */
+export async function openPage(hash = '', widthPx = 1400): Promise<HTMLElement> {
+  for (const root of document.querySelectorAll('#torchtidy')) draw(null, root); // the last test's page stops listening
+  document.body.replaceChildren();
+  vi.resetModules();
+  window.history.replaceState(null, '', `#${hash}`);
+  setWidth(widthPx);
+  const { render } = await import('../index');
+  render();
+  return document.body;
+}
+
+function setWidth(widthPx: number): void {
+  vi.stubGlobal('matchMedia', (query: string) => Object.assign(new EventTarget(), {
+    media: query, matches: widthPx <= Number(/max-width: ([\d.]+)px/.exec(query)?.[1] ?? -1),
+  }));
+}
+
+/** The rows of the list, as soon as there is one and it can be used. */
+export async function rows(): Promise<HTMLElement[]> {
+  const list = await screen.findByRole('listbox', { name: 'Findings' });
+  await new Promise((done) => { setTimeout(done, EFFECTS_MS); });
+  return within(list).getAllByRole('option');
+}
+
+export const key = (name: string, target: Element = document.activeElement ?? document.body): void =>
+  void target.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }));
