@@ -1,0 +1,26 @@
+/** Work under way. */
+
+import { useEffect, useState } from 'preact/hooks';
+import { share } from '../base/units';
+
+export function ProgressBar({ label, fraction }: { label: string; fraction: number }) {
+  const percent = Math.round(fraction * 100);
+  return (
+    <div class="progress" role="progressbar" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={percent}
+      aria-valuetext={share(percent / 100)}>
+      <span class="progress-done" style={{ width: `${percent}%` }} />
+    </div>
+  );
+}
+
+const PATIENCE_MS = 300; // a wait shorter than this is better not drawn at all
+
+/** Grey rows where rows will be, once the wait is worth telling. */
+export function Skeleton({ rows }: { rows: number }) {
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), PATIENCE_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return late ? <div class="skeleton" aria-hidden="true">{Array.from({ length: rows }, () => <span class="skeleton-row" />)}</div> : null;
+}

@@ -1,0 +1,81 @@
+/** A scrolling pane that draws only the rows in sight. All rows have the same height. */
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
+
+interface Props {
+  class: string;
+  label: string;
+  count: number;
+  rowHeight: number;
+  /** Width of the widest row, as CSS. */
+  width?: string;
+  /** Drawn above the rows, and kept in sight. */
+  header?: ComponentChildren;
+  headerHeight?: number;
+  row: (index: number) => ComponentChildren;
+  onRange?: (first: number, last: number) => void;
+  /** Brought to the middle whenever it changes. */
+  centre?: number | null;
+  /** Whenever it changes, the pane goes back to its first row. */
+  order?: string;
+  role?: 'table' | 'region';
+}
+
+type Library = typeof import('./scrolling');
+
+/** The library is as big as all views together and below the fold, so it comes when first needed. */
+export function VirtualRows(props: Props) {
+  const [library, setLibrary] = useState<Library | 'missing' | null>(null);
+  useEffect(() => {
+    void import('./scrolling').then(setLibrary, () => setLibrary('missing'));
+  }, []);
+  if (library === 'missing') return <p>This part of the page has changed on the server. Reload the page.</p>;
+  return library && <Rows {...props} library={library} />;
+}
+
+function Rows({ library, ...props }: Props & { library: Library }) {
+  const { count, rowHeight, headerHeight = 0, onRange, centre = null, order = '', role = 'region' } = props;
+  const pane = useRef<HTMLDivElement>(null);
+  const [, redraw] = useReducer((drawn: number) => drawn + 1, 0);
+  const options = {
+    count,
+    getScrollElement: () => pane.current,
+    estimateSize: () => rowHeight,
+    paddingStart: headerHeight,
+    scrollPaddingStart: headerHeight,
+    overscan: 12,
+    observeElementRect: library.observeElementRect,
+    observeElementOffset: library.observeElementOffset,
+    scrollToFn: library.elementScroll,
+    onChange: () => redraw(undefined),
+  };
+  const [virtual] = useState(() => new library.Virtualizer<HTMLDivElement, HTMLDivElement>(options));
+  virtual.setOptions(options);
+  useLayoutEffect(() => virtual._didMount(), [virtual]);
+  useLayoutEffect(() => virtual._willUpdate());
+
+  const rows = virtual.getVirtualItems();
+  const first = rows[0]?.index ?? 0;
+  const last = rows.at(-1)?.index ?? 0;
+  useEffect(() => onRange?.(first, last), [first, last, onRange]);
+  useEffect(() => virtual.scrollToOffset(0), [order, virtual]);
+  useEffect(() => {
+    if (centre !== null) virtual.scrollToIndex(centre, { align: 'center' });
+  }, [centre, count, virtual]);
+
+  return (
+    <div class={`virtual ${props.class}`} ref={pane} role={role} aria-label={props.label} tabIndex={0}
+      aria-rowcount={role === 'table' ? count + 1 : undefined}>
+      <div class="virtual-rows" role="presentation" style={{ height: `${virtual.getTotalSize()}px`, minWidth: props.width ?? '100%' }}>
+        {props.header}
+        {rows.map((item) => (
+          <div class="virtual-row" role="presentation" key={item.index}
+            style={{ height: `${rowHeight}px`, transform: `translateY(${item.start}px)` }}>
+            {props.row(item.index)}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}

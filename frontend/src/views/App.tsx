@@ -1,0 +1,92 @@
+/** The shell: chooses what is shown, and passes keys on. */
+
+import { useEffect } from 'preact/hooks';
+import { commandOf } from '../base/keys';
+import { Splitter } from '../components/Splitter';
+import { helpOpen, perform } from '../state/actions';
+import { announcement, toastText } from '../state/notices';
+import { report } from '../state/profile';
+import { route } from '../state/route';
+import { screen } from '../state/screen';
+import { LIST_WIDTHS, listWidth, setListWidth } from '../state/settings';
+import { narrow } from '../state/viewport';
+import { Detail } from './detail/Detail';
+import { List } from './list/List';
+import { Outline } from './source/Outline';
+import { Source } from './source/Source';
+import { Bars } from './status/Bars';
+import { Broken, Failed } from './status/Failed';
+import { Help } from './status/Help';
+import { Loading } from './status/Loading';
+import { NoTraces, Scanning, Starting } from './status/NoTraces';
+import { Summary } from './summary/Summary';
+import { TopBar } from './topbar/TopBar';
+
+export function App() {
+  useEffect(() => {
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, []);
+  return (
+    <div class="app">
+      <TopBar />
+      <Bars />
+      <div class="view" id="view"><Screen /></div>
+      <Help />
+      <div class="toast" role="status">{toastText.value}</div>
+      <div class="hidden" aria-live="polite">{announcement.value}</div>
+    </div>
+  );
+}
+
+function Screen() {
+  const now = screen.value;
+  switch (now.kind) {
+    case 'starting': return <Starting />;
+    case 'scanning': return <Scanning />;
+    case 'no-traces': return <NoTraces logdirs={now.logdirs} />;
+    case 'error': return <Broken error={now.error} />;
+    case 'failed': return <Failed problem={now.problem} />;
+    case 'working': return <Loading state={now.state} />;
+    case 'ready': return <Workspace />;
+    default: return now satisfies never;
+  }
+}
+
+function Workspace() {
+  const source = route.value.view === 'source';
+  const covered = narrow.value && (source || route.value.finding !== ''); // one column: the detail covers the list
+  const width = listWidth.value;
+  const Side = narrow.value ? 'main' : 'section';
+  return (
+    <>
+      {report.value && !covered && !source && <Summary report={report.value} />}
+      <div class="panes" style={width === null ? {} : { '--list-width': `${width}px` }}>
+        {!covered && (
+          <Side class="side" aria-label={source ? 'Files with findings' : 'Findings'}>
+            {source ? <Outline /> : <List />}
+            {!narrow.value && (
+              <Splitter label="Width of the list" width={width ?? LIST_WIDTHS.start} least={LIST_WIDTHS.least} most={LIST_WIDTHS.most}
+                onWidth={setListWidth} />
+            )}
+          </Side>
+        )}
+        {source ? <Source /> : (covered || !narrow.value) && <Detail />}
+      </div>
+    </>
+  );
+}
+
+function onKey(event: KeyboardEvent): void {
+  if (event.defaultPrevented || helpOpen.peek()) return;
+  const command = commandOf(event, focusOf(event.target));
+  if (!command) return;
+  event.preventDefault();
+  perform(command);
+}
+
+function focusOf(target: EventTarget | null): 'list' | 'input' | 'elsewhere' {
+  if (!(target instanceof HTMLElement)) return 'elsewhere';
+  if (target.matches('input, select, textarea')) return 'input';
+  return target === document.body || target.closest('[role=listbox]') ? 'list' : 'elsewhere';
+}

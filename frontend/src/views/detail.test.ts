@@ -1,0 +1,150 @@
+import { fireEvent, screen, within } from '@testing-library/preact';
+import { describe, expect, it, vi } from 'vitest';
+import type { Finding } from '../api/types.gen';
+import { eventRow, finding, place, report, rule, saving, source, state } from '../testing/fixtures';
+import { key, openPage, rows } from '../testing/page';
+import { serveProfile, type TestServer } from '../testing/server';
+
+async function open(shown: Finding, more: (server: TestServer) => void = () => undefined): Promise<HTMLElement> {
+  const server = serveProfile(report({ findings: [shown] }), state(), [rule('first-rule', {
+    sections: [
+      { heading: 'Why it is slow', text: 'It waits.' }, { heading: 'Example', text: '```python\nx\n```' },
+      { heading: 'When it stays quiet', text: 'On the CPU.' },
+    ],
+  })]);
+  server.answers['source'] = () => source();
+  more(server);
+  await openPage();
+  await rows();
+  return screen.getByRole('main');
+}
+
+describe('the head', () => {
+  it('tells what a fix saves, how that is known, and what the finding costs', async () => {
+    const main = await open(finding('a', { saving: saving(18_400_000, { low_ns: 12_000_000, high_ns: 21_300_000, speedup: 1.18, basis: ['replayed', 'measured'] }), cost_ns: 22_100_000, share: 0.175 }));
+    expect(main.textContent).toContain('18.4 ms per step');
+    expect(main.textContent).toContain('12–21.3 ms · 1.18× speed');
+    expect(main.textContent).toContain('Estimated by replaying the step without it; measured by a benchmark');
+    expect(main.textContent).toContain('22.1 ms per step17.5 % of the step time');
+  });
+
+  it('copies the finding and the link', async () => {
+    const copied: string[] = [];
+    vi.stubGlobal('navigator', { ...navigator, clipboard: { writeText: (text: string) => { copied.push(text); return Promise.resolve(); } } });
+    await open(finding('a', { message: '`x` waits' }));
+    fireEvent.click(screen.getByRole('button', { name: 'Copy as Markdown' }));
+    fireEvent.click(screen.getByRole('button', { name: 'Copy link' }));
+    await vi.waitFor(() => expect(copied.length).toBe(2));
+    expect(copied[0]).toContain('### `x` waits');
+    expect(copied[1]).toContain('http');
+  });
+});
+
+describe('why', () => {
+  it('has the finding’s own numbers and the reason from its page, the rest of the page folded', async () => {
+    const main = await open(finding('a', { details: [{ kind: 'note', text: '64 reads, limit `5`.' }, { kind: 'code_change', before: 'b', after: 'a' }] }));
+    expect(main.textContent).toContain('64 reads, limit 5.');
+    expect(within(main).getByText('It waits.').closest('details')).toBeNull();
+    expect(within(main).getByText('On the CPU.').closest('details')?.open).toBe(false);
+    expect(within(main).queryByText('Example')).toBeNull();
+  });
+});
+
+describe('source', () => {
+  it('shows the lines around the place, with the matched one marked', async () => {
+    await open(finding('a', { places: [place({ line: 42 })] }));
+    const code = await screen.findByRole('region', { name: 'train.py, lines 30 to 54' });
+    expect(code.querySelectorAll('.code-line').length).toBe(25);
+    expect([...code.querySelectorAll('.marked .code-number')].map((number) => number.textContent)).toEqual(['42']);
+  });
+
+  it('stops at the ends of the file', async () => {
+    await open(finding('a', { places: [place({ line: 1, end_line: 1 }), place({ line: 99, end_line: 99 })] }));
+    expect(await screen.findByRole('region', { name: 'train.py, lines 1 to 13' })).toBeTruthy();
+    key(']');
+    expect(await screen.findByRole('region', { name: 'train.py, lines 87 to 100' })).toBeTruthy();
+  });
+
+  it('says that a definition is not the calling line', async () => {
+    const main = await open(finding('a', { places: [place({ precision: 'definition' })] }));
+    expect(main.textContent).toContain('The call is inside this function.');
+  });
+
+  it('says when the line is in an installed package', async () => {
+    const main = await open(finding('a', { places: [place({ own_code: false })] }));
+    expect(main.textContent).toContain('installed package');
+  });
+
+  it('lists all places and changes between them by click and key', async () => {
+    const main = await open(finding('a', { places: [place({ line: 42 }), place({ line: 7, function: 'other' }), place({ line: 8 })] }));
+    const pressed = () => within(main).getAllByRole('button', { pressed: true }).map((button) => button.textContent);
+    expect(pressed()[0]).toContain('train.py:42');
+    key(']');
+    await vi.waitFor(() => expect(pressed()[0]).toContain('train.py:7'));
+    fireEvent.click(within(main).getByRole('button', { name: /train\.py:8/ }));
+    await vi.waitFor(() => expect(pressed()[0]).toContain('train.py:8'));
+    key('[');
+    await vi.waitFor(() => expect(pressed()[0]).toContain('train.py:7'));
+  });
+
+  it('tells why a file is not available', async () => {
+    const main = await open(finding('a'), (server) => {
+      server.answers['source'] = () => source({ available: false, lines: [], reason: 'Set `--torchtidy_source_roots`.' });
+    });
+    expect((await within(main).findByText('--torchtidy_source_roots')).tagName).toBe('CODE');
+  });
+
+  it('warns when the file is newer than the recording', async () => {
+    const main = await open(finding('a'), (server) => { server.answers['source'] = () => source({ changed: true }); });
+    expect(await within(main).findByText(/newer than the recording/)).toBeTruthy();
+  });
+
+  it('says when no line is known', async () => {
+    const main = await open(finding('a', { places: [] }));
+    expect(main.textContent).toContain('no line is known');
+  });
+
+  it('opens the whole file at the line', async () => {
+    await open(finding('a', { places: [place({ line: 42 })] }));
+    fireEvent.click(await screen.findByRole('button', { name: 'Show whole file' }));
+    expect(await screen.findByRole('heading', { name: '/job/train.py' })).toBeTruthy();
+    expect(window.location.hash).toContain('view=source');
+    expect(window.location.hash).toContain('line=42');
+    key('Escape');
+    expect(await screen.findByRole('heading', { name: 'Finding a' })).toBeTruthy();
+  });
+});
+
+it('shows the fix as before and after, with what to mind', async () => {
+  const main = await open(finding('a', { fix: 'Use `foreach=True`', details: [{ kind: 'code_change', before: 'old()\n', after: 'new()\n', caveat: 'Changes numerics.' }] }));
+  expect(within(main).getByRole('region', { name: 'Before' }).textContent).toContain('old()');
+  expect(within(main).getByRole('region', { name: 'After' }).textContent).toContain('new()');
+  expect(main.textContent).toContain('Changes numerics.');
+});
+
+it('shows matched events from the server, sorted there', async () => {
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(300);
+  const main = await open(finding('a'), (server) => {
+    server.answers['events'] = (query) => ({ total: 1, offset: 0, rows: [eventRow({ name: `sorted by ${query.get('sort') ?? ''}` })] });
+  });
+  expect(await within(main).findByText('sorted by start')).toBeTruthy();
+  fireEvent.click(within(main).getByRole('button', { name: 'Duration' }));
+  expect(await within(main).findByText('sorted by -duration')).toBeTruthy();
+  expect(within(main).getByRole('columnheader', { name: 'Duration' }).getAttribute('aria-sort')).toBe('descending');
+});
+
+it('shows a detail of a kind it does not know as sent, and asks for a reload', async () => {
+  const newer: Finding = JSON.parse(JSON.stringify({ ...finding('a'), details: [{ kind: 'hologram', x: 1 }] }));
+  const main = await open(newer);
+  expect(main.textContent).toContain('This detail needs a newer page. Reload.');
+  expect(main.textContent).toContain('hologram');
+});
+
+it('sets all text of the report as text', async () => {
+  const bad = '<img src=x onerror=alert(1)>';
+  await open(finding('a', {
+    message: bad, fix: bad, places: [place({ function: bad, file: `/a/${bad}.py` })],
+    details: [{ kind: 'note', text: bad }, { kind: 'code_change', before: bad, after: bad, caveat: bad }],
+  }));
+  expect(document.querySelector('img[src]')).toBeNull();
+});

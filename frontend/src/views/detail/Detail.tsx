@@ -1,0 +1,50 @@
+/** One finding in full: what it is, why, where, what to do, and the proof. */
+
+import { useRef } from 'preact/hooks';
+import { plural } from '../../base/units';
+import { Button } from '../../components/Button';
+import { Hero } from '../../components/Hero';
+import { backToList } from '../../state/actions';
+import { finding, findings, outcomes } from '../../state/findings';
+import { useWantedFocus } from '../../state/focus';
+import { selectedKey } from '../../state/runs';
+import { narrow } from '../../state/viewport';
+import { byKind } from './details';
+import { Events } from './Events';
+import { Fix } from './Fix';
+import { Head } from './Head';
+import { Places } from './Places';
+import { Unknown } from './Unknown';
+import { Why } from './Why';
+
+export function Detail() {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useWantedFocus('heading', heading);
+  const shown = finding.value;
+  const key = selectedKey.value;
+  if (!shown || !key) return <main class="detail">{findings.value.length === 0 ? <NothingFound /> : <NothingOpen />}</main>;
+  return (
+    <main class="detail" aria-labelledby="finding-title">
+      {narrow.value && <div class="back"><Button kind="quiet" icon="back" onClick={backToList}>All findings</Button></div>}
+      <article key={shown.id}>
+        <Head finding={shown} heading={heading} />
+        <Why finding={shown} />
+        <Places finding={shown} />
+        <Fix finding={shown} />
+        <Unknown details={byKind(shown.details).unknown} />
+        <Events profile={key} finding={shown} />
+      </article>
+    </main>
+  );
+}
+
+const NothingOpen = () => <Hero title="No finding is open"><p class="muted">The filter hides all of them.</p></Hero>;
+
+function NothingFound() {
+  const [passed, skipped] = [outcomes('clean').length, outcomes('not_checked').length];
+  return (
+    <Hero title="Nothing to fix was found">
+      <p>{plural(passed, 'check')} passed{skipped > 0 ? `, ${skipped} could not be made: the list says why` : ''}.</p>
+    </Hero>
+  );
+}

@@ -1,0 +1,51 @@
+/** What to do. */
+
+import { useEffect, useState } from 'preact/hooks';
+import type { CodeChange, Finding } from '../../api/types.gen';
+import { plainLines, type Line } from '../../base/tokens';
+import { CopyButton } from '../../components/Button';
+import { Code } from '../../components/Code';
+import { Message } from '../../components/Spans';
+import { copy } from '../../state/clipboard';
+import { highlight } from '../../state/highlight';
+import { byKind } from './details';
+import { Section } from './Section';
+
+export const Fix = ({ finding }: { finding: Finding }) => (
+  <Section title="Fix">
+    <p class="fix"><Message text={finding.fix} /></p>
+    {byKind(finding.details).changes.map((change) => <Change change={change} />)}
+  </Section>
+);
+
+function Change({ change: { before, after, caveat } }: { change: CodeChange }) {
+  return (
+    <>
+      <p class="muted">The pattern in general, not your code:</p>
+      <div class="change">
+        <div class="before">
+          <h3>Before</h3>
+          <Code label="Before" lines={useLines(before)} sign="−" />
+        </div>
+        <div class="after">
+          <div class="change-head"><h3>After</h3><CopyButton iconOnly label="Copy the code after the fix" onCopy={() => copy(after, 'Code')} /></div>
+          <Code label="After" lines={useLines(after)} sign="+" />
+        </div>
+      </div>
+      {caveat && <p class="caveat"><b>Mind:</b> <Message text={caveat} /></p>}
+    </>
+  );
+}
+
+/** Lines of code, in colour as soon as they have been coloured. */
+function useLines(code: string): readonly Line[] {
+  const text = code.replace(/\n+$/, '');
+  const [lines, setLines] = useState<readonly Line[]>(() => plainLines(text.split('\n')));
+  useEffect(() => {
+    let mine = true;
+    setLines(plainLines(text.split('\n')));
+    void highlight(text).then((coloured) => { if (mine && coloured) setLines(coloured); });
+    return () => { mine = false; };
+  }, [text]);
+  return lines;
+}

@@ -1,0 +1,37 @@
+/** The lines around a place. */
+
+import type { Finding, Place } from '../../api/types.gen';
+import { fileName } from '../../base/places';
+import { nanoseconds } from '../../base/units';
+import { Code, type Mark } from '../../components/Code';
+import { Notice } from '../../components/Notice';
+import { Message } from '../../components/Spans';
+import { useSource } from '../../state/source';
+
+const AROUND = 12;
+
+export function Snippet({ finding, place }: { finding: Finding; place: Place }) {
+  const source = useSource(place.file);
+  switch (source.kind) {
+    case 'loading': return <div class="code-wait" aria-hidden="true" />;
+    case 'failed': return <p class="muted">{source.error?.message ?? 'The source could not be fetched.'} {source.error?.advice}</p>;
+    case 'missing': return <Notice kind="info"><p><Message text={source.reason} /></p></Notice>;
+    case 'ready': {
+      const first = Math.max(1, place.line - AROUND);
+      const last = Math.min(source.lines.length, Math.max(place.line, place.end_line) + AROUND);
+      return (
+        <>
+          {source.answer.changed && <Notice kind="warning"><p>The file is newer than the recording: the marked line may have moved.</p></Notice>}
+          <Code label={`${fileName(place.file)}, lines ${first} to ${last}`} lines={source.lines.slice(first - 1, last)}
+            first={first} marks={marksOf(finding, place)} />
+        </>
+      );
+    }
+    default: return source satisfies never;
+  }
+}
+
+const marksOf = (finding: Finding, current: Place): Mark[] =>
+  finding.places.filter((each) => each.file === current.file).map((each) => ({
+    line: each.line, endLine: each.end_line, note: nanoseconds(each.duration_ns), current: each === current,
+  }));

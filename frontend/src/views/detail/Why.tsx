@@ -1,0 +1,33 @@
+/** Why the finding is one: its own numbers first, then the page of its rule. */
+
+import type { Finding, RuleSection } from '../../api/types.gen';
+import { Markdown } from '../../components/Markdown';
+import { Message } from '../../components/Spans';
+import { rules } from '../../state/rules';
+import { byKind } from './details';
+import { Section } from './Section';
+
+const REASON = 'Why it is slow'; // the section that every rule's page has for this
+const EXAMPLE = 'Example'; // shown as before and after in the fix
+
+export function Why({ finding }: { finding: Finding }) {
+  const sections = rules.value.get(finding.rule)?.sections ?? [];
+  const { notes, changes } = byKind(finding.details);
+  const reason = sections.find((section) => section.heading === REASON);
+  const others = sections.filter((section) => section !== reason && !(changes.length > 0 && section.heading === EXAMPLE));
+  if (notes.length === 0 && sections.length === 0) return null;
+  return (
+    <Section title="Why">
+      {notes.map((note) => <p class="note"><Message text={note.text} /></p>)}
+      {reason && <Markdown text={reason.text} />}
+      {others.length > 0 && <RulePage sections={others} />}
+    </Section>
+  );
+}
+
+const RulePage = ({ sections }: { sections: readonly RuleSection[] }) => (
+  <details class="rule-page">
+    <summary>How this check works</summary>
+    {sections.map((section) => <><h3>{section.heading}</h3><Markdown text={section.text} /></>)}
+  </details>
+);

@@ -1,0 +1,153 @@
+import { fireEvent, screen, within } from '@testing-library/preact';
+import { describe, expect, it, vi } from 'vitest';
+import type { Outcome, Steps } from '../api/types.gen';
+import { finding, place, report, rule, saving, state } from '../testing/fixtures';
+import { key, openPage, rows } from '../testing/page';
+import { serveProfile } from '../testing/server';
+
+const FINDINGS = [
+  finding('small', { message: 'Small', saving: saving(310_000), severity: 'low' }),
+  finding('big', { message: '`loss.item()` waits', saving: saving(18_400_000, { low_ns: 12_000_000, high_ns: 21_300_000 }), severity: 'high', matches: 192 }),
+  finding('unknown', { message: 'No estimate', saving: null, places: [], cost_ns: 12_000 }),
+];
+
+const titles = async () => (await rows()).map((row) => row.querySelector('.row-title')?.textContent);
+const openTitle = () => screen.getByRole('heading', { level: 1 }).textContent;
+
+describe('the list', () => {
+  it('is ranked by saving, with one unit for all rows', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage();
+    expect(await titles()).toEqual(['loss.item() waits', 'Small', 'No estimate']);
+    const [big, small, unknown] = await rows();
+    expect(big?.textContent).toContain('18.4 ms/step');
+    expect(big?.textContent).toContain('12–21.3');
+    expect(big?.textContent).toContain('192× · train.py:42 · confidence high');
+    expect(small?.textContent).toContain('0.31 ms/step');
+    expect(unknown?.textContent).toContain('12 µscost/step');
+    expect(unknown?.textContent).toContain('no source line');
+  });
+
+  it('scales the bars to the biggest saving', async () => {
+    serveProfile(report({ findings: [finding('a', { saving: saving(4000) }), finding('b', { saving: saving(1000) })] }), state());
+    await openPage();
+    expect((await rows()).map((row) => row.querySelector('.saving-bar > span')?.getAttribute('style'))).toEqual(['width: 100%;', 'width: 25%;']);
+  });
+
+  it('counts per trace where there are no steps', async () => {
+    const steps: Steps = { basis: 'none', count: 0, median_ns: null, items: [] };
+    serveProfile(report({ findings: FINDINGS, steps }), state());
+    await openPage();
+    expect((await rows())[0]?.textContent).toContain('18.4 ms/trace');
+  });
+
+  it('sorts and filters, and says so in the address', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage();
+    await rows();
+    fireEvent.change(screen.getByRole('combobox', { name: 'Sort' }), { target: { value: 'matches' } });
+    expect(await titles()).toEqual(['loss.item() waits', 'Small', 'No estimate']);
+    fireEvent.input(screen.getByRole('searchbox', { name: 'Filter findings' }), { target: { value: 'low' } });
+    await vi.waitFor(async () => expect(await titles()).toEqual(['Small']));
+    expect(window.location.hash).toBe('#torchtidy&p.torchtidy.q=low&p.torchtidy.sort=matches');
+    expect(screen.getByText('1 of 3 findings')).toBeTruthy();
+  });
+
+  it('says when the filter hides everything, and offers to clear it', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage('torchtidy&p.torchtidy.q=nothing');
+    fireEvent.click(await screen.findByRole('button', { name: 'Clear the filter' }));
+    expect((await rows()).length).toBe(3);
+  });
+});
+
+describe('keys', () => {
+  it('move with one tab stop, open with Enter, and come back with Esc', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage();
+    const [first, second] = await rows();
+    expect((await rows()).map((row) => row.tabIndex)).toEqual([0, -1, -1]);
+    first?.focus();
+    key('ArrowDown');
+    await vi.waitFor(() => expect(openTitle()).toBe('Small'));
+    expect(document.activeElement).toBe(second);
+    expect(second?.getAttribute('aria-selected')).toBe('true');
+    key('Enter');
+    await vi.waitFor(() => expect(document.activeElement?.id).toBe('finding-title'));
+    key('Escape');
+    await vi.waitFor(() => expect(document.activeElement).toBe(second));
+  });
+
+  it('go to the filter, and leave what is typed there alone', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage();
+    await rows();
+    key('/');
+    await vi.waitFor(() => expect(document.activeElement).toBe(screen.getByRole('searchbox')));
+    key('j');
+    expect(openTitle()).toBe('loss.item() waits');
+  });
+
+  it('open the help', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage();
+    await rows();
+    key('?');
+    expect(await screen.findByText('Next finding')).toBeTruthy();
+  });
+});
+
+describe('on a narrow page', () => {
+  it('the detail takes the list’s place, and arrows alone do not open it', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage('', 600);
+    (await rows())[0]?.focus();
+    key('ArrowDown');
+    expect(document.querySelector('article')).toBeNull();
+    key('Enter');
+    fireEvent.click(await screen.findByRole('button', { name: 'All findings' }));
+    expect((await rows()).length).toBe(3);
+    expect(document.querySelector('article')).toBeNull();
+  });
+});
+
+describe('below the list', () => {
+  const outcomes: Outcome[] = [
+    { rule: 'passed', status: 'clean' }, { rule: 'skipped', status: 'not_checked', reason: 'No `stacks`.' },
+    { rule: 'broken', status: 'failed', reason: 'IndexError' },
+  ];
+  const group = async (title: string) => {
+    const summary = (await screen.findByText(title)).closest('details');
+    if (!summary) throw new Error(`no group ${title}`);
+    return summary;
+  };
+
+  it('are passed, not checked and failed checks, closed, with their reasons', async () => {
+    serveProfile(report({ findings: FINDINGS, outcomes }), state(), [rule('passed'), rule('skipped')]);
+    await openPage();
+    expect((await group('Passed checks')).open).toBe(false);
+    expect(within(await group('Not checked')).getByText('stacks').tagName).toBe('CODE');
+    expect((await group('Failed checks')).textContent).toContain('IndexError');
+    expect((await group('Passed checks')).textContent).toContain('Title of passed');
+  });
+
+  it('are open when nothing was found: never an empty page', async () => {
+    serveProfile(report({ outcomes }), state());
+    await openPage();
+    expect((await group('Passed checks')).open).toBe(true);
+    expect(await screen.findByRole('heading', { name: 'Nothing to fix was found' })).toBeTruthy();
+  });
+
+  it('are told loudly when the recording lacks what they need', async () => {
+    serveProfile(report({ findings: FINDINGS, recorded: ['shapes'], outcomes }), state(), [rule('skipped', { needs: ['stacks', 'shapes'] })]);
+    await openPage();
+    const notice = await screen.findByText('with_stack=True');
+    expect(notice.closest('.notice')?.textContent).toContain('1 of 3 checks could not run: the profile has no stacks.');
+  });
+});
+
+it('tells places in files with long paths by their names', async () => {
+  serveProfile(report({ findings: [finding('a', { places: [place({ file: '/very/long/path/model.py', line: 7 }), place()] })] }), state());
+  await openPage();
+  expect((await rows())[0]?.textContent).toContain('model.py:7 +1');
+});

@@ -1,0 +1,20 @@
+/** Said as loudly as a finding: checks that could not run since the profile lacks what they need. */
+
+import { listed, missing } from '../../base/recording';
+import { plural } from '../../base/units';
+import { Notice } from '../../components/Notice';
+import { outcomes } from '../../state/findings';
+import { report } from '../../state/profile';
+import { rules } from '../../state/rules';
+
+export function CannotCheck() {
+  const unchecked = outcomes('not_checked').flatMap(({ rule }) => rules.value.get(rule) ?? []);
+  const lack = missing(report.value?.recorded ?? [], unchecked);
+  if (!lack) return null;
+  return (
+    <Notice kind="info">
+      <p><b>{lack.rules} of {plural(report.value?.outcomes.length ?? 0, 'check')}</b> could not run: the profile has no {listed(lack.labels)}.</p>
+      <p>Record with {lack.how.map((how, index) => <>{index > 0 && ' and '}<code>{how}</code></>)} to run {lack.rules === 1 ? 'it' : 'them'}.</p>
+    </Notice>
+  );
+}

@@ -1,0 +1,57 @@
+/** One finding in the list. */
+
+import { useRef } from 'preact/hooks';
+import { useSignalEffect } from '@preact/signals';
+import type { Finding } from '../../api/types.gen';
+import { placeText } from '../../base/places';
+import { count, inUnit, nanoseconds, share } from '../../base/units';
+import { perWhat, rangeText } from '../../base/words';
+import { SeverityGlyph } from '../../components/Severity';
+import { Message } from '../../components/Spans';
+import { openFinding } from '../../state/actions';
+import { biggestSaving, rowInFocus, savingUnit } from '../../state/findings';
+import { useWantedFocus } from '../../state/focus';
+import { report } from '../../state/profile';
+import { narrow } from '../../state/viewport';
+
+interface Props { finding: Finding; open: boolean; tabStop: boolean }
+
+export function Row({ finding, open, tabStop }: Props) {
+  const row = useRef<HTMLDivElement>(null);
+  useWantedFocus('row', row, () => rowInFocus.value === finding.id);
+  useSignalEffect(() => {
+    if (!narrow.value && rowInFocus.value === finding.id) row.current?.scrollIntoView({ block: 'nearest' });
+  });
+  return (
+    <div class="row" role="option" ref={row} aria-selected={open} tabIndex={tabStop ? 0 : -1} data-finding={finding.id}
+      onClick={() => openFinding(finding.id, false)}>
+      <SeverityGlyph level={finding.severity} />
+      <span class="row-title"><Message text={finding.message} /></span>
+      <SavingCell finding={finding} />
+      <span class="row-facts">{facts(finding)}</span>
+    </div>
+  );
+}
+
+function SavingCell({ finding: { saving, cost_ns: cost } }: { finding: Finding }) {
+  const unit = savingUnit.value;
+  const { basis, median_ns: step } = report.value?.steps ?? { basis: 'none', median_ns: null };
+  const per = perWhat(basis);
+  if (!saving)
+    return <span class="saving" title="No saving could be estimated"><b class="no-saving">{nanoseconds(cost)}</b><small>cost/{per}</small></span>;
+  const part = step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per}`;
+  const width = biggestSaving.value > 0 ? saving.expected_ns / biggestSaving.value : 0;
+  return (
+    <span class="saving" title={part}>
+      <b>{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per">/{per}</span></b>
+      <small>{rangeText(saving, unit)}</small>
+      <span class="saving-bar" aria-hidden="true"><span style={{ width: `${Math.max(width * 100, 1)}%` }} /></span>
+    </span>
+  );
+}
+
+function facts({ matches, places, confidence }: Finding): string {
+  const [first] = places;
+  const where = first ? `${placeText(first)}${places.length > 1 ? ` +${places.length - 1}` : ''}` : 'no source line';
+  return `${count(matches)}× · ${where} · confidence ${confidence}`;
+}

@@ -1,0 +1,175 @@
+import { fireEvent, screen } from '@testing-library/preact';
+import { describe, expect, it, vi } from 'vitest';
+import type { ProfileState } from '../api/types.gen';
+import { finding, report, saving, state } from '../testing/fixtures';
+import { openPage, rows } from '../testing/page';
+import { Refusal, serve, serveProfile } from '../testing/server';
+
+const problem = { path: '/runs/x.json', error: 'Broken at byte 7.', advice: 'Record again.', recovered_events: 0 };
+
+describe('before there is a report', () => {
+  it('shows how to record where there are no traces', async () => {
+    serve({ runs: () => ({ logdirs: ['/my/runs'], scanning: false, runs: [] }), rules: () => ({ rules: [] }) });
+    const body = await openPage();
+    expect(await screen.findByRole('heading', { name: 'No traces yet' })).toBeTruthy();
+    expect(body.textContent).toContain('tensorboard_trace_handler');
+    expect(body.textContent).toContain('/my/runs');
+  });
+
+  it('waits while the logdir is being looked through, and asks again', async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    const server = serve({ runs: () => ({ logdirs: ['/r'], scanning: true, runs: [] }), rules: () => ({ rules: [] }) });
+    await openPage();
+    expect(await screen.findByRole('heading', { name: 'Looking for traces' })).toBeTruthy();
+    server.answers['runs'] = () => ({ logdirs: ['/r'], scanning: false, runs: [] });
+    await vi.advanceTimersByTimeAsync(1500);
+    expect(await screen.findByRole('heading', { name: 'No traces yet' })).toBeTruthy();
+    vi.useRealTimers();
+  });
+
+  it('streams the progress, then shows the report', async () => {
+    const states: ProfileState[] = [
+      state({ state: 'reading', fraction: 0.4, stage: 'Reading 14 of 35 MB' }), state({ state: 'analysing', fraction: 0.9 }), state(),
+    ];
+    let done = false;
+    const pieces: ReadableStreamDefaultController<Uint8Array>[] = [];
+    const server = serveProfile(report({ findings: [finding('a')] }), state());
+    const finished = server.answers['report'];
+    server.answers['report'] = (query) => (done ? finished?.(query) : { states: [state({ state: 'queued' })], report: { run: 'job', profiles: [] } });
+    server.answers['progress'] = () => new Response(new ReadableStream<Uint8Array>({ start: (controller) => void pieces.push(controller) }));
+    const body = await openPage();
+    const send = (each: ProfileState | undefined) => pieces[0]?.enqueue(new TextEncoder().encode(`${JSON.stringify(each)}\n`));
+    await vi.waitFor(() => expect(pieces.length).toBe(1));
+    send(states[0]);
+    await vi.waitFor(() => expect(body.textContent).toContain('Reading 14 of 35 MB40 %'));
+    send(states[1]);
+    expect(await screen.findByRole('heading', { name: 'Looking for patterns' })).toBeTruthy();
+    done = true;
+    send(states[2]);
+    pieces[0]?.close();
+    expect((await rows()).length).toBe(1);
+  });
+
+  it('says what is wrong with a file, and what to do', async () => {
+    serveProfile(report(), state({ state: 'error', problem }));
+    const body = await openPage();
+    expect(await screen.findByRole('heading', { name: 'This trace could not be read' })).toBeTruthy();
+    for (const text of ['Broken at byte 7.', 'Record again.', '/runs/x.json']) expect(body.textContent).toContain(text);
+  });
+
+  it('says what the server says', async () => {
+    serve({ runs: () => { throw new Refusal(500, 'Permission denied.', 'Ask for it.'); } });
+    const body = await openPage();
+    expect(await screen.findByRole('heading', { name: 'The server could not answer' })).toBeTruthy();
+    expect(body.textContent).toContain('Ask for it.');
+  });
+});
+
+describe('bars above the report', () => {
+  it('tell what could not be read', async () => {
+    serveProfile(report({ findings: [finding('a')] }), state({ problem: { ...problem, recovered_events: 48102 } }));
+    const body = await openPage();
+    await rows();
+    expect(body.textContent).toContain('This report covers the 48,102 events that could be read.');
+  });
+
+  it('tell of a newer recording, without touching what is on the screen until asked', async () => {
+    const server = serveProfile(report({ findings: [finding('a', { message: 'Old' })] }), state({ version: 1 }));
+    await openPage();
+    await rows();
+    const { revalidate } = await import('../state/actions');
+    const newer = serveProfile(report({ findings: [finding('a', { message: 'New' })] }), state({ version: 2 })).answers;
+    Object.assign(server.answers, newer);
+    await revalidate();
+    expect(await screen.findByText('A newer recording of this profile was found.')).toBeTruthy();
+    expect((await rows())[0]?.textContent).toContain('Old');
+    fireEvent.click(screen.getByRole('button', { name: 'Load' }));
+    await vi.waitFor(async () => expect((await rows())[0]?.textContent).toContain('New'));
+    expect(screen.queryByText('A newer recording of this profile was found.')).toBeNull();
+  });
+
+  it('tell when the server is gone, keep the data, and try again', async () => {
+    const server = serveProfile(report({ findings: [finding('a')] }), state());
+    await openPage();
+    await rows();
+    const { revalidate } = await import('../state/actions');
+    server.down = true;
+    await revalidate();
+    expect(await screen.findByText('TensorBoard does not answer.')).toBeTruthy();
+    expect((await rows()).length).toBe(1);
+    server.down = false;
+    fireEvent.click(screen.getByRole('button', { name: 'Retry' }));
+    await vi.waitFor(() => expect(screen.queryByText('TensorBoard does not answer.')).toBeNull());
+  });
+});
+
+describe('the address', () => {
+  it('opens the finding that it names', async () => {
+    serveProfile(report({ findings: [finding('a'), finding('b')] }), state());
+    await openPage('torchtidy&p.torchtidy.finding=b');
+    expect(await screen.findByRole('heading', { level: 1, name: 'Finding b' })).toBeTruthy();
+  });
+
+  it('gets the finding that is clicked, and restores on Back', async () => {
+    serveProfile(report({ findings: [finding('a'), finding('b')] }), state());
+    await openPage();
+    fireEvent.click((await rows())[1] ?? document.body);
+    expect(window.location.hash).toContain('p.torchtidy.finding=b');
+    window.history.replaceState(null, '', '#torchtidy&p.torchtidy.finding=a');
+    window.dispatchEvent(new PopStateEvent('popstate'));
+    expect(await screen.findByRole('heading', { level: 1, name: 'Finding a' })).toBeTruthy();
+  });
+
+  it('loses a finding that is not there, with a word to the user', async () => {
+    serveProfile(report({ findings: [finding('a')] }), state());
+    await openPage('torchtidy&p.torchtidy.finding=gone');
+    expect(await screen.findByText('That finding is not in this profile.')).toBeTruthy();
+    expect(window.location.hash).toBe('#torchtidy');
+  });
+
+  it('chooses run, worker and span', async () => {
+    const server = serveProfile(report({ findings: [finding('a')], worker: 'w2', span: '9' }), state({ worker: 'w2', span: '9' }));
+    server.answers['runs'] = () => ({
+      logdirs: [], scanning: false,
+      runs: [{ run: 'other', profiles: [state()] }, { run: 'job', profiles: [state(), state({ worker: 'w2', span: '8' }), state({ worker: 'w2', span: '9' })] }],
+    });
+    await openPage('torchtidy&p.torchtidy.run=job&p.torchtidy.worker=w2');
+    await rows();
+    expect(server.asked).toContain('report?run=job&worker=w2&span=9');
+    expect(screen.getAllByRole('combobox').map((select) => select.getAttribute('aria-label'))).toEqual(['Run', 'Worker', 'Span']);
+  });
+});
+
+describe('the summary', () => {
+  const breakdown = {
+    wall_ns: 300_000_000, data_loading_ns: 30_000_000, host_to_device_ns: 3_000_000, device_to_host_ns: 0, communication_ns: 0,
+    communication_exposed_ns: 0, compute_ns: 150_000_000, device_busy_ns: 180_000_000, device_idle_ns: 120_000_000,
+  };
+
+  it('tells step time with its basis, what could be won, and how busy the device is', async () => {
+    serveProfile(report({
+      findings: [finding('a', { saving: null })], breakdown, joint_saving: saving(24_000_000),
+      devices: [{ kind: 'cuda', index: 0, name: 'NVIDIA A100', compute_capability: '8.0' }],
+    }), state());
+    await openPage();
+    const text = (await screen.findByRole('region', { name: 'Summary of the profile' })).textContent;
+    for (const part of ['100 ms', 'median of 3 steps', 'marked by the profiler', '≈ 24 ms', '24 %', 'Device busy60 %', 'NVIDIA A100', 'Compute 50 %', 'Device idle 40 %', '✕ no memory', '56,451 events'])
+      expect(text).toContain(part);
+  });
+
+  it('says nothing about a device that was not recorded', async () => {
+    serveProfile(report({ findings: [finding('a')] }), state());
+    await openPage();
+    const text = (await screen.findByRole('region', { name: 'Summary of the profile' })).textContent;
+    expect(text).not.toContain('Device busy');
+    expect(text).not.toContain('Recoverable');
+    expect(text).toContain('CPU only');
+  });
+
+  it('has the notes on quality', async () => {
+    serveProfile(report({ quality: { partial: false, dropped_events: 3, parent_mismatch: null, notes: ['Clock was shifted.'] } }), state());
+    await openPage();
+    expect((await screen.findByText('▲ 2 notes on quality'))).toBeTruthy();
+    expect(screen.getByText('Clock was shifted.')).toBeTruthy();
+  });
+});

@@ -1,0 +1,58 @@
+/** Whole files, with the findings at their lines. */
+
+import { fileName } from '../../base/places';
+import { Button } from '../../components/Button';
+import { Hero } from '../../components/Hero';
+import { Notice } from '../../components/Notice';
+import { Select } from '../../components/Select';
+import { Message } from '../../components/Spans';
+import { backToList } from '../../state/actions';
+import { openFile, openLine, outline, showSpot, type FileOutline } from '../../state/outline';
+import { useSource } from '../../state/source';
+import { narrow } from '../../state/viewport';
+import { WholeFile } from './WholeFile';
+
+export function Source() {
+  const file = openFile.value;
+  if (!file) {
+    return (
+      <main class="detail">
+        <Hero title="No source lines"><p>No finding of this profile has a line in a source file.</p></Hero>
+      </main>
+    );
+  }
+  return (
+    <main class="source" aria-labelledby="source-title">
+      <div class="source-head">
+        <Button kind="quiet" icon="back" onClick={backToList}>Finding</Button>
+        <h1 id="source-title" class="path">{narrow.value ? fileName(file.file) : file.file}</h1>
+        {narrow.value && outline.value.length > 1 && <FileSelect />}
+      </div>
+      <Text file={file} />
+    </main>
+  );
+}
+
+const FileSelect = () => (
+  <Select label="File" value={openFile.value?.file ?? ''} options={outline.value.map(({ file, name }) => ({ value: file, label: name }))}
+    onChange={(chosen) => {
+      const spot = outline.value.find(({ file }) => file === chosen)?.spots[0];
+      if (spot) showSpot(spot);
+    }} />
+);
+
+function Text({ file }: { file: FileOutline }) {
+  const source = useSource(file.file);
+  switch (source.kind) {
+    case 'loading': return <div class="code-wait" aria-hidden="true" />;
+    case 'failed': return <p class="pad">{source.error?.message ?? 'The source could not be fetched.'} {source.error?.advice}</p>;
+    case 'missing': return <Hero title="Source not available here"><p><Message text={source.reason} /></p></Hero>;
+    case 'ready': return (
+      <>
+        {source.answer.changed && <Notice kind="warning"><p>The file is newer than the recording: marked lines may have moved.</p></Notice>}
+        <WholeFile key={file.file} file={file} lines={source.lines} line={openLine.value} />
+      </>
+    );
+    default: return source satisfies never;
+  }
+}

@@ -1,0 +1,42 @@
+/** Bars across the page: what the user should know before reading on. */
+
+import { plural } from '../../base/units';
+import { Button } from '../../components/Button';
+import { Notice } from '../../components/Notice';
+import { ProgressBar } from '../../components/Progress';
+import { loadSelected, revalidate } from '../../state/actions';
+import { gone } from '../../state/connection';
+import { report, reportError, stale, working } from '../../state/profile';
+import { problem } from '../../state/screen';
+
+export const Bars = () => (
+  <div class="bars">
+    {gone.value && (
+      <Notice kind="error" action={<Button onClick={() => void revalidate()}>Retry</Button>}>
+        <p><b>TensorBoard does not answer.</b> Is it still running? What is on the screen stays there.</p>
+      </Notice>
+    )}
+    {stale.value && (
+      <Notice kind="info" action={<Button kind="primary" onClick={loadSelected}>Load</Button>}>
+        <p>A newer recording of this profile was found.</p>
+      </Notice>
+    )}
+    {report.value && working.value && (
+      <Notice kind="info">
+        <p>Loading the newer recording. {working.value.stage}</p>
+        <ProgressBar label="Loading the newer recording" fraction={working.value.fraction} />
+      </Notice>
+    )}
+    {report.value && reportError.value && (
+      <Notice kind="error"><p><b>{reportError.value.message}</b> {reportError.value.advice}</p></Notice>
+    )}
+    {problem.value && (
+      <Notice kind="warning">
+        <p>
+          <b>{problem.value.error}</b> {problem.value.advice}
+          {problem.value.recovered_events > 0 && ` This report covers the ${plural(problem.value.recovered_events, 'event')} that could be read.`}
+        </p>
+      </Notice>
+    )}
+  </div>
+);

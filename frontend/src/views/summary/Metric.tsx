@@ -1,0 +1,12 @@
+/** One figure with its name and how it came about. */
+
+interface Props { name: string; value: string; note: string; more?: string; title?: string; strong?: boolean }
+
+export const Metric = ({ name, value, note, more = '', title, strong = false }: Props) => (
+  <div class={`metric${strong ? ' strong' : ''}`} title={title}>
+    <dt>{name}</dt>
+    <dd class="metric-value">{value}</dd>
+    <dd class="metric-note">{note}</dd>
+    {more && <dd class="metric-note">{more}</dd>}
+  </div>
+);

@@ -1,0 +1,54 @@
+/** What was recorded, on what, and how far it can be trusted. */
+
+import type { Device, ProfileReport } from '../../api/types.gen';
+import { RECORDINGS } from '../../base/recording';
+import { spanText } from '../../base/selection';
+import { count, nanoseconds, plural, share } from '../../base/units';
+import { Message } from '../../components/Spans';
+
+export function Recording({ report }: { report: ProfileReport }) {
+  const { quality } = report;
+  const warnings = quality.notes.length + (quality.dropped_events > 0 ? 1 : 0);
+  return (
+    <details class="recording">
+      <summary>
+        <span class="recording-line">
+          {deviceText(report.devices)} · {nanoseconds(report.duration_ns)} · {plural(report.events, 'event')}
+          {report.rank !== null && ` · rank ${report.rank}`}
+        </span>
+        <span class="chips">
+          {RECORDINGS.map(({ what, label, how }) => (report.recorded.includes(what)
+            ? <span class="chip">✓ {label}</span>
+            : <span class="chip off" title={`Not recorded. To record it: ${how}`}>✕ no {label}</span>))}
+          {warnings > 0 && <span class="chip warn">▲ {plural(warnings, 'note')} on quality</span>}
+        </span>
+      </summary>
+      <dl class="facts">
+        <dt>File</dt><dd class="path">{report.path}</dd>
+        <dt>Worker</dt><dd>{report.worker}</dd>
+        <dt>Recorded</dt><dd>{spanText(report.span)}</dd>
+        {report.devices.map((device) => (
+          <><dt>{device.kind} {device.index}</dt><dd>{deviceDetail(device)}</dd></>
+        ))}
+        {typeof report.residual === 'number' && (
+          <><dt>Replay</dt><dd>The replayed step differs from the recorded one by {share(Math.abs(report.residual))}.</dd></>
+        )}
+        {quality.dropped_events > 0 && <><dt>Left out</dt><dd>{count(quality.dropped_events)} events that could not be used</dd></>}
+        {quality.parent_mismatch !== null && quality.parent_mismatch > 0 && (
+          <><dt>Stacks</dt><dd>{share(quality.parent_mismatch)} of the Python frames have another parent than the recorded one.</dd></>
+        )}
+        {quality.notes.map((note) => <><dt>Note</dt><dd><Message text={note} /></dd></>)}
+      </dl>
+    </details>
+  );
+}
+
+function deviceText(devices: readonly Device[]): string {
+  const [first] = devices;
+  if (!first) return 'CPU only';
+  const name = first.name || first.kind;
+  return devices.length > 1 ? `${devices.length} × ${name}` : name;
+}
+
+const deviceDetail = ({ name, compute_capability: capability }: Device): string =>
+  (name || 'name not recorded') + (capability === null ? '' : `, compute capability ${capability}`);

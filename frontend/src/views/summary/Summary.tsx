@@ -1,0 +1,69 @@
+/** The profile at a glance. */
+
+import type { ProfileReport } from '../../api/types.gen';
+import { figures, segments } from '../../base/breakdown';
+import { listed } from '../../base/recording';
+import { spread } from '../../base/statistics';
+import { nanoseconds, plural, share } from '../../base/units';
+import { capital, perWhat, STEP_BASIS } from '../../base/words';
+import { StackedBar } from '../../components/StackedBar';
+import { Metric } from './Metric';
+import { Recording } from './Recording';
+
+export function Summary({ report }: { report: ProfileReport }) {
+  const parts = segments(report.breakdown).map((part) => ({ ...part, text: share(part.share) }));
+  const beside = figures(report.breakdown);
+  return (
+    <section class="summary" aria-label="Summary of the profile">
+      <dl class="metrics">
+        <StepTime report={report} />
+        <Possible report={report} />
+        <DeviceBusy report={report} />
+      </dl>
+      {parts.length > 0 && (
+        <div class="time-use">
+          <h2 class="time-use-title">Where {nanoseconds(report.breakdown.wall_ns)} went</h2>
+          <StackedBar label="Where the time went" parts={parts} />
+          {beside.length > 0 && (
+            <p class="beside">Of the same time, overlapping: {beside.map((each) => `${each.label} ${share(each.share)}`).join(' · ')}</p>
+          )}
+        </div>
+      )}
+      <Recording report={report} />
+    </section>
+  );
+}
+
+function StepTime({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
+  if (steps.median_ns === null)
+    return <Metric name="Trace length" value={nanoseconds(duration)} note={capital(STEP_BASIS[steps.basis])} />;
+  const range = spread(steps.items.map((step) => step.duration_ns));
+  return (
+    <Metric name="Step time" value={nanoseconds(steps.median_ns)} title={`Steps are ${STEP_BASIS[steps.basis]}`}
+      note={`median of ${plural(steps.count, 'step')}${range ? `, ${nanoseconds(range.low)} to ${nanoseconds(range.high)}` : ''}`}
+      more={`${range?.label ? `${range.label}; ` : ''}steps ${STEP_BASIS[steps.basis]}`} />
+  );
+}
+
+const OVERLAP = 1.01; // a sum that differs by rounding alone is not worth a word
+
+/** What all fixes together are worth: less than the sum of the rows where findings overlap, and then it says so. */
+function Possible({ report: { joint_saving: saving, steps, findings } }: { report: ProfileReport }) {
+  if (!saving || saving.expected_ns <= 0) return null;
+  const sum = findings.reduce((total, finding) => total + (finding.saving?.expected_ns ?? 0), 0);
+  const part = steps.median_ns ? `, ${share(saving.expected_ns / steps.median_ns)}` : '';
+  return (
+    <Metric name="Recoverable" value={`≈ ${nanoseconds(saving.expected_ns)}`} strong
+      note={`per ${perWhat(steps.basis)}${part}; ${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}`}
+      more={sum > saving.expected_ns * OVERLAP ? 'less than the rows’ sum: they overlap' : ''} />
+  );
+}
+
+function DeviceBusy({ report: { breakdown, devices } }: { report: ProfileReport }) {
+  if (breakdown.device_busy_ns === null || breakdown.wall_ns <= 0) return null;
+  const names = [...new Set(devices.map((device) => device.name || device.kind))];
+  return (
+    <Metric name="Device busy" value={share(breakdown.device_busy_ns / breakdown.wall_ns)}
+      note={`${devices.length > 1 ? `average of ${devices.length} devices: ` : ''}${listed(names)}`} />
+  );
+}

@@ -1,0 +1,38 @@
+/** What is looked at, and how: profile, view, filter. */
+
+import { SHORTCUTS } from '../../base/keys';
+import { Button, CopyButton, IconButton } from '../../components/Button';
+import { Tabs } from '../../components/Tabs';
+import { chooseView, helpOpen } from '../../state/actions';
+import { copyReport, downloadReport } from '../../state/exports';
+import { wanted } from '../../state/focus';
+import { report } from '../../state/profile';
+import { route } from '../../state/route';
+import { Filter } from './Filter';
+import { Pickers } from './Pickers';
+
+const TABS = [{ id: 'findings', label: 'Findings' }, { id: 'source', label: 'Source' }] satisfies { id: 'findings' | 'source'; label: string }[];
+
+export const TopBar = () => (
+  <header class="topbar">
+    <div class="skip"><Button onClick={() => { wanted.value = 'heading'; }}>Skip to the finding</Button></div>
+    <span class="brand"><BrandMark />TorchTidy</span>
+    <Pickers />
+    {report.value && <Tabs label="View" panel="view" tabs={TABS} chosen={route.value.view} onChoose={chooseView} />}
+    <span class="topbar-space" />
+    {report.value && (
+      <>
+        {route.value.view === 'findings' && <Filter />}
+        <CopyButton iconOnly label="Copy the report as Markdown" onCopy={copyReport} />
+        <IconButton icon="download" label="Download the report as JSON" onClick={downloadReport} />
+      </>
+    )}
+    <IconButton icon="keyboard" label={`Keyboard shortcuts (${SHORTCUTS.at(-1)?.keys[0] ?? ''})`} onClick={() => { helpOpen.value = true; }} />
+  </header>
+);
+
+const BrandMark = () => (
+  <svg class="brand-mark" viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
+    <path d="M3 5.5h14M3 10h9M3 14.5h5" stroke="currentColor" stroke-width="2.6" stroke-linecap="round" />
+  </svg>
+);
