@@ -1,0 +1,165 @@
+"""The web API and the built frontend, as a Flask app: `create_app(library, …)`.
+
+Nothing that a query names is opened: runs, findings and files are looked up among what the plugin's own search and its
+own analyses have found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from flask import Blueprint, Flask, Response, request, send_from_directory
+
+from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.plugin.answers import BadQueryError, install, json_answer
+from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
+from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.payloads import ProfileState, RuleInfo, RulesAnswer, RuleSection, SourceAnswer
+from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.sources.files import SourceText, read_source
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.rulekit import Rule
+
+STATIC = Path(__file__).parent / "static"
+ASSETS = "assets/"  # their names hold a hash of their contents
+YEAR_S = 365 * 24 * 3600
+
+STATIC_TYPES = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".map": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+"""What is served of the bundle, and as what: an operating system's own table may call JavaScript plain text."""
+
+MOST_EVENTS = 500
+USUAL_EVENTS = 100
+PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
+
+_Value = TypeVar("_Value")
+
+
+def create_app(library: Library, source_roots: Sequence[Path]) -> Flask:
+    """The app, with addresses relative to where it is mounted."""
+    app = Flask(__name__, static_folder=None)
+    app.url_map.strict_slashes = False  # a redirect has a body of HTML
+    install(app)
+    app.register_blueprint(_api(library, source_roots))
+
+    @app.get("/<path:name>")
+    def bundle(name: str) -> Response:
+        kind = STATIC_TYPES.get(PurePosixPath(name).suffix)
+        if kind is None:
+            raise NotFoundError(f"There is no `{name}` in the plugin.", "Check the address.")
+        answer = send_from_directory(STATIC, name, mimetype=kind, max_age=YEAR_S if name.startswith(ASSETS) else None)
+        if name.startswith(ASSETS):
+            answer.cache_control.immutable = True
+        etag, _ = answer.get_etag()
+        if etag is not None:
+            answer.set_etag(etag, weak=True)  # the same for plain and compressed
+        return answer
+
+    return app
+
+
+def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
+    api = Blueprint("api", __name__, url_prefix="/api")
+
+    @api.get("/runs")
+    def runs() -> Response:
+        return json_answer(library.runs())
+
+    @api.get("/report")
+    def report() -> Response:
+        return json_answer(library.report(_given("run"), request.args.get("worker"), request.args.get("span")))
+
+    @api.get("/progress")
+    def progress() -> Response:
+        lines = _lines(library.progress(_key()))
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # or nginx would hold the lines back
+        return Response(lines, mimetype="application/x-ndjson", headers=headers)
+
+    @api.get("/rules")
+    def rules() -> Response:
+        from tb_tidy_plugin.rules import all_rules
+
+        return json_answer(RulesAnswer(rules=[rule_info(rule) for rule in all_rules()]))
+
+    @api.get("/source")
+    def source() -> Response:
+        name = _given("file")
+        kept = library.kept(_key(), PATIENCE_S)
+        found = read_source(name, kept.result.source_files, kept.file, source_roots)
+        if isinstance(found, SourceText):
+            return json_answer(_source(name, changed=found.changed, lines=found.lines))
+        return json_answer(_source(name, reason=found.reason))
+
+    @api.get("/events")
+    def events() -> Response:
+        finding, offset, limit = _given("finding"), _number("offset", 0), _number("limit", USUAL_EVENTS)
+        sort = request.args.get("sort", "start")
+        order = _one_of("sort", sort.removeprefix("-"), ORDERS)
+        if limit > MOST_EVENTS:
+            raise BadQueryError(f"`limit` is larger than {MOST_EVENTS}.", "Ask for one page after the other.")
+        columns = library.kept(_key(), PATIENCE_S).result.events.get(finding)
+        if columns is None:
+            raise NotFoundError(f"This profile has no finding `{finding}`.", "Reload the report.")
+        found = msgspec.json.decode(columns, type=EventColumns)
+        return json_answer(page_of(found, offset, limit, order, descending=sort.startswith("-")))
+
+    return api
+
+
+def rule_info(rule: type[Rule]) -> RuleInfo:
+    """A rule with its page."""
+    from tb_tidy_plugin.rulekit.page import page_of as read_page
+
+    page = read_page(rule)
+    return RuleInfo(
+        rule=rule.name(),
+        code=rule.code,
+        category=rule.category(),
+        title=page.title,
+        needs=sorted(rule.needs),
+        sections=[RuleSection(heading=heading, text=text) for heading, text in page.sections.items()],
+    )
+
+
+def _lines(states: Iterator[ProfileState]) -> Iterator[bytes]:
+    return (msgspec.json.encode(state) + b"\n" for state in states)
+
+
+def _source(name: str, *, reason: str | None = None, changed: bool = False, lines: Sequence[str] = ()) -> SourceAnswer:
+    return SourceAnswer(file=name, available=reason is None, reason=reason, changed=changed, lines=list(lines))
+
+
+def _key() -> Key:
+    return Key(_given("run"), _given("worker"), _given("span"))
+
+
+def _given(name: str) -> str:
+    value = request.args.get(name)
+    if value is None:
+        raise BadQueryError(f"The query has no `{name}`.", f"Add `{name}=…`, empty where it has no name.")
+    return value
+
+
+def _number(name: str, default: int) -> int:
+    text = request.args.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise BadQueryError(f"`{name}={text}` is no number from 0 on.", "Leave it out for the usual one.")
+    return int(text)
+
+
+def _one_of(name: str, value: str, known: Sequence[_Value]) -> _Value:
+    for each in known:
+        if each == value:
+            return each
+    raise BadQueryError(f"`{name}={value}` is not known.", f"Known: {', '.join(map(str, known))}, each also with `-`.")
