@@ -1,0 +1,1 @@
+"""Work that one kernel could do, or that need not be done, spread over several."""
