@@ -14,7 +14,7 @@ INSTALL := bin/pip install --quiet --disable-pip-version-check
 NODE_MODULES := frontend/node_modules/.package-lock.json
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers frontend bundle pytest clean npm chromium
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -36,6 +36,9 @@ types: $(TEST)/.installed ## check the types
 generate: $(TEST)/.installed $(NODE_MODULES) ## write the generated files
 	$(BIN)/python -m tb_tidy_plugin.dev generate
 	cd frontend && npm run types
+
+numbers: $(TEST_TOOLS) ## write docs/numbers.md; needs the shared traces
+	$(BIN)/python -m tests.differential.peer_comparison
 
 generated: $(TEST)/.installed $(NODE_MODULES) ## check that the generated files are current
 	$(BIN)/python -m tb_tidy_plugin.dev generate --check

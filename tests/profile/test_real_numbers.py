@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,11 +12,11 @@ from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
+from tests.support.plain_count import end_ns, plain_trace, start_ns, sweep
 from tests.support.recordings import SHARED, shared
 
 TRACES = sorted(path for path in SHARED.glob("traces/*/*.gz"))
 IDS = [f"{path.parent.name}/{path.name.split('.')[0]}" for path in TRACES]
-NCCL = re.compile(r"nccl|rccl", re.IGNORECASE)
 
 
 def profile_of(name: str) -> Profile:
@@ -85,69 +82,30 @@ def test_utilization(name: str, share: float) -> None:
 
 @pytest.mark.parametrize("path", TRACES, ids=IDS)
 def test_every_figure_of_the_report_against_a_plain_count(path: Path) -> None:
-    """Sweeps over sorted ends in plain Python, straight from the JSON."""
     (file,) = [file for file in find_traces(path.parent) if file.path.name == path.name]
     report = analyze_file(file).report
-    data = json.loads(gzip.decompress(path.read_bytes()))
-    events = [
-        entry for entry in (data["traceEvents"] if isinstance(data, dict) else data)
-        if entry["ph"] == "X" and entry.get("cat") != "Trace"
-    ]  # fmt: skip
-    wall = _ns(max(entry["ts"] + entry["dur"] for entry in events) - min(entry["ts"] for entry in events))
+    trace = plain_trace(path)
     breakdown = report.breakdown
-    assert breakdown.wall_ns == pytest.approx(wall, abs=2000)
-    assert report.duration_ns == breakdown.wall_ns
-
-    def kind(entry: dict[str, Any]) -> str:
-        return str(entry.get("cat", "")).lower().removeprefix("gpu_")
-
-    work = [entry for entry in events if kind(entry) in {"kernel", "memcpy", "memset"}]
-    devices = sorted({entry["args"]["device"] for entry in work})
-    assert [device.index for device in report.devices] == devices
-    if not devices:
+    assert breakdown.wall_ns == report.duration_ns == trace.wall_ns
+    assert breakdown.data_loading_ns == sweep(trace.data_loading)
+    assert [device.index for device in report.devices] == trace.devices
+    if report.steps.basis == "profiler_step":
+        assert [step.duration_ns for step in report.steps.items] == [
+            end_ns(step) - start_ns(step) for step in trace.steps
+        ]
+    if not trace.devices:
         assert breakdown.compute_ns is None
         return
-    kernels = [entry for entry in work if kind(entry) == "kernel"]
-    compute = [entry for entry in kernels if not _is_collective(entry["name"])]
-    copies = [entry for entry in work if kind(entry) == "memcpy"]
+    copies = trace.of_kind("memcpy")
     groups = {
-        "device_busy_ns": work,
-        "compute_ns": compute,
-        "communication_ns": [entry for entry in kernels if _is_collective(entry["name"])],
-        "host_to_device_ns": [entry for entry in copies if re.search("HtoD|HostToDevice", entry["name"])],
-        "device_to_host_ns": [entry for entry in copies if re.search("DtoH|DeviceToHost", entry["name"])],
+        "device_busy_ns": trace.work,
+        "compute_ns": trace.compute,
+        "communication_ns": trace.communication,
+        "host_to_device_ns": [copy for copy in copies if re.search("HtoD|HostToDevice", copy["name"])],
+        "device_to_host_ns": [copy for copy in copies if re.search("DtoH|DeviceToHost", copy["name"])],
     }
-    for name, group in groups.items():
-        expected = sum(_sweep([e for e in group if e["args"]["device"] == device]) for device in devices) / len(devices)
-        assert getattr(breakdown, name) == pytest.approx(expected, rel=1e-6, abs=2000), name
+    for name, events in groups.items():
+        assert getattr(breakdown, name) == pytest.approx(trace.per_device(events), abs=1), name
     assert breakdown.device_idle_ns == breakdown.wall_ns - (breakdown.device_busy_ns or 0)
-    exposed = sum(
-        _sweep([e for e in kernels if e["args"]["device"] == device])
-        - _sweep([e for e in compute if e["args"]["device"] == device])
-        for device in devices
-    ) / len(devices)  # fmt: skip
-    assert breakdown.communication_exposed_ns == pytest.approx(exposed, rel=1e-6, abs=2000)
-
-
-def _is_collective(name: str) -> bool:
-    return bool(NCCL.search(name)) or "all_reduce" in name or "reduce_scatter" in name
-
-
-def _ns(time_us: float) -> int:
-    return round(time_us * 1000)
-
-
-def _sweep(events: list[dict[str, Any]]) -> int:
-    """Time with at least one event open: +1 at each start, -1 at each end."""
-    edges = sorted(
-        edge
-        for e in events
-        for edge in ((round(e["ts"] * 1000), 1), (round(e["ts"] * 1000) + round(e["dur"] * 1000), -1))
-    )
-    total = depth = last = 0
-    for time, change in edges:
-        if depth > 0:
-            total += time - last
-        depth += change
-        last = time
-    return total
+    exposed = trace.per_device(trace.kernels) - trace.per_device(trace.compute)
+    assert breakdown.communication_exposed_ns == pytest.approx(exposed, abs=1)
