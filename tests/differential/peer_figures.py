@@ -21,14 +21,14 @@ def main(path: str) -> None:
             data = RunProfileData.parse("worker", None, path, cache.cache_dir)
             data.process()
             overview = RunGenerator("worker", None, data).generate_run_profile().overview
-    mean_step, *parts = [overview["performance"][0], *overview["performance"][0]["children"]]
-    figures: dict[str, float] = {part["name"]: float(part["extra"]) for part in parts}
+    mean_step = overview["performance"][0]
+    figures: dict[str, float] = {part["name"]: float(part["extra"]) for part in mean_step["children"]}
     figures |= {"steps": len(overview["steps"]["rows"]), "mean step": float(mean_step["value"])}
     for gpu in overview.get("gpu_metrics", {}).get("data", []):
         if gpu["title"].strip("&nbsp;") == "GPU Utilization":
             figures["GPU utilization"] = float(gpu["value"].rstrip(" %"))
     figures["operator device time"] = sum(operator.device_duration for operator in data.op_list_groupby_name or [])
-    print(json.dumps(figures))
+    sys.stdout.write(json.dumps(figures) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,10 @@ TRACES = traces()
 def test_ours_equals_true(path: Path) -> None:
     page = PAGE.read_text()
     for figure in figures(path):
-        assert figure.ours == pytest.approx(figure.true, rel=0.005), figure.name
+        if figure.true is None:
+            assert figure.ours is None, figure.name
+        else:
+            assert figure.ours == pytest.approx(figure.true, rel=0.005), figure.name
         shown = f"| {text_of(figure.true, figure.unit)} | {text_of(figure.ours, figure.unit)} |\n"
         (row,) = [
             line
@@ -28,4 +31,4 @@ def test_ours_equals_true(path: Path) -> None:
 
 def test_the_shared_traces_are_there() -> None:
     shared("traces")
-    assert len(TRACES) == 18
+    assert len(TRACES) == 17
