@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorboard.plugins import base_plugin
 
-from tb_tidy_plugin.plugin.library import Library
-from tb_tidy_plugin.plugin.logdirs import parse_logdirs
+from tb_tidy_plugin.plugin.logdirs import Logdir, parse_logdirs
 from tb_tidy_plugin.plugin.mount import Mount
 from tb_tidy_plugin.sources.files import source_roots
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+    from tb_tidy_plugin.plugin.library import Library
+
 NAME = "torchtidy"
 MOUNT_POINT = f"/data/plugin/{NAME}"
 
-if find_spec("flask") is None:  # imported with the first request only, but the loader has to know now
-    raise ImportError("Flask is not installed")
+for needed in ("flask", "msgspec", "numpy"):  # imported later than this, but the loader has to know now
+    if find_spec(needed) is None:
+        raise ImportError(f"{needed} is not installed")
 
 
 class Plugin(base_plugin.TBPlugin):
@@ -31,13 +35,17 @@ class Plugin(base_plugin.TBPlugin):
     def __init__(self, context: base_plugin.TBContext) -> None:
         flags = context.flags
         logdirs = parse_logdirs(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
-        self._source_roots = source_roots(getattr(flags, "torchtidy_source_roots", "") or "", Path.cwd())
-        self._library = Library(logdirs)
-        self._library.start()
+        self._source_roots = source_roots(getattr(flags, "torchtidy_source_roots", "") or "", current_folder())
+        background = ThreadPoolExecutor(1, "torchtidy-start")
+        self._library = background.submit(open_library, logdirs)
+        background.shutdown(wait=False)
 
     def is_active(self) -> bool:
         """Asked for each load of the page; true while nobody knows yet."""
-        return self._library.has_traces or self._library.scanning
+        if not self._library.done():
+            return True
+        library = self._library.result()
+        return library.has_traces or library.scanning
 
     def get_plugin_apps(self) -> dict[str, WSGIApplication]:
         return {"/*": Mount(self._make_app, MOUNT_POINT)}
@@ -45,7 +53,24 @@ class Plugin(base_plugin.TBPlugin):
     def _make_app(self) -> WSGIApplication:
         from tb_tidy_plugin.plugin.web import create_app
 
-        return create_app(self._library, self._source_roots)
+        return create_app(self._library.result(), self._source_roots)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")
+
+
+def open_library(logdirs: Sequence[Logdir]) -> Library:
+    """Begins to look. Imports what TensorBoard's start need not wait for."""
+    from tb_tidy_plugin.plugin.library import Library
+
+    library = Library(logdirs)
+    library.start()
+    return library
+
+
+def current_folder() -> Path:
+    """The folder TensorBoard was started in; the root of the disk, which is nobody's, where it is there no more."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -78,6 +79,8 @@ def _in(logdir: Logdir) -> Iterator[Found]:
         try:
             about = file.path.stat()
         except OSError:  # gone already, or a link to nowhere
+            continue
+        if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
             continue
         named = TraceFile(printable(file.run), printable(file.worker), file.span, file.path)
         yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns))

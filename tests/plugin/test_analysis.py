@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -109,3 +111,36 @@ def test_the_worker_inherits_no_socket_of_its_parent(tmp_path: Path) -> None:
         os.close(left_open)
     others = [number for number in json.loads(listed.read_text()) if int(number) > 2]
     assert len(others) == 1  # the listing itself
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_killed_parent_leaves_no_worker_behind(tmp_path: Path) -> None:
+    endless = tmp_path / "w.pt.trace.json"
+    os.mkfifo(endless)  # nobody ever writes into it
+    code = (
+        "from pathlib import Path; from tb_tidy_plugin.plugin.analysis import Analysis, worker_command; "
+        "from tb_tidy_plugin.trace.files import TraceFile; "
+        f"Analysis(TraceFile('', '', '', Path({str(endless)!r})), worker_command()).outcome(print)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment) as parent:
+        [worker] = until(lambda: processes_below(parent.pid))
+        parent.kill()
+    until(lambda: not is_alive(worker))
+
+
+def processes_below(parent: int) -> list[int]:
+    folders = Path("/proc").glob("[0-9]*")
+    return [int(folder.name) for folder in folders if stat_of(int(folder.name))[1:2] == [str(parent)]]
+
+
+def is_alive(process: int) -> bool:
+    return stat_of(process)[:1] not in ([], ["Z"])
+
+
+def stat_of(process: int) -> list[str]:
+    """State, parent and so on, empty where there is no such process."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []

@@ -59,6 +59,11 @@ def test_a_folder_that_is_named_like_a_trace(tmp_path: Path) -> None:
     assert looked(tmp_path) == {}
 
 
+def test_a_pipe_that_is_named_like_a_trace(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "w.pt.trace.json")
+    assert looked(tmp_path) == {}
+
+
 def test_a_logdir_that_is_not_there(tmp_path: Path) -> None:
     assert looked(tmp_path / "later") == {}
 

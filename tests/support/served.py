@@ -1,0 +1,113 @@
+"""A real TensorBoard process, and what it answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import Message
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.waiting import until
+
+START_LIMIT_S = 60.0
+ANSWER_LIMIT_S = 60.0
+ADDRESS = re.compile(r"at (http://[^ ]+:\d+[^ ]*)")
+API = "data/plugin/torchtidy/api"
+
+MAIN = """
+import sys
+from tensorboard import default
+from tensorboard.main import run_main
+points = default._iter_entry_points
+default._iter_entry_points = lambda group: [each for each in points(group) if each.name not in {without!r}]
+sys.argv[0] = "tensorboard"
+run_main()
+"""
+"""TensorBoard's own main function, but for the plugins that a test leaves out."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One HTTP answer, whatever its status."""
+
+    status: int
+    headers: Message
+    body: bytes
+
+    def json(self) -> Any:  # noqa: ANN401 - any JSON
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A TensorBoard that serves. `started_s` is the time until it said so."""
+
+    address: str
+    log: Path
+    process: subprocess.Popen[bytes]
+    started_s: float
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> Reply:
+        """The answer to `path`, relative to TensorBoard's own address."""
+        wanted = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(self.address + path, headers=wanted, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_LIMIT_S) as answer:
+                return Reply(answer.status, answer.headers, answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return Reply(error.code, error.headers, error.read())
+
+    def api(self, question: str) -> Any:  # noqa: ANN401 - any JSON
+        """What the plugin's API answers."""
+        reply = self.get(f"{API}/{question}")
+        assert reply.status == 200, reply.body
+        return reply.json()
+
+    def runs(self) -> list[str]:
+        """Names of all runs."""
+        return [run["run"] for run in self.api("runs")["runs"]]
+
+    def analysed(self, key: str) -> Any:  # noqa: ANN401 - any JSON
+        """The report answer on `key`, when its analysis is over."""
+        last = self.get(f"{API}/progress?{key}").body.splitlines()[-1]
+        assert json.loads(last)["state"] in {"done", "error"}
+        return self.api(f"report?{key}")
+
+
+def needs_the_installed_plugin() -> None:
+    """Skips the test, visibly, where TensorBoard would not find the plugin."""
+    if not any(point.name == "torchtidy" for point in entry_points(group="tensorboard_plugins")):
+        pytest.skip("TensorBoard finds the plugin only where it is installed: pip install -e .")
+
+
+@contextmanager
+def tensorboard(*arguments: str, folder: Path, without: tuple[str, ...] = ()) -> Iterator[Served]:
+    """TensorBoard with `arguments`, started in `folder`, where its log is, too; without the plugins named."""
+    log = folder / "tensorboard.log"
+    command = [sys.executable, "-c", MAIN.format(without=without), "--port", "0", "--host", "localhost", *arguments]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
+    began = time.monotonic()
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, cwd=folder, env=environment, stderr=output, stdout=output) as process,
+    ):
+        try:
+            address = until(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None, START_LIMIT_S)
+            assert isinstance(address, re.Match), log.read_text()
+            yield Served(address[1].rstrip("/") + "/", log, process, time.monotonic() - began)
+        finally:
+            process.kill()
