@@ -94,16 +94,16 @@ def _finding(finding: Finding) -> RenderableType:
     table.add_column(justify="right", no_wrap=True)
     table.expand = True
     saving = finding.saving
-    amount = f"≤ {Nanoseconds(saving.high_ns)} per step" if saving and finding.share is not None else ""
+    amount = f"{Nanoseconds(saving.expected_ns)} per step" if saving and finding.share is not None else ""
     table.add_row(Text(mark, style), Text.assemble((plain(finding.message).plain, "bold")), Text(amount, style))
     for place in finding.places[:3]:
         table.add_row("", _place(place), "")
     if len(finding.places) > 3:
         table.add_row("", f"and {len(finding.places) - 3} more places", "")
-    cost = f"costs {Nanoseconds(finding.cost_ns)} per step" + (
-        f" ({Share(finding.share)})" if finding.share is not None else ""
-    )
-    table.add_row("", f"{finding.matches}×, {cost}, confidence {finding.confidence}", "")
+    if saving and finding.share is not None:
+        bounds = f"saves {Nanoseconds(saving.low_ns)} to {Nanoseconds(saving.high_ns)} ({', '.join(saving.basis)})"
+        taken = f"{Nanoseconds(finding.cost_ns)} per step in the matched events ({Share(finding.share)})"
+        table.add_row("", f"{finding.matches}×, {taken}; {bounds}; confidence {finding.confidence}", "")
     for detail in finding.details:
         if isinstance(detail, Note):
             table.add_row("", Text.assemble(("why: ", "dim"), plain(detail.text)), "")
