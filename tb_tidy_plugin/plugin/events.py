@@ -11,7 +11,7 @@ from tb_tidy_plugin.plugin.payloads import EventRow, EventsAnswer
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
-    from tb_tidy_plugin.trace.columns import Rows
+    from tb_tidy_plugin.trace.columns import Rows, Thread
 
 Order: TypeAlias = Literal["start", "duration", "name", "step", "lane"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -39,7 +39,6 @@ def columns_of(profile: Profile, rows: Rows) -> EventColumns:
 
     table = profile.table
     texts: NumberTable[str] = NumberTable()
-    at = rows.tolist()
 
     def numbers(values: Sequence[str]) -> list[int]:
         return [texts.number(value) for value in values]
@@ -49,24 +48,40 @@ def columns_of(profile: Profile, rows: Rows) -> EventColumns:
         duration_ns=table.duration_ns[rows].tolist(),
         step=profile.step_of(rows).tolist(),
         name=numbers([table.names[number] for number in table.name[rows].tolist()]),
-        lane=numbers([lane_of(profile, row) for row in at]),
-        shapes=numbers([shapes_text(inputs.dims) for inputs in profile.inputs_of(rows)]),
-        place=numbers([_place_text(profile, row) for row in at]),
+        lane=numbers(_lanes(profile, rows)),
+        shapes=numbers(_shapes(profile, rows)),
+        place=numbers([_place_text(profile, row) for row in rows.tolist()]),
         texts=list(texts.values()),
         steps=[step.name for step in profile.steps.items],
     )
 
 
-def lane_of(profile: Profile, row: int) -> str:
-    """The host thread or device stream an event ran on, in words."""
+def _lanes(profile: Profile, rows: Rows) -> list[str]:
+    """The host thread or device stream each event ran on, in words."""
     from tb_tidy_plugin.trace.columns import DEVICE_WORK
 
     table = profile.table
-    thread = table.threads[table.thread[row]]
-    if profile.category(row) not in DEVICE_WORK:
-        return f"Thread {thread.tid}"
-    device, stream = int(table.device[row]), int(table.stream[row])
-    return f"Device {device if device >= 0 else thread.pid}, stream {stream if stream >= 0 else thread.tid}"
+    on_device = table.is_category(DEVICE_WORK)[rows].tolist()
+    columns = (table.thread[rows].tolist(), table.device[rows].tolist(), table.stream[rows].tolist())
+    return [
+        _stream_text(table.threads[thread], device, stream) if is_device else f"Thread {table.threads[thread].tid}"
+        for is_device, thread, device, stream in zip(on_device, *columns, strict=True)
+    ]
+
+
+def _stream_text(thread: Thread, device: int, stream: int) -> str:
+    """Where an event names no device or stream, its process and thread stand for them."""
+    return f"Device {thread.pid if device < 0 else device}, stream {thread.tid if stream < 0 else stream}"
+
+
+def _shapes(profile: Profile, rows: Rows) -> list[str]:
+    from tb_tidy_plugin.trace.columns import Category
+
+    operators = (profile.table.category[rows] == Category.OPERATOR).nonzero()[0]
+    found = [""] * len(rows)
+    for at, inputs in zip(operators.tolist(), profile.inputs_of(rows[operators]), strict=True):
+        found[at] = shapes_text(inputs.dims)
+    return found
 
 
 def shapes_text(dims: Sequence[Sequence[object]]) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.report.assemble import Analysis
 
 PROGRESS_PERIOD_S = 0.1
-READING_PART = 0.7  # of the whole work, as measured on traces of 10 to 60 MB
+READING_PART = 0.7  # of the whole work; from 60 to 90 % of the time, by what the rules find
 INPUT = 0
 
 
