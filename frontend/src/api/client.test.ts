@@ -40,6 +40,11 @@ describe('faults', () => {
     await expect(getRuns()).rejects.toMatchObject({ info: { code: 500 } });
   });
 
+  it('are the server’s own also where their status is one that proxies use', async () => {
+    serve({ runs: () => { throw new Refusal(503, 'Still being analysed.', 'Ask again.'); } });
+    await expect(getRuns()).rejects.toMatchObject({ info: { message: 'Still being analysed.' } });
+  });
+
   it('tell a server that is gone, also behind a proxy', async () => {
     const server = serve({ runs: () => new Response('', { status: 502 }) });
     await expect(getRuns()).rejects.toBeInstanceOf(ServerGone);

@@ -61,8 +61,7 @@ function address(path: string, query: Query): string {
 async function request(url: string, signal?: AbortSignal): Promise<Response> {
   const response = await reaching(fetch(url, signal ? { signal } : {}));
   if (response.ok) return response;
-  if (GATEWAY_FAULTS.has(response.status)) throw new ServerGone();
-  throw new ApiError(await errorOf(response));
+  throw await faultOf(response);
 }
 
 /** fetch says TypeError for everything that kept it from getting an answer. */
@@ -77,13 +76,15 @@ async function reaching<T>(promise: Promise<T>): Promise<T> {
 /** `T` is the contract: `types.gen.ts` is generated from the server's own types. */
 const body = <T>(response: Response): Promise<T> => reaching(response.json());
 
-async function errorOf(response: Response): Promise<ErrorInfo> {
-  const code = response.status;
+/** The server's own words where it has any; a proxy's page instead of them means that the server is gone. */
+async function faultOf(response: Response): Promise<Error> {
+  const { status: code } = response;
   try {
     const answer: ErrorAnswer = await response.json();
-    return { code, message: answer.error.message, advice: answer.error.advice };
+    return new ApiError({ code, message: answer.error.message, advice: answer.error.advice });
   } catch {
-    return { code, message: `The server answered with status ${code}.`, advice: 'See the log of TensorBoard.' };
+    if (GATEWAY_FAULTS.has(code)) return new ServerGone();
+    return new ApiError({ code, message: `The server answered with status ${code}.`, advice: 'See the log of TensorBoard.' });
   }
 }
 

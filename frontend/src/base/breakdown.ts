@@ -28,7 +28,7 @@ export function segments(breakdown: BreakdownLike): Segment[] {
 type Row = [part: Part, label: string, ns: number];
 
 function hostParts({ wall_ns: wall, data_loading_ns: data }: BreakdownLike): Row[] {
-  return [['data', 'Waiting for data', data], ['rest', 'Everything else', wall - data]];
+  return [['data', 'Data loading', data], ['rest', 'Everything else', wall - data]];
 }
 
 /** Busy time is compute, then communication that nothing hides, and what is left of it is copies. */

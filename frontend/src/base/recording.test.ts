@@ -3,7 +3,7 @@ import { listed, missing } from './recording';
 
 it('names what unchecked rules need and the profile lacks', () => {
   const lack = missing(['stacks'], [{ needs: ['stacks', 'shapes'] }, { needs: ['shapes', 'memory'] }, { needs: ['stacks'] }]);
-  expect(lack).toEqual({ labels: ['shapes', 'memory'], how: ['record_shapes=True', 'profile_memory=True'], rules: 2 });
+  expect(lack).toEqual({ labels: ['shapes', 'memory'], how: ['with `record_shapes=True`', 'with `profile_memory=True`'], rules: 2 });
 });
 
 it('is silent where nothing is lacking', () => {

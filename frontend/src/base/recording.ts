@@ -1,13 +1,13 @@
-/** What a profile can hold, and how to record it. */
+/** What a profile can hold, and how to record it (code in backticks). */
 
 export type Recording = 'stacks' | 'shapes' | 'memory' | 'device' | 'steps';
 
 export const RECORDINGS: readonly { what: Recording; label: string; how: string }[] = [
-  { what: 'steps', label: 'steps', how: 'schedule=…, and profiler.step() after each step' },
-  { what: 'stacks', label: 'stacks', how: 'with_stack=True' },
-  { what: 'shapes', label: 'shapes', how: 'record_shapes=True' },
-  { what: 'memory', label: 'memory', how: 'profile_memory=True' },
-  { what: 'device', label: 'device', how: 'activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]' },
+  { what: 'steps', label: 'steps', how: 'with `schedule=…` and `profiler.step()` after each step' },
+  { what: 'stacks', label: 'stacks', how: 'with `with_stack=True`' },
+  { what: 'shapes', label: 'shapes', how: 'with `record_shapes=True`' },
+  { what: 'memory', label: 'memory', how: 'with `profile_memory=True`' },
+  { what: 'device', label: 'device', how: 'on a GPU with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`' },
 ];
 
 export interface Missing { labels: string[]; how: string[]; rules: number }

@@ -1,17 +1,14 @@
 /** The report for use elsewhere. */
 
 import { findingMarkdown, reportMarkdown } from '../base/markdownOut';
-import { perWhat } from '../base/words';
 import type { Finding } from '../api/types.gen';
 import { copy } from './clipboard';
 import { listed } from './findings';
 import { shareUrl } from './host';
-import { report } from './profile';
+import { per, report } from './profile';
 import { selectedKey } from './runs';
 
-const per = (): string => perWhat(report.peek()?.steps.basis ?? 'none');
-
-export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(finding, per())}\n`, 'Finding');
+export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(finding, per.peek())}\n`, 'Finding');
 
 export const copyLink = (): Promise<boolean> => copy(shareUrl(), 'Link');
 
@@ -19,7 +16,7 @@ export const copyLink = (): Promise<boolean> => copy(shareUrl(), 'Link');
 export function copyReport(): Promise<boolean> {
   const shown = report.peek();
   const text = reportMarkdown({
-    run: selectedKey.peek()?.run ?? '', worker: shown?.worker ?? '', per: per(),
+    run: selectedKey.peek()?.run ?? '', worker: shown?.worker ?? '', per: per.peek(),
     stepNs: shown?.steps.median_ns ?? null, findings: listed.peek(),
   });
   return copy(text, 'Report');

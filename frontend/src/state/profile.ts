@@ -4,6 +4,7 @@ import { computed, effect, signal } from '@preact/signals';
 import { getProgress, getReport } from '../api/client';
 import type { ErrorInfo, ProfileReport, ProfileState } from '../api/types.gen';
 import { keyText, type ProfileKey } from '../base/selection';
+import { perWhat } from '../base/words';
 import { errorInfo, reach } from './connection';
 import { noteState, selected, selectedKey } from './runs';
 
@@ -16,6 +17,9 @@ export const loaded = computed<Loaded | null>(() =>
   (selectedKey.value ? reports.value.get(keyText(selectedKey.value)) ?? null : null));
 
 export const report = computed<ProfileReport | null>(() => loaded.value?.report ?? null);
+
+/** What costs and savings of the report are counted per. */
+export const per = computed(() => perWhat(report.value?.steps.basis ?? 'none'));
 
 /** How far the analysis of the selected profile is; null when none is going on. */
 export const working = signal<ProfileState | null>(null);

@@ -1,6 +1,6 @@
 /** Source files of the selected profile. */
 
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { getSource } from '../api/client';
 import type { ErrorInfo, SourceAnswer } from '../api/types.gen';
@@ -47,10 +47,11 @@ async function fetchInto(state: Signal<SourceState>, key: ProfileKey, file: stri
   }
 }
 
-/** The text of a file of the profile on the screen, for a component. */
-export function useSource(file: string): SourceState {
+/** The text of a file of the profile on the screen, for a component, and how to ask for it again after a failure. */
+export function useSource(file: string): [SourceState, () => void] {
+  const [tries, setTries] = useState(0);
   const key = selectedKey.value;
   const version = loaded.value?.state.version ?? 0;
-  const state = useMemo(() => (key ? sourceOf(key, version, file) : null), [key, version, file, gone.value]);
-  return state?.value ?? { kind: 'loading' };
+  const state = useMemo(() => (key ? sourceOf(key, version, file) : null), [key, version, file, gone.value, tries]);
+  return [state?.value ?? { kind: 'loading' }, () => setTries((before) => before + 1)];
 }

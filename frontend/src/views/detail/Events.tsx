@@ -2,8 +2,10 @@
 
 import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { EventRow, Finding } from '../../api/types.gen';
+import { fileName } from '../../base/places';
 import type { ProfileKey } from '../../base/selection';
 import { count, moment, nanoseconds } from '../../base/units';
+import { Failure } from '../../components/Failure';
 import { VirtualRows } from '../../components/VirtualRows';
 import { gone } from '../../state/connection';
 import { eventTable, type EventColumn, type EventSort, type EventTable } from '../../state/events';
@@ -21,7 +23,7 @@ const COLUMNS: readonly Column[] = [
   { id: 'lane', label: 'Thread or stream', number: false, text: (row) => row.lane },
   { id: 'name', label: 'Event', number: false, text: (row) => row.name },
   { id: null, label: 'Shapes', number: false, text: (row) => row.shapes },
-  { id: null, label: 'Place', number: false, text: (row) => row.place },
+  { id: null, label: 'Place', number: false, text: (row) => fileName(row.place) },
 ];
 
 export function Events({ profile, finding }: { profile: ProfileKey; finding: Finding }) {
@@ -32,7 +34,7 @@ export function Events({ profile, finding }: { profile: ProfileKey; finding: Fin
   const error = table.error.value;
   return (
     <Section title="Evidence" aside={<span class="muted">{count(total ?? finding.matches)} matched events</span>}>
-      {error ? <p class="muted">{error.message} {error.advice}</p> : <Rows table={table} total={total ?? 0} />}
+      {error ? <Failure error={error} onRetry={() => table.need(0, 0)} /> : <Rows table={table} total={total ?? 0} />}
     </Section>
   );
 }

@@ -2,21 +2,19 @@
 
 import type { RefObject } from 'preact';
 import type { Finding, Saving } from '../../api/types.gen';
-import { count, inUnit, plural, share } from '../../base/units';
-import { capital, perWhat, rangeText, SAVING_BASIS, times } from '../../base/words';
+import { count, inUnit, nanoseconds, plural, share } from '../../base/units';
+import { capital, rangeText, SAVING_BASIS, times } from '../../base/words';
 import { CopyButton } from '../../components/Button';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { copyFinding, copyLink } from '../../state/exports';
 import { savingUnit } from '../../state/findings';
-import { report } from '../../state/profile';
+import { per } from '../../state/profile';
 import { rules, ruleTitle } from '../../state/rules';
 
 interface Props { finding: Finding; heading: RefObject<HTMLHeadingElement | null> }
 
 export function Head({ finding, heading }: Props) {
-  const unit = savingUnit.value;
-  const per = perWhat(report.value?.steps.basis ?? 'none');
   const { cost_ns: cost, share: part } = finding;
   return (
     <header class="detail-head">
@@ -26,16 +24,16 @@ export function Head({ finding, heading }: Props) {
       </p>
       <h1 id="finding-title" ref={heading} tabIndex={-1}><Message text={finding.message} /></h1>
       <dl class="worth">
-        {finding.saving && <SavingFigure saving={finding.saving} per={per} />}
+        {finding.saving && <SavingFigure saving={finding.saving} />}
         <div>
           <dt>Costs now</dt>
-          <dd class="worth-value">{inUnit(cost, unit)} {unit.name}<span class="per"> per {per}</span></dd>
-          {part !== null && <dd class="worth-note">{share(part)} of the {per} time</dd>}
+          <dd class="worth-value">{nanoseconds(cost)}<span class="per"> per {per.value}</span></dd>
+          {part !== null && <dd class="worth-note">{share(part)} of the {per.value} time</dd>}
         </div>
         <div>
           <dt>Matches</dt>
           <dd class="worth-value">{count(finding.matches)}</dd>
-          {per === 'step' && <dd class="worth-note">{count(finding.matches_per_step)} per step</dd>}
+          {per.value === 'step' && <dd class="worth-note">{count(finding.matches_per_step)} per step</dd>}
         </div>
         <div>
           <dt>Confidence</dt>
@@ -51,15 +49,18 @@ export function Head({ finding, heading }: Props) {
   );
 }
 
-function SavingFigure({ saving, per }: { saving: Saving; per: string }) {
+const WORTH_TELLING = 1.005; // less reads as 1.00×
+
+function SavingFigure({ saving }: { saving: Saving }) {
   const unit = savingUnit.value;
   const range = rangeText(saving, unit);
   return (
     <div class="saves">
       <dt>Fix saves about</dt>
-      <dd class="worth-value">{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per"> per {per}</span></dd>
+      <dd class="worth-value">{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per"> per {per.value}</span></dd>
       <dd class="worth-note">
-        {[range && `${range} ${unit.name}`, saving.speedup !== null && `${times(saving.speedup)} speed`].filter(Boolean).join(' · ')}
+        {[range && `${range} ${unit.name}`, saving.speedup !== null && saving.speedup >= WORTH_TELLING && `${times(saving.speedup)} speed`]
+          .filter(Boolean).join(' · ')}
       </dd>
       <dd class="worth-note">{capital(saving.basis.map((basis) => SAVING_BASIS[basis]).join('; '))}</dd>
     </div>

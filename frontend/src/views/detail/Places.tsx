@@ -8,7 +8,7 @@ import { Button, CopyButton } from '../../components/Button';
 import { choosePlace, place, placeIndex } from '../../state/findings';
 import { showSource } from '../../state/actions';
 import { copy } from '../../state/clipboard';
-import { report } from '../../state/profile';
+import { per, report } from '../../state/profile';
 import { Section } from './Section';
 import { Snippet } from './Snippet';
 
@@ -51,7 +51,7 @@ const PlaceList = ({ places }: { places: readonly Place[] }) => (
         <span class="place-function" title={each.function}>{each.function}</span>
         <span class="place-precision">{PRECISION_SHORT[each.precision]}</span>
         <span class="number">{count(each.matches)}×</span>
-        <span class="number">{nanoseconds(each.duration_ns)}</span>
+        <span class="number">{nanoseconds(each.duration_ns)}/{per.value}</span>
       </button>
     ))}
   </div>

@@ -4,17 +4,19 @@ import type { Finding, Place } from '../../api/types.gen';
 import { fileName } from '../../base/places';
 import { nanoseconds } from '../../base/units';
 import { Code, type Mark } from '../../components/Code';
+import { Failure } from '../../components/Failure';
 import { Notice } from '../../components/Notice';
 import { Message } from '../../components/Spans';
+import { per } from '../../state/profile';
 import { useSource } from '../../state/source';
 
 const AROUND = 12;
 
 export function Snippet({ finding, place }: { finding: Finding; place: Place }) {
-  const source = useSource(place.file);
+  const [source, again] = useSource(place.file);
   switch (source.kind) {
     case 'loading': return <div class="code-wait" aria-hidden="true" />;
-    case 'failed': return <p class="muted">{source.error?.message ?? 'The source could not be fetched.'} {source.error?.advice}</p>;
+    case 'failed': return <Failure error={source.error} onRetry={again} />;
     case 'missing': return <Notice kind="info"><p><Message text={source.reason} /></p></Notice>;
     case 'ready': {
       const first = Math.max(1, place.line - AROUND);
@@ -33,5 +35,5 @@ export function Snippet({ finding, place }: { finding: Finding; place: Place }) 
 
 const marksOf = (finding: Finding, current: Place): Mark[] =>
   finding.places.filter((each) => each.file === current.file).map((each) => ({
-    line: each.line, endLine: each.end_line, note: nanoseconds(each.duration_ns), current: each === current,
+    line: each.line, endLine: each.end_line, note: `${nanoseconds(each.duration_ns)}/${per.value}`, current: each === current,
   }));

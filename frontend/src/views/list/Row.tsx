@@ -5,13 +5,13 @@ import { useSignalEffect } from '@preact/signals';
 import type { Finding } from '../../api/types.gen';
 import { placeText } from '../../base/places';
 import { count, inUnit, nanoseconds, share } from '../../base/units';
-import { perWhat, rangeText } from '../../base/words';
+import { rangeText } from '../../base/words';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { openFinding } from '../../state/actions';
 import { biggestSaving, rowInFocus, savingUnit } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
-import { report } from '../../state/profile';
+import { per, report } from '../../state/profile';
 import { narrow } from '../../state/viewport';
 
 interface Props { finding: Finding; open: boolean; tabStop: boolean }
@@ -35,15 +35,14 @@ export function Row({ finding, open, tabStop }: Props) {
 
 function SavingCell({ finding: { saving, cost_ns: cost } }: { finding: Finding }) {
   const unit = savingUnit.value;
-  const { basis, median_ns: step } = report.value?.steps ?? { basis: 'none', median_ns: null };
-  const per = perWhat(basis);
+  const step = report.value?.steps.median_ns;
   if (!saving)
-    return <span class="saving" title="No saving could be estimated"><b class="no-saving">{nanoseconds(cost)}</b><small>cost/{per}</small></span>;
-  const part = step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per}`;
+    return <span class="saving" title="No saving could be estimated"><b class="no-saving">{nanoseconds(cost)}</b><small>cost/{per.value}</small></span>;
+  const part = step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per.value}`;
   const width = biggestSaving.value > 0 ? saving.expected_ns / biggestSaving.value : 0;
   return (
     <span class="saving" title={part}>
-      <b>{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per">/{per}</span></b>
+      <b>{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per">/{per.value}</span></b>
       <small>{rangeText(saving, unit)}</small>
       <span class="saving-bar" aria-hidden="true"><span style={{ width: `${Math.max(width * 100, 1)}%` }} /></span>
     </span>

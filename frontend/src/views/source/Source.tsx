@@ -2,6 +2,7 @@
 
 import { fileName } from '../../base/places';
 import { Button } from '../../components/Button';
+import { Failure } from '../../components/Failure';
 import { Hero } from '../../components/Hero';
 import { Notice } from '../../components/Notice';
 import { Select } from '../../components/Select';
@@ -42,10 +43,10 @@ const FileSelect = () => (
 );
 
 function Text({ file }: { file: FileOutline }) {
-  const source = useSource(file.file);
+  const [source, again] = useSource(file.file);
   switch (source.kind) {
     case 'loading': return <div class="code-wait" aria-hidden="true" />;
-    case 'failed': return <p class="pad">{source.error?.message ?? 'The source could not be fetched.'} {source.error?.advice}</p>;
+    case 'failed': return <div class="pad"><Failure error={source.error} onRetry={again} /></div>;
     case 'missing': return <Hero title="Source not available here"><p><Message text={source.reason} /></p></Hero>;
     case 'ready': return (
       <>

@@ -6,6 +6,7 @@ import { nanoseconds, plural } from '../../base/units';
 import { CodeLine, type Mark } from '../../components/Code';
 import { VirtualRows } from '../../components/VirtualRows';
 import type { FileOutline } from '../../state/outline';
+import { per } from '../../state/profile';
 
 const LINE_PX = 20;
 const GUTTER_PX = 200;
@@ -31,7 +32,7 @@ function marksOf({ spots }: FileOutline, current: number | null): Mark[] {
     const here = spots.filter((other) => other.place.line === place.line);
     return {
       line: place.line, endLine: place.end_line, current: place.line === current,
-      note: here.length > 1 ? plural(here.length, 'finding') : nanoseconds(place.duration_ns),
+      note: here.length > 1 ? plural(here.length, 'finding') : `${nanoseconds(place.duration_ns)}/${per.value}`,
     };
   });
 }

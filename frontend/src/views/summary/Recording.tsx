@@ -1,6 +1,7 @@
 /** What was recorded, on what, and how far it can be trusted. */
 
 import type { Device, ProfileReport } from '../../api/types.gen';
+import { plainText } from '../../base/inline';
 import { RECORDINGS } from '../../base/recording';
 import { spanText } from '../../base/selection';
 import { count, nanoseconds, plural, share } from '../../base/units';
@@ -19,7 +20,7 @@ export function Recording({ report }: { report: ProfileReport }) {
         <span class="chips">
           {RECORDINGS.map(({ what, label, how }) => (report.recorded.includes(what)
             ? <span class="chip">✓ {label}</span>
-            : <span class="chip off" title={`Not recorded. To record it: ${how}`}>✕ no {label}</span>))}
+            : <span class="chip off" title={`Not recorded. Record ${plainText(how)}.`}>✕ no {label}</span>))}
           {warnings > 0 && <span class="chip warn">▲ {plural(warnings, 'note')} on quality</span>}
         </span>
       </summary>

@@ -5,8 +5,9 @@ import { figures, segments } from '../../base/breakdown';
 import { listed } from '../../base/recording';
 import { spread } from '../../base/statistics';
 import { nanoseconds, plural, share } from '../../base/units';
-import { capital, perWhat, STEP_BASIS } from '../../base/words';
+import { capital, STEP_BASIS } from '../../base/words';
 import { StackedBar } from '../../components/StackedBar';
+import { per } from '../../state/profile';
 import { Metric } from './Metric';
 import { Recording } from './Recording';
 
@@ -54,7 +55,7 @@ function Possible({ report: { joint_saving: saving, steps, findings } }: { repor
   const part = steps.median_ns ? `, ${share(saving.expected_ns / steps.median_ns)}` : '';
   return (
     <Metric name="Recoverable" value={`≈ ${nanoseconds(saving.expected_ns)}`} strong
-      note={`per ${perWhat(steps.basis)}${part}; ${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}`}
+      note={`per ${per.value}${part}; ${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}`}
       more={sum > saving.expected_ns * OVERLAP ? 'less than the rows’ sum: they overlap' : ''} />
   );
 }
