@@ -22,6 +22,7 @@ from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.rulekit import Rule
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.trace.columns import DEVICE_WORK
+from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
 
@@ -94,7 +95,9 @@ def analyze_file(
     """
     report = progress or _silent
     size = max(file.path.stat().st_size, 1) if file.path.exists() else 1
-    profile = Profile(read_trace(file.path, lambda done: report("reading", min(done / size, 1.0))))
+    profile = Profile(
+        with_device_events(read_trace(file.path, lambda done: report("reading", min(done / size, 1.0))), file.path)
+    )
     outcomes: dict[type[Rule], Outcome] = {}
     chosen = all_rules() if rules is None else rules
     for at, rule in enumerate(chosen):
@@ -193,9 +196,10 @@ def _device(profile: Profile, index: int) -> model.Device:
     version = None
     if known is not None and known.computeMajor is not None:
         version = f"{known.computeMajor}.{known.computeMinor or 0}"
-    return model.Device(
-        kind=profile.platform, index=index, name=known.name if known else "", compute_capability=version
-    )
+    name, kind = known.name if known else "", profile.metadata.inferred_devices.get(index)
+    if kind is not None:
+        return model.Device(kind=kind, index=index, name=f"{name} (inferred)".strip(), compute_capability=None)
+    return model.Device(kind=profile.platform, index=index, name=name, compute_capability=version)
 
 
 def rank_of(file: TraceFile, profile: Profile) -> int | None:

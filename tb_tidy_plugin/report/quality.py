@@ -19,6 +19,7 @@ def quality_of(profile: Profile) -> Quality:
     notes = []
     if table.partial:
         notes.append(f"{table.partial}: the numbers cover what comes before.")
+    notes += table.metadata.notes
     notes += [f"{count:,} events left out: {reason}." for reason, count in table.dropped.items() if count]
     if mismatch is not None and mismatch > NOTABLE_MISMATCH:
         notes.append(f"{mismatch:.1%} of the Python frames hang below another frame than they were recorded under.")

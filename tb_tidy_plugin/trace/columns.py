@@ -134,6 +134,8 @@ class Metadata:
         options: which of `record_shapes`, `with_stack`, `profile_memory`, `with_modules`, `with_flops` are stated.
         keys: names of version entries present (`cupti_version`, `hip_runtime_version`, …), to tell the platform.
         rank, world_size, backend: from `distributedInfo`, None where absent.
+        inferred_devices: kind, by index, of each device whose activity came from a side file (`trace/external.py`).
+        notes: sentences for the user about what was put beside the trace.
     """
 
     options: frozenset[str] = frozenset()
@@ -143,6 +145,8 @@ class Metadata:
     world_size: int | None = None
     backend: str | None = None
     process_labels: Mapping[str, str] = field(default_factory=dict)
+    inferred_devices: Mapping[int, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,365 @@
+"""Device activity of an out-of-tree back end, inferred from a side file beside the trace.
+
+Kineto sees the kernels of the back ends it was built for. Of a device that registers itself with PyTorch as PrivateUse1
+it may see none; what is known then is the device time of each operator (`FunctionEvent.device_time_total`), but not
+when the device ran it. The side file holds those times, and this module turns them into rows of device work.
+
+A launch becomes a runtime row without duration at the start of its operator, with a correlation of its own: what asks
+for launches need not know where the rows came from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    DEVICE_WORK,
+    ROW_COLUMNS,
+    ArgsText,
+    Category,
+    DeviceProperties,
+    EventTable,
+    Mask,
+    Numbers,
+    Rows,
+    Thread,
+    Times,
+)
+from tb_tidy_plugin.trace.side_file import DeviceEvents, ExternalDevice, OperatorTime, read_device_events, side_file_of
+from tb_tidy_plugin.trace.strings import NumberTable
+from tb_tidy_plugin.units import Nanoseconds
+
+LAUNCH = "launch (inferred)"
+"""Name of the row that stands for the launch of an inferred kernel."""
+
+STREAM = 1  # not 0: Perfetto takes thread 0 of process 0 for the idle task
+MAX_TOTAL_NS = 1000 << 43  # 101 days, the longest duration believed of a trace; keeps all sums within int64
+MAX_ID = (1 << 63) - 1
+NOTABLE_REST = 0.01
+"""Above this share of all device time the user is told that enclosing operators have more than what they enclose."""
+
+OVERLOAD = re.compile(r"^(\w+::\w+)\.\w+$")
+NEGATIVE = "their device time is negative"
+UNMATCHED = "no operator of the trace has their name, External id and thread"
+RECORDED = "the trace itself has device work of their operators"
+REPEATED = "an operator is given more than once, and the first is used"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Kernels inferred for one trace, in the order in which their one stream runs them.
+
+    Attributes:
+        device: with an index that no device of the trace has.
+        operators: the row of each kernel's operator.
+        start_ns, end_ns: like the columns of `EventTable`.
+        notes: sentences about what was inferred and what was left out.
+    """
+
+    device: ExternalDevice
+    operators: Rows
+    start_ns: Times
+    end_ns: Times
+    notes: tuple[str, ...]
+
+    @property
+    def busy_ns(self) -> int:
+        """Time with a kernel running; kernels never overlap, so it is their sum."""
+        return int((self.end_ns - self.start_ns).sum())
+
+
+class _MergedArgs(msgspec.Struct, frozen=True, rename={"kind": "device kind", "name": "device name"}):
+    device: int = ABSENT
+    kind: str = "other"
+    name: str = ""
+
+
+def args_of(device: ExternalDevice) -> dict[str, object]:
+    """Args that every inferred kernel carries, in the table and in a merged trace."""
+    return {"inferred": True, "device kind": device.kind, "device name": device.name}
+
+
+def with_device_events(table: EventTable, trace: Path) -> EventTable:
+    """`table` with the device activity of the side file beside `trace`; the same table where there is none.
+
+    Never raises for a side file that cannot be used: `Metadata.notes` then says why. Samples of memory in use do not
+    become rows, since a row of memory is one allocation with its address: they serve `tb-tidy merge-device-events`.
+    """
+    side_file = side_file_of(trace)
+    if is_merged(table):
+        unused = f"The side file `{side_file.name}` is not used: it is merged into the trace." if side_file else ""
+        return _noted(_as_inferred(table), unused)
+    if side_file is None:
+        return table
+    try:
+        return with_activity(table, infer_activity(table, read_device_events(side_file), side_file.name))
+    except TraceError as problem:
+        return _noted(table, f"The side file `{side_file.name}` is not used. {problem.error} {problem.advice}")
+
+
+def is_merged(table: EventTable) -> bool:
+    """Whether the trace holds inferred device work, as `tb-tidy merge-device-events` writes it."""
+    return bool(_inferred_launches(table).any())
+
+
+def _inferred_launches(table: EventTable) -> Mask:
+    number = table.names.index(LAUNCH) if LAUNCH in table.names else ABSENT
+    launches: Mask = (table.name == number) & (table.category == Category.RUNTIME)
+    return launches
+
+
+def infer_activity(table: EventTable, events: DeviceEvents, source: str) -> Activity:
+    """What the device did, placed on the timeline of the trace.
+
+    Args:
+        table: the trace, as read.
+        events: its side file.
+        source: name of that file, for the notes.
+
+    Raises:
+        TraceError: the times cannot be nanoseconds.
+    """
+    device = msgspec.structs.replace(events.device, index=_free_index(table, events.device.index))
+    rows, time_ns, left_out = _joined(table, events.operators)
+    innermost, rest_ns = _innermost(table, rows, time_ns)
+    rows, time_ns = rows[innermost], time_ns[innermost]
+    order = np.lexsort((rows, table.start_ns[rows]))
+    rows, time_ns = rows[order], time_ns[order]
+    start_ns = placed(table.start_ns[rows] + events.launch_latency_ns, time_ns)
+    total = len(events.operators)
+    notes = [_said(device, source, events.launch_latency_ns)]
+    notes += [f"{count:,} of {total:,} entries in `{source}` are left out: {why}." for why, count in left_out.items()]
+    if rest_ns > NOTABLE_REST * int(time_ns.sum()):
+        notes.append(
+            f"{Nanoseconds(rest_ns)} of device time that operators have beyond the operators inside them is left out: "
+            "it may be gaps between kernels."
+        )
+    return Activity(device, rows, start_ns, start_ns + time_ns, tuple(notes))
+
+
+def placed(earliest_ns: Times, duration_ns: Times) -> Times:
+    """Start of each piece of work on one stream: at `earliest_ns`, and never before the one before it ends.
+
+    Both in ns, one entry per piece of work, in the order in which the stream runs them.
+    """
+    before = np.cumsum(duration_ns) - duration_ns
+    starts: Times = before + np.maximum.accumulate(earliest_ns - before)
+    return starts
+
+
+def with_activity(table: EventTable, activity: Activity) -> EventTable:
+    """`table` with a launch and a kernel for each entry of `activity`."""
+    device = activity.device
+    operators = table.take(activity.operators)
+    number = np.arange(1, len(operators) + 1)
+    lane = Thread(str(device.index), str(STREAM))
+    bare = replace(
+        operators,
+        correlation=first_free_id(table) + number - 1,
+        **{name: np.full_like(getattr(operators, name), ABSENT) for name in NOT_INHERITED},
+        forward_thread=np.zeros_like(operators.forward_thread),
+    )
+    launches = replace(
+        bare,
+        end_ns=bare.start_ns,
+        name=np.full_like(bare.name, len(table.names)),
+        category=np.full_like(bare.category, Category.RUNTIME),
+        file_order=_after(table.file_order, number),
+    )
+    kernels = replace(
+        bare,
+        start_ns=activity.start_ns,
+        end_ns=activity.end_ns,
+        category=np.full_like(bare.category, Category.KERNEL),
+        thread=np.full_like(bare.thread, len(table.threads)),
+        device=np.full_like(bare.device, device.index),
+        stream=np.full_like(bare.stream, STREAM),
+        file_order=_after(table.file_order, number + len(number)),
+    )
+    metadata = table.metadata
+    return replace(
+        _stacked(table, launches, kernels, msgspec.json.encode(args_of(device))),
+        names=(*table.names, LAUNCH),
+        threads=(*table.threads, lane),
+        metadata=replace(
+            metadata,
+            devices=(*metadata.devices, DeviceProperties(id=device.index, name=device.name)),
+            inferred_devices={**metadata.inferred_devices, device.index: device.kind},
+            notes=metadata.notes + activity.notes,
+        ),
+    )
+
+
+NOT_INHERITED = ("event_index", "sequence", "python_id", "python_parent_id", "device", "stream", "bytes")
+"""Columns of an operator that its launch and its kernel do not share with it."""
+
+
+def first_free_id(table: EventTable) -> int:
+    """A number from which on no correlation and no arrow of the trace has its id."""
+    return 1 + max(int(ids[ids < MAX_ID >> 1].max(initial=0)) for ids in (table.correlation, table.flows.flow))
+
+
+def _stacked(table: EventTable, launches: EventTable, kernels: EventTable, args: bytes) -> EventTable:
+    """All rows in one table, in its order; the new ones behind others of the same thread and start."""
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in (table, launches, kernels)]) for name in ROW_COLUMNS
+    }
+    count, old = len(launches) + len(kernels), table.args
+    whole = replace(
+        table,
+        **columns,
+        args=ArgsText(
+            blocks=(*old.blocks, args),
+            block=_extended(old.block, len(old.blocks), count),
+            start=_extended(old.start, 0, count),
+            end=_extended(old.end, len(args), count),
+        ),
+    )
+    return whole.take(np.lexsort((whole.start_ns, whole.thread)))
+
+
+def _extended(column: Numbers, value: int, count: int) -> Numbers:
+    longer: Numbers = np.concatenate([column, np.full(count, value, column.dtype)])
+    return longer
+
+
+def _after(file_order: Numbers, number: Rows) -> Numbers:
+    orders: Numbers = (number + file_order.max(initial=ABSENT)).astype(file_order.dtype)
+    return orders
+
+
+# Which operators
+
+
+def _joined(table: EventTable, given: Sequence[OperatorTime]) -> tuple[Rows, Times, Counter[str]]:
+    """Rows of operators with device time, in row order; their times; how many of `given` are left out, by reason."""
+    entries = [entry for entry in given if entry.device_time_ns >= 0]
+    if sum(entry.device_time_ns for entry in entries) > MAX_TOTAL_NS:
+        raise TraceError("The device times add up to more than 101 days.", "Give them in nanoseconds.")
+    found = _rows_of(table, entries)
+    time_ns = np.array([entry.device_time_ns for entry in entries], np.int64)
+    # An annotation is known but never work itself: it may span what other threads launch.
+    used = (found != ABSENT) & (table.category[found] == Category.OPERATOR) & (time_ns > 0)
+    recorded = used & np.isin(table.external_id[found], table.external_id[table.is_category(DEVICE_WORK)])
+    chosen = np.flatnonzero(used & ~recorded)
+    rows, first = np.unique(found[chosen], return_index=True)
+    left_out = Counter({
+        NEGATIVE: len(given) - len(entries),
+        UNMATCHED: int((found == ABSENT).sum()),
+        RECORDED: int(recorded.sum()),
+        REPEATED: len(chosen) - len(rows),
+    })  # fmt: skip
+    return rows, time_ns[chosen][first], +left_out
+
+
+def _rows_of(table: EventTable, entries: Sequence[OperatorTime]) -> Rows:
+    """For each entry the row with its name, External id and thread, `ABSENT` where there is none."""
+    numbers = NumberTable[str]()
+    name = numbers.numbers(map(_plain, table.names), len(table.names))
+    ids = np.array([entry.external_id for entry in entries if 0 < entry.external_id <= MAX_ID], np.int64)
+    host = table.is_category((Category.OPERATOR, Category.ANNOTATION))
+    rows = np.flatnonzero(host & np.isin(table.external_id, ids))
+    by_key: dict[tuple[int, int], list[int]] = {}
+    for row, number, external_id in zip(
+        rows.tolist(), name[table.name[rows]].tolist(), table.external_id[rows].tolist(), strict=True
+    ):
+        by_key.setdefault((number, external_id), []).append(row)
+    candidates = [by_key.get((numbers.number(_plain(entry.name)), entry.external_id), []) for entry in entries]
+    homes = _threads(table, entries, candidates)
+    found = [
+        next((row for row in rows if table.thread[row] == homes[entry.thread]), ABSENT)
+        for entry, rows in zip(entries, candidates, strict=True)
+    ]
+    return np.array(found, np.int64)
+
+
+def _threads(table: EventTable, entries: Sequence[OperatorTime], candidates: Sequence[Sequence[int]]) -> dict[int, int]:
+    """The thread of the trace behind each `thread` of the side file.
+
+    `FunctionEvent.thread` is a small number of the profiler's own (1, 2, …) that the trace does not hold. So the thread
+    with most of the entries that have the right name and id is the one; the one with that very `tid` where two tie.
+    """
+    votes = Counter(
+        (entry.thread, int(table.thread[row]))
+        for entry, rows in zip(entries, candidates, strict=True)
+        for row in rows
+    )  # fmt: skip
+    homes = dict.fromkeys((entry.thread for entry in entries), ABSENT)
+    ranked = sorted(votes.items(), key=lambda vote: (vote[1], table.threads[vote[0][1]].tid == str(vote[0][0])))
+    return homes | dict(pair for pair, _ in ranked)
+
+
+def _plain(name: str) -> str:
+    """Without overload (`aten::add`, not `aten::add.Tensor`)."""
+    return OVERLOAD.sub(r"\1", name)
+
+
+def _innermost(table: EventTable, rows: Rows, time_ns: Times) -> tuple[Mask, int]:
+    """Which of `rows`, in the table's order, enclose no other one, and the device time in ns that this leaves out.
+
+    The time of an operator holds that of those inside; what the outermost ones have beyond it is left out.
+    """
+    start_ns, end_ns, thread = table.start_ns[rows], table.end_ns[rows], table.thread[rows]
+    encloses_next = (thread[1:] == thread[:-1]) & (start_ns[1:] < end_ns[:-1])
+    innermost = ~np.append(encloses_next, np.zeros(min(len(rows), 1), np.bool_))
+    outermost = np.ones(len(rows), np.bool_)
+    reach: dict[int, int] = {}
+    columns = (thread.tolist(), start_ns.tolist(), end_ns.tolist())
+    for at, (lane, start, end) in enumerate(zip(*columns, strict=True)):
+        outermost[at] = start >= reach.get(lane, start)
+        reach[lane] = max(end, reach.get(lane, end))
+    group = np.cumsum(outermost) - 1
+    inside_ns = np.zeros(int(outermost.sum()), np.int64)
+    np.add.at(inside_ns, group[innermost], time_ns[innermost])
+    return innermost, int(np.maximum(time_ns[outermost] - inside_ns, 0).sum())
+
+
+# What is said of it
+
+
+def _free_index(table: EventTable, index: int) -> int:
+    """`index`, or where a device of the trace itself has it the next one that none has."""
+    work = table.device[table.is_category(DEVICE_WORK)].tolist()
+    taken = {*work, *(entry.id for entry in table.metadata.devices)}
+    return max(taken) + 1 if index in taken else index
+
+
+def _said(device: ExternalDevice, source: str, latency_ns: int) -> str:
+    return (
+        f"Device times of {device.kind}:{device.index} come from a side file, `{source}`; start times are inferred: "
+        f"{Nanoseconds(latency_ns)} after the start of the operator, one after the other."
+    )
+
+
+def _as_inferred(table: EventTable) -> EventTable:
+    """A merged trace, with its inferred devices marked as such."""
+    correlation = table.correlation[_inferred_launches(table)]
+    kernels = (table.category == Category.KERNEL) & np.isin(table.correlation, correlation)
+    _, first = np.unique(table.device[kernels], return_index=True)
+    devices = table.args.decoded(np.flatnonzero(kernels)[first], _MergedArgs)
+    metadata = replace(
+        table.metadata,
+        devices=(*table.metadata.devices, *(DeviceProperties(id=found.device, name=found.name) for found in devices)),
+        inferred_devices={found.device: found.kind for found in devices},
+        notes=tuple(
+            f"Device times of {found.kind}:{found.device} come from a side file, merged into the trace; start times "
+            "are inferred."
+            for found in devices
+        ),
+    )
+    return replace(table, metadata=metadata)
+
+
+def _noted(table: EventTable, note: str) -> EventTable:
+    metadata = table.metadata
+    return replace(table, metadata=replace(metadata, notes=(*metadata.notes, *filter(None, [note]))))

@@ -1,0 +1,106 @@
+"""The side file of a trace: what an out-of-tree device did, as JSON. Its page is `docs/out-of-tree-devices.md`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.trace.recover import NOT_JSON
+
+SUFFIX = ".device_events.json"
+"""Added to the whole name of the trace file, `.gz` included, to name its side file."""
+
+VERSION = 1
+MAX_FILE_BYTES = 1 << 30
+MAX_DEVICE = 1 << 20  # as for device ids in a trace
+MAX_LATENCY_NS = 10**9
+
+WRITE_AGAIN = "Write it again with `tb_tidy_plugin.capture.write_device_events`, or delete it."
+
+
+class ExternalDevice(msgspec.Struct, frozen=True):
+    """The device: `kind` is the name of its back end (`npu`), `name` that of the product, empty where unknown."""
+
+    kind: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    name: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    index: Annotated[int, msgspec.Meta(ge=0, le=MAX_DEVICE)] = 0
+
+
+class OperatorTime(msgspec.Struct, frozen=True):
+    """The device time of one operator, with what joins it to the trace.
+
+    `name` is that in the trace, with or without overload. `external_id` is `External id` there, and `FunctionEvent.id`
+    in PyTorch. `thread` is `tid` there, or the profiler's own small number of that thread. `device_time_ns` holds that
+    of the operators inside, too.
+    """
+
+    name: str
+    external_id: int
+    thread: int
+    device_time_ns: int
+
+
+class MemorySample(msgspec.Struct, frozen=True):
+    """Memory in use on the device, in bytes, at one time in Unix ns (`time.time_ns()`)."""
+
+    time_ns: int
+    bytes: int
+
+
+class DeviceEvents(msgspec.Struct, frozen=True):
+    """What one device did during one trace.
+
+    `launch_latency_ns` is the time from the start of an operator on the host to that of its work on an idle device.
+    Unknown fields are passed over.
+    """
+
+    version: int
+    device: ExternalDevice
+    launch_latency_ns: Annotated[int, msgspec.Meta(ge=0, le=MAX_LATENCY_NS)]
+    operators: list[OperatorTime]
+    memory: list[MemorySample] = []
+
+
+class _Versioned(msgspec.Struct):
+    version: int
+
+
+def side_file_of(trace: Path) -> Path | None:
+    """The side file beside `trace`: its name plus `SUFFIX`; of a trace compressed later, also its name before that."""
+    names = [trace.name, trace.name.removesuffix(".gz")]
+    paths = (trace.with_name(name + SUFFIX) for name in names)
+    # os.path, since Path.is_file raises where a name is too long for the file system.
+    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113
+
+
+def read_device_events(path: Path) -> DeviceEvents:
+    """The side file `path`.
+
+    Raises:
+        TraceError: it cannot be read, or is no side file of this version.
+    """
+    text = _text(path)
+    try:
+        version = msgspec.json.decode(text, type=_Versioned).version
+        if version != VERSION:
+            advice = "Write it again, or use the tb-tidy that knows this version."
+            raise TraceError(f"It has version {version}; this reader knows version {VERSION}.", advice)
+        return msgspec.json.decode(text, type=DeviceEvents)
+    except msgspec.ValidationError as problem:
+        raise TraceError(f"It does not fit the format: {problem}.", WRITE_AGAIN) from None
+    except (*NOT_JSON, RecursionError):
+        raise TraceError("It is not JSON.", WRITE_AGAIN) from None
+
+
+def _text(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise TraceError("It is larger than 1 GiB.", WRITE_AGAIN)
+        return path.read_bytes()
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise TraceError(f"It cannot be read: {reason}.", "Check the path and its permissions.") from None
