@@ -9,6 +9,7 @@ import click
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.cli.check import check
 from tb_tidy_plugin.cli.explain import explain
+from tb_tidy_plugin.cli.merge_device_events import merge_device_events
 from tb_tidy_plugin.cli.rules import rules
 from tb_tidy_plugin.errors import TidyError
 
@@ -24,6 +25,7 @@ def commands() -> None:
 
 commands.add_command(check)
 commands.add_command(explain)
+commands.add_command(merge_device_events)
 commands.add_command(rules)
 
 

@@ -1,0 +1,78 @@
+"""`tb-tidy merge-device-events`: a trace and its side file, as one trace for Perfetto."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
+from tb_tidy_plugin.report.text import plain
+from tb_tidy_plugin.trace.external import infer_activity, is_merged
+from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.trace.merge import device_events, event_list_of, within, write_merged
+from tb_tidy_plugin.trace.side_file import read_device_events
+from tb_tidy_plugin.units import Nanoseconds
+
+Read = TypeVar("Read")
+
+FILE = click.Path(path_type=Path)
+
+
+@click.command("merge-device-events")
+@click.argument("trace", type=FILE)
+@click.argument("events", type=FILE)
+@click.option("-o", "--out", type=FILE, required=True, help="The trace to write, compressed if its name ends in `.gz`.")
+@click.option("--force", is_flag=True, help="Overwrite OUT if it is there.")
+def merge_device_events(trace: Path, events: Path, out: Path, force: bool) -> None:
+    """Write the device times in EVENTS into a copy of TRACE, to look at in Perfetto.
+
+    EVENTS is the side file of TRACE (`TRACE.device_events.json`). Reading TRACE with tb-tidy needs no merge: a side
+    file beside the trace is used as it is.
+    """
+    _check_places(trace, events, out, force)
+    given = _read(events, read_device_events)
+    table = _read(trace, read_trace)
+    if is_merged(table):
+        raise TraceError(f"`{trace}` is merged already.", "Give the trace as it was recorded.")
+    activity = infer_activity(table, given, events.name)
+    if not len(activity.operators):
+        error = f"No entry of `{events}` gives device time to an operator of `{trace}`."
+        raise TraceError(error, "Give the side file that was written with this trace.")
+    place = _read(trace, event_list_of)
+    memory = within(table, activity, given.memory, place.base_ns)
+    write_merged(trace, device_events(table, activity, memory, place.base_ns), place.end, out)
+    click.echo(f"Wrote `{out}`: {len(activity.operators):,} kernels, {Nanoseconds(activity.busy_ns)} of device time.")
+    for note in activity.notes:
+        click.echo(f"note: {plain(note)}")
+    if missing := len(given.memory) - len(memory):
+        click.echo(f"note: {missing:,} of {len(given.memory):,} memory samples lie outside of the recording.")
+
+
+def _read(path: Path, read: Callable[[Path], Read]) -> Read:
+    """What `read` makes of `path`; of two files, an error must say which it is about."""
+    try:
+        return read(path)
+    except TraceError as problem:
+        raise TraceError(f"`{path}` cannot be used. {problem.error}", problem.advice) from None
+
+
+def _check_places(trace: Path, events: Path, out: Path, force: bool) -> None:
+    """Whether `out` may be written.
+
+    Raises:
+        TidyError: it may not.
+    """
+    for given in (trace, events):
+        if not given.is_file():
+            raise NotFoundError(f"There is no file `{given}`.", "Check the path.")
+    if not out.parent.is_dir():
+        raise TidyError(f"There is no folder `{out.parent}`.", "Make it, or choose another place with `-o`.")
+    if out.is_dir():
+        raise TidyError(f"`{out}` is a folder.", "Give the name of a file with `-o`.")
+    if out.exists() and any(out.samefile(given) for given in (trace, events)):
+        raise TidyError(f"`{out}` is one of the files to merge.", "Choose another name with `-o`.")
+    if out.exists() and not force:
+        raise TidyError(f"`{out}` is there already.", "Give `--force` to overwrite it, or another name with `-o`.")
