@@ -1,0 +1,114 @@
+"""Writes the side file with the device times of a back end whose kernels Kineto does not see.
+
+PyTorch measures such a device (PrivateUse1) around each operator. The times are in its own list of events, and are lost
+where only the trace is exported. The format is on the page `docs/out-of-tree-devices.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+    from torch.autograd.profiler_util import FunctionEvent
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".device_events.json"
+VERSION = 1
+LAUNCH_LATENCY_NS = 5_000
+"""From the start of an operator to that of its work on an idle device: what CUDA takes, where nothing is known."""
+LONGEST_LATENCY_NS = 10**9  # as the reader believes
+
+
+def write_device_events(
+    prof: torch.profiler.profile,
+    trace_path: str | os.PathLike[str],
+    device_kind: str = "privateuseone",
+    launch_latency_ns: int = LAUNCH_LATENCY_NS,
+    device_name: str = "",
+    memory: Iterable[tuple[int, int]] = (),
+) -> Path | None:
+    """Writes the side file of the trace `trace_path`; call it where that was exported, in `on_trace_ready`.
+
+    Each rank writes its own, beside its own trace. Nothing is raised: a failure is logged, and the trace stays as good
+    as it is without the file.
+
+    Args:
+        prof: the profiler, recorded with the device's timing on.
+        trace_path: the trace as exported, with `.gz` where it has that.
+        device_kind: name of the back end, with the number of the device this process used where it is not 0 (`npu:3`).
+        launch_latency_ns: from the start of an operator on the host to that of its work on an idle device, in ns.
+        device_name: of the product.
+        memory: samples of memory in use: Unix time in ns (`time.time_ns()`), bytes.
+
+    Returns:
+        The side file; None where none was written.
+    """
+    try:
+        document = {
+            "version": VERSION,
+            "device": _device(device_kind, device_name),
+            "launch_latency_ns": _latency_ns(launch_latency_ns),
+            "operators": list(_operators(prof)),
+            "memory": [{"time_ns": int(time_ns), "bytes": int(size)} for time_ns, size in memory],
+        }
+        if not document["operators"]:
+            log.warning("tb-tidy: no operator has device time, so no device events are written for %s", trace_path)
+            return None
+        if not Path(trace_path).exists():
+            log.warning("tb-tidy: there is no trace %s; export it under that name", trace_path)
+        return _written(Path(f"{os.fspath(trace_path)}{SUFFIX}"), json.dumps(document, separators=(",", ":")))
+    except Exception:  # the training job matters more than its profile
+        log.exception("tb-tidy: the device events of %s were not written", trace_path)
+        return None
+
+
+def _device(kind: str, name: str) -> dict[str, str | int]:
+    back_end, _, index = kind.partition(":")
+    return {"kind": back_end, "name": name, "index": int(index or 0)}
+
+
+def _latency_ns(given: int) -> int:
+    if not 0 <= given <= LONGEST_LATENCY_NS:
+        raise ValueError(f"a launch latency of {given} ns is not possible")
+    return int(given)
+
+
+def _operators(prof: torch.profiler.profile) -> Iterator[dict[str, str | int]]:
+    if prof.profiler is None:
+        raise RuntimeError("the profiler has not recorded anything")
+    for event in prof.profiler.function_events or ():
+        time_ns = round(event.device_time_total * 1000)
+        if time_ns > 0 and event.id > 0 and _is_on_host(event):
+            yield {
+                "name": event.trace_name or event.name,
+                "external_id": event.id,
+                "thread": _thread(event),
+                "device_time_ns": time_ns,
+            }
+
+
+def _is_on_host(event: FunctionEvent) -> bool:
+    return event.device_type.name == "CPU" and not getattr(event, "is_python_function", False)
+
+
+def _thread(event: FunctionEvent) -> int:
+    """The thread's id in the trace; older versions of PyTorch know their own small number of it only."""
+    return int(getattr(event, "device_resource_id", event.thread))
+
+
+def _written(path: Path, text: str) -> Path:
+    """Writes whole or not at all: a reader may look at any time, and a job may be killed at any time."""
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
