@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import msgspec
 
 from tb_tidy_plugin.plugin import payloads
@@ -34,9 +36,15 @@ def schema(title: str, *models: type[msgspec.Struct]) -> str:
             "properties": dict(zip(names, references, strict=True)),
             "required": names,
         }
-    document["definitions"] = definitions
+    document["definitions"] = {name: _cleaned(definition) for name, definition in definitions.items()}
     encoded = msgspec.json.encode(document, order="deterministic")
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+
+def _cleaned(definition: dict[str, object]) -> dict[str, object]:
+    """A definition without the indentation of the docstring that describes it."""
+    description = definition.get("description")
+    return definition | {"description": inspect.cleandoc(description)} if isinstance(description, str) else definition
 
 
 def report_schema() -> str:

@@ -1,0 +1,57 @@
+"""`python -m tb_tidy_plugin.dev`: the commands for work on TorchTidy itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tb_tidy_plugin.dev.generate import ROOT, ReadmeError, generated_files, readme
+from tb_tidy_plugin.dev.new_rule import RuleNameError, write_rule
+
+
+@click.group()
+def dev() -> None:
+    """Commands for work on TorchTidy itself."""
+
+
+@dev.command()
+@click.option("--check", is_flag=True, help="Change nothing; list what is stale and exit with 1.")
+@click.pass_obj
+def generate(root: Path, check: bool) -> None:
+    """Write the generated files: schemas, the rules' pages, the README's table of rules."""
+    files = list(generated_files(root))
+    complaint = ""
+    try:
+        files.append(readme(root))
+    except ReadmeError as error:
+        complaint = str(error)
+    stale = [file for file in files if not file.is_current(root)]
+    for file in stale:
+        if check:
+            click.echo(f"stale: {file.path}")
+        else:
+            file.write(root)
+            click.echo(f"{'removed' if file.text is None else 'wrote'} {file.path}")
+    if complaint:
+        raise click.ClickException(complaint)
+    if check and stale:
+        raise click.ClickException("Generated files are stale: run `make generate` and commit what it writes.")
+
+
+@dev.command("new-rule")
+@click.argument("name", metavar="CATEGORY/NAME")
+@click.pass_obj
+def new_rule(root: Path, name: str) -> None:
+    """Write a new rule and its test, with all sections in place."""
+    try:
+        written = write_rule(root, name)
+    except RuleNameError as error:
+        raise click.UsageError(str(error)) from error
+    for path in written:
+        click.echo(f"wrote {path.relative_to(root)}")
+    click.echo("Fill them in, then run `make generate`.")
+
+
+if __name__ == "__main__":
+    dev(prog_name="python -m tb_tidy_plugin.dev", obj=ROOT)

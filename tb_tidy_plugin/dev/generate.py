@@ -1,0 +1,106 @@
+"""The generated files: what is in them, and whether they are current.
+
+They are made from the report's model, the web API's answers and the rules' pages, and are checked in, so that a change
+of any of these shows in review. The page's TypeScript types follow from `docs/api.schema.json` (see the Makefile).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tb_tidy_plugin.dev.schemas import api_schema, report_schema
+from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.rules import all_rules, source_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = Path("docs", "rules")
+README = Path("README.md")
+START, END = "<!-- rules:start -->", "<!-- rules:end -->"
+
+NEEDS = {
+    "stacks": "Python stacks (`with_stack=True`)",
+    "shapes": "input shapes (`record_shapes=True`)",
+    "memory": "memory events (`profile_memory=True`)",
+    "device": "device activity (`ProfilerActivity.CUDA`)",
+    "steps": "steps (a `schedule`, and `prof.step()`)",
+}
+"""What a rule needs, with the option of the profiler that records it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """One generated file: where it belongs, relative to the repository, and what it must hold; None for a leftover."""
+
+    path: Path
+    text: str | None
+
+    def is_current(self, root: Path) -> bool:
+        """Whether the file below `root` holds exactly this."""
+        path = root / self.path
+        return path.read_text(encoding="utf-8") == self.text if path.is_file() else self.text is None
+
+    def write(self, root: Path) -> None:
+        """Brings the file below `root` to this state."""
+        path = root / self.path
+        if self.text is None:
+            path.unlink()
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.text, encoding="utf-8", newline="\n")
+
+
+class ReadmeError(Exception):
+    """The README cannot take the table of rules; the message says why."""
+
+
+def generated_files(root: Path = ROOT) -> Iterator[Generated]:
+    """All generated files but the README, which is only partly generated."""
+    rules = all_rules()
+    yield Generated(Path("docs", "report.schema.json"), report_schema())
+    yield Generated(Path("docs", "api.schema.json"), api_schema())
+    pages = {PAGES / f"{rule.name()}.md": page_text(rule) for rule in rules}
+    for path, text in pages.items():
+        yield Generated(path, text)
+    for path in sorted((root / PAGES).glob("*.md")):
+        if path.relative_to(root) not in pages:
+            yield Generated(path.relative_to(root), None)
+
+
+def readme(root: Path = ROOT) -> Generated:
+    """The README with the current table of rules between its marks.
+
+    Raises:
+        ReadmeError: there is no README, or no marks in it.
+    """
+    path = root / README
+    if not path.is_file():
+        raise ReadmeError(f"{README} is missing, so its table of rules was left out.")
+    before, start, rest = path.read_text(encoding="utf-8").partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise ReadmeError(f"{README} has no lines `{START}` and `{END}`, in this order, around its table of rules.")
+    return Generated(README, f"{before}{START}\n{rules_table(all_rules())}{END}{after}")
+
+
+def page_text(rule: type[Rule]) -> str:
+    """A rule's page as a Markdown file of its own."""
+    page = page_of(rule)
+    needs = ", ".join(text for need, text in NEEDS.items() if need in rule.needs) or "nothing but operators"
+    source = source_of(rule).relative_to(ROOT).as_posix()
+    facts = {"Rule": f"`{rule.name()}`", "Code": rule.code, "Category": rule.category(), "Needs": needs}
+    table = "\n".join(["| | |", "|---|---|", *(f"| {label} | {value} |" for label, value in facts.items())])
+    sections = [f"## {heading}\n\n{text}" for heading, text in page.sections.items()]
+    mark = f"<!-- Generated from {source}; `make generate` writes it anew. -->"
+    return "\n\n".join([mark, f"# {page.title}", table, *sections]) + "\n"
+
+
+def rules_table(rules: Sequence[type[Rule]]) -> str:
+    """The README's table: one line per rule, by code."""
+    lines = [
+        f"| {rule.code} | [{rule.name()}]({(PAGES / rule.name()).as_posix()}.md) | {page_of(rule).title} |"
+        for rule in rules
+    ]
+    return "\n".join(["", "| code | rule | what it finds |", "|---|---|---|", *lines, "", ""])

@@ -1,0 +1,158 @@
+"""A new rule and its test, with every section in place and nothing registered anywhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tb_tidy_plugin.rules import all_rules
+
+NAME = re.compile(r"(?P<category>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)/(?P<name>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)")
+CURES = frozenset({"use", "avoid", "prefer"})
+"""First words of a name that says the cure instead of the pattern."""
+
+FIRST_CODE, LAST_CODE = 101, 999
+
+CATEGORY = '"""TODO: what the patterns of this category have in common."""\n'
+
+RULE = '''"""TODO: the pattern in a few words.
+
+## What it finds
+TODO: what stands in the code and what of it the profile shows.
+
+## Why it is slow
+TODO: what the machine does because of it.
+
+## Example
+```python
+slow = 1  # TODO: code with the pattern
+```
+
+Use instead:
+```python
+fast = 1  # TODO: the same code without it
+```
+
+## How the saving is estimated
+TODO: what `remedy` takes away, and why by this much.
+
+## When it stays quiet
+TODO: the near misses, each with its test.
+"""
+
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule
+
+OPERATOR = "aten::todo"
+SHORTEST_NS = 1_000  # TODO: each threshold with its reason
+
+
+class {class_name}(Rule):
+    """TODO: the pattern in one sentence."""
+
+    code = "{code}"
+    needs = frozenset({{"shapes"}})
+    message = "`{{op}}` takes {{time}}"
+    why = "TODO: the numbers and thresholds that made the rule speak: {{time}} for one call"
+    fix = "TODO: what to do instead of `{{op}}`"
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        for row in profile.named(OPERATOR).tolist():
+            if profile.duration_ns(row) >= SHORTEST_NS:
+                facts = {{"op": profile.name(row), "time": Nanoseconds(profile.duration_ns(row))}}
+                yield Match(anchor=row, events=(row,), facts=facts)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        yield Remove(match.events)
+'''
+
+TEST = '''"""{name}: what it reports, what that saves, and when it stays quiet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_tidy_plugin.rules.{category}.{module} import {class_name}
+from tests.support.answers import matches_of, saving_ns
+from tests.support.drawn import draw
+
+SLOW = """
+    ProfilerStep#1        0-900
+      train.py(9): step   1-899
+        aten::todo        10-200  dims=64x64  types=float
+"""
+
+
+class TestReports:
+    def test_todo(self) -> None:
+        assert len(matches_of({class_name}, draw(SLOW))) == 1
+        pytest.fail("to be written: what {name} reports")
+
+
+class TestSaves:
+    def test_todo(self) -> None:
+        assert saving_ns({class_name}, draw(SLOW)) == (0, 190_000, 190_000)
+        pytest.fail("to be written: what removing {name} saves, counted by hand")
+
+
+class TestStaysQuiet:
+    def test_todo(self) -> None:
+        assert matches_of({class_name}, draw(SLOW.replace("10-200", "10-10"))) == ()
+        pytest.fail("to be written: the near misses of {name}, one test each")
+'''
+
+
+class RuleNameError(Exception):
+    """A rule cannot have this name; the message says why."""
+
+
+def write_rule(root: Path, name: str) -> list[Path]:
+    """Writes the rule `category/name` and its test below `root`, and returns the files written.
+
+    Raises:
+        RuleNameError: the name breaks the naming law or is taken.
+    """
+    match = NAME.fullmatch(name)
+    if match is None:
+        raise RuleNameError(f"{name!r} is no CATEGORY/NAME in lower-case words joined by underscores or hyphens.")
+    category, module = match["category"].replace("-", "_"), match["name"].replace("-", "_")
+    words = module.split("_")
+    if words[0] in CURES:
+        raise RuleNameError(f"A name says the pattern, not the cure: {module} begins with {words[0]!r}.")
+    folder = root / "tb_tidy_plugin" / "rules" / category
+    if (folder / f"{module}.py").exists() or "-".join(words) in {rule.name() for rule in all_rules()}:
+        raise RuleNameError(f"There is a rule called {'-'.join(words)} already.")
+    values = {
+        "category": category,
+        "module": module,
+        "name": "-".join(words),
+        "class_name": "".join(word.capitalize() for word in words),
+        "code": next_code(category),
+    }
+    files = {
+        folder / "__init__.py": CATEGORY,
+        folder / f"{module}.py": RULE.format(**values),
+        root / "tests" / "rules" / category / f"test_{module}.py": TEST.format(**values),
+    }
+    return [path for path, text in files.items() if _written(path, text)]
+
+
+def next_code(category: str) -> str:
+    """The code after the last one of the category, else the first of a free hundred, else the first free one."""
+    used = {int(rule.code.removeprefix("TT")): rule.category() for rule in all_rules()}
+    own = [code for code, other in used.items() if other == category]
+    free = [code for code in range(FIRST_CODE, LAST_CODE + 1) if code not in used]
+    hundreds = {code // 100 for code in used}
+    after = [code for code in free if own and code > max(own)]
+    new_hundred = [code for code in free if code // 100 not in hundreds and code % 100]
+    return f"TT{(after or new_hundred or free)[0]}"
+
+
+def _written(path: Path, text: str) -> bool:
+    """Whether the file was not there and is now."""
+    if path.exists():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return True
