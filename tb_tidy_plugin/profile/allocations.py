@@ -1,0 +1,238 @@
+"""Allocations: the `[memory]` instants that `profile_memory=True` records, and what lives from which to which.
+
+Each instant is one allocation (positive `Bytes`) or one free (negative) of one device's allocator, at an address. An
+allocation lives until the next free at its address, on whatever thread; addresses are used again. Traces of 2021 have
+no addresses: nobody can then say what is alive when.
+Source: `reportMemoryUsage` in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/profiler/collection.cpp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, TypeAlias
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.strings import numbers_where
+
+OUT_OF_MEMORY = "[OutOfMemory]"
+HOST = "cpu"
+
+DEVICE_KINDS = {
+    0: HOST, 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuseone",
+}  # fmt: skip
+"""`c10::DeviceType`, https://github.com/pytorch/pytorch/blob/v2.13.0/torch/headeronly/core/DeviceType.h."""
+
+ALLOCATORS = frozenset(
+    {
+        "aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided",
+        "aten::empty_permuted", "aten::resize_", "aten::resize_as_",
+    }
+)  # fmt: skip
+"""Operators that only hand out memory: what asked for it is the operator around them."""
+
+ADDRESS_BITS = (1 << 63) - 1
+"""Addresses are only compared; a column holds 63 bits of them."""
+
+Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+
+
+class _Args(msgspec.Struct):
+    """Args of one instant; all of an event whose args cannot be right take their defaults, so it has no effect."""
+
+    type: Annotated[int, msgspec.Meta(ge=0, le=255)] = msgspec.field(name="Device Type", default=0)
+    index: Annotated[int, msgspec.Meta(ge=-1, le=65_535)] = msgspec.field(name="Device Id", default=ABSENT)
+    address: int = msgspec.field(name="Addr", default=0)
+    bytes: Size = msgspec.field(name="Bytes", default=0)
+    allocated: Size = msgspec.field(name="Total Allocated", default=ABSENT)
+    reserved: Size = msgspec.field(name="Total Reserved", default=ABSENT)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDevice:
+    """Whose memory: `kind` as PyTorch calls it (`cpu`, `cuda`, …), but `rocm` on AMD; `index` -1 for the CPU."""
+
+    kind: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEvents:
+    """Instants about memory in order of time, one entry each.
+
+    Attributes:
+        devices: every device that occurs, the CPU first.
+        row: row of the profile. time_ns: relative to the profile's start. device: number in `devices`.
+        address: 0 where none was recorded.
+        bytes: negative for a free; what was asked for where memory ran out.
+        allocated, reserved: the allocator's own totals right after, bytes, `ABSENT` where not recorded.
+        failed: it is an `[OutOfMemory]`: nothing was allocated.
+    """
+
+    devices: tuple[MemoryDevice, ...]
+    row: Rows
+    time_ns: Times
+    device: Rows
+    address: Times
+    bytes: Times
+    allocated: Times
+    reserved: Times
+    failed: Mask
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, which: Rows | Mask) -> MemoryEvents:
+        """Only `which`, in that order."""
+        columns = ("row", "time_ns", "device", "address", "bytes", "allocated", "reserved", "failed")
+        return replace(self, **{name: getattr(self, name)[which] for name in columns})
+
+
+@dataclass(frozen=True, slots=True)
+class Allocations:
+    """Allocations that the recording saw, one entry each.
+
+    Attributes:
+        row: the `[memory]` row. device: number in `MemoryEvents.devices`.
+        bytes: size, with the allocator's rounding.
+        allocated_ns, freed_ns: relative to the profile's start; `freed_ns` is `ABSENT` where no free was recorded.
+    """
+
+    row: Rows
+    device: Rows
+    bytes: Times
+    allocated_ns: Times
+    freed_ns: Times
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, which: Rows | Mask) -> Allocations:
+        """Only `which`, in that order."""
+        return Allocations(
+            self.row[which], self.device[which], self.bytes[which], self.allocated_ns[which], self.freed_ns[which]
+        )
+
+    @property
+    def largest_first(self) -> Allocations:
+        """The same, by size; among equals in the order they have."""
+        return self.take(np.argsort(-self.bytes, kind="stable"))
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Allocations that one operator asked for, in however many calls.
+
+    Attributes:
+        name: the operator's, without overload; of the innermost Python frame or annotation where no operator is around
+            them; empty where nothing is.
+        bytes: their sum. count: how many.
+        row: the host row that asked for the largest one, `ABSENT` where there is none.
+        allocations: themselves, largest first; their rows lie deepest, so they tell their lines best.
+    """
+
+    name: str
+    bytes: int
+    count: int
+    row: int
+    allocations: Allocations
+
+
+def memory_events(profile: Profile) -> MemoryEvents:
+    """All instants about memory, decoded; empty where none were recorded."""
+    table = profile.table
+    rows = np.flatnonzero(table.category == Category.MEMORY)
+    rows = rows[np.lexsort((table.file_order[rows], table.event_index[rows], table.start_ns[rows]))]
+    args = table.args.decoded(rows, _Args)
+    places = sorted({(entry.type, entry.index) for entry in args})
+    numbers = {place: number for number, place in enumerate(places)}
+    entries = [
+        (numbers[entry.type, entry.index], entry.address & ADDRESS_BITS, entry.bytes, entry.allocated, entry.reserved)
+        for entry in args
+    ]
+    device, address, size, allocated, reserved = np.array(entries, np.int64).reshape(-1, 5).T
+    return MemoryEvents(
+        devices=tuple(MemoryDevice(_kind(kind, profile.platform), index) for kind, index in places),
+        row=rows,
+        time_ns=table.start_ns[rows],
+        device=device,
+        address=address,
+        bytes=size,
+        allocated=allocated,
+        reserved=reserved,
+        failed=np.isin(table.name[rows], numbers_where(table.names, OUT_OF_MEMORY.__eq__)),
+    )
+
+
+def _kind(number: int, platform: str) -> str:
+    if number == 1 and platform == "rocm":
+        return platform  # HIP calls itself CUDA
+    return DEVICE_KINDS.get(number, f"device type {number}")
+
+
+def ends_of_life(events: MemoryEvents) -> tuple[Rows, Mask]:
+    """For each allocation the position in `events` at which it ends, and which frees end nothing that was seen.
+
+    An allocation ends at the next event with its device and address. That is a free, or, where the free is missing in
+    the recording, the next allocation there. The position is `ABSENT` for frees, for what never ends, and for events
+    without an address; of frees without one nothing is said.
+    """
+    position = np.flatnonzero(events.address != 0)
+    order = position[np.lexsort((position, events.address[position], events.device[position]))]
+    continues = (np.diff(events.device[order]) == 0) & (np.diff(events.address[order]) == 0)
+    end = np.full(len(events), ABSENT, np.int64)
+    end[order[:-1][continues]] = order[1:][continues]
+    unseen = (events.bytes < 0) & (events.address != 0)
+    unseen[end[(end != ABSENT) & (events.bytes > 0)]] = False
+    return np.where(events.bytes > 0, end, ABSENT), unseen
+
+
+def allocations_of(events: MemoryEvents, end: Rows, which: Mask) -> Allocations:
+    """The allocations `which` of `events`, whose lives end at the positions `end`."""
+    which = which & (events.bytes > 0)
+    ends = end[which]
+    return Allocations(
+        row=events.row[which],
+        device=events.device[which],
+        bytes=events.bytes[which],
+        allocated_ns=events.time_ns[which],
+        freed_ns=np.where(ends == ABSENT, ABSENT, events.time_ns[ends]),
+    )
+
+
+def by_operator(profile: Profile, allocations: Allocations) -> tuple[Holder, ...]:
+    """Allocations grouped by the operator that asked for them, most bytes first."""
+    allocations = allocations.largest_first
+    causes = asked_by(profile, allocations.row)
+    named = [(profile.name(row) if row != ABSENT else "", row) for row in causes.tolist()]
+    members: dict[str, list[int]] = {}
+    for position, (name, _) in enumerate(named):
+        members.setdefault(name, []).append(position)
+    holders = [
+        Holder(name, int(held.bytes.sum()), len(held), named[positions[0]][1], held)
+        for name, positions in members.items()
+        for held in [allocations.take(np.array(positions))]
+    ]
+    return tuple(sorted(holders, key=lambda holder: -holder.bytes))
+
+
+def asked_by(profile: Profile, rows: Rows) -> Rows:
+    """For each `[memory]` row the innermost operator around it that does more than hand out memory.
+
+    Where there is none: the innermost operator, else the innermost host event of any kind, else `ABSENT`.
+    """
+    table, size = profile.table, profile.tree.size
+    is_operator = table.category[:size] == Category.OPERATOR
+    hands_out = np.isin(table.name[:size], numbers_where(table.names, _only_allocates))
+    found = profile.tree.parent[rows]
+    for wanted in (is_operator, is_operator & ~hands_out):
+        above = profile.tree.nearest_ancestor(wanted)[rows]
+        found = np.where(above == ABSENT, found, above)
+    return found
+
+
+def _only_allocates(name: str) -> bool:
+    return ".".join(name.split(".")[:1]) in ALLOCATORS
