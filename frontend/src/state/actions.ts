@@ -35,7 +35,7 @@ export function openFinding(id: string, withFocus: boolean): void {
 export function backToList(): void {
   if (route.peek().view === 'source') go({ view: 'findings' }, 'push');
   else if (narrow.peek() && route.peek().finding) go({ finding: '' }, 'push');
-  wanted.value = 'row';
+  if (listed.peek().length > 0) wanted.value = 'row';
 }
 
 /** Moves in the list, or among the marked lines of a file. Side by side the detail follows; on a narrow page it would cover the list. */

@@ -14,14 +14,21 @@ export async function reach<T>(answer: Promise<T>): Promise<T> {
     gone.value = false;
     return value;
   } catch (error) {
-    gone.value = error instanceof ServerGone;
+    if (error instanceof ApiError) gone.value = false;
     throw error;
   }
 }
 
-/** The words for a failed request; null for one that was given up, or that the bar about the server tells already. */
-export function errorInfo(error: unknown): ErrorInfo | null {
-  if (error instanceof ServerGone || (error instanceof DOMException && error.name === 'AbortError')) return null;
+/**
+ * Takes note of a failed request. Gives the words for it; null for one that was given up, and for a server that is
+ * gone, of which a bar tells.
+ */
+export function faultInfo(error: unknown): ErrorInfo | null {
   if (error instanceof ApiError) return error.info;
+  if (error instanceof ServerGone) {
+    gone.value = true;
+    return null;
+  }
+  if (error instanceof DOMException && error.name === 'AbortError') return null;
   return { code: 0, message: `The page failed: ${String(error)}`, advice: 'Reload the page.' };
 }

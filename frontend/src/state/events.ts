@@ -4,7 +4,7 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals';
 import { getEvents } from '../api/client';
 import type { ErrorInfo, EventRow } from '../api/types.gen';
 import type { ProfileKey } from '../base/selection';
-import { errorInfo, reach } from './connection';
+import { faultInfo, reach } from './connection';
 
 export type EventColumn = 'start' | 'duration' | 'step' | 'lane' | 'name';
 export interface EventSort { column: EventColumn; descending: boolean }
@@ -43,7 +43,7 @@ export function eventTable(key: ProfileKey, finding: string): EventTable {
       error.value = null;
     } catch (failure) {
       mine.delete(page);
-      error.value = errorInfo(failure);
+      error.value = faultInfo(failure);
     }
   }
 

@@ -101,12 +101,14 @@ export function setUpDocument(): void {
   const host = hostWindow();
   const body = host === window ? null : host?.document.body ?? null;
   const media = matchMedia('(prefers-color-scheme: dark)');
+  const print = matchMedia('print'); // on paper there is no dark background for bright text
   const apply = (): void => {
-    const dark = body ? body.classList.contains('dark-mode') : media.matches;
+    const dark = !print.matches && (body ? body.classList.contains('dark-mode') : media.matches);
     root.dataset['theme'] = dark ? 'dark' : 'light';
     root.style.colorScheme = dark ? 'dark' : 'light';
   };
   apply();
+  print.addEventListener('change', apply);
   if (body) new MutationObserver(apply).observe(body, { attributes: true, attributeFilter: ['class'] });
   else media.addEventListener('change', apply);
 }

@@ -5,7 +5,7 @@ import { getProgress, getReport } from '../api/client';
 import type { ErrorInfo, ProfileReport, ProfileState } from '../api/types.gen';
 import { keyText, type ProfileKey } from '../base/selection';
 import { perWhat } from '../base/words';
-import { errorInfo, reach } from './connection';
+import { faultInfo, reach } from './connection';
 import { noteState, selected, selectedKey } from './runs';
 
 interface Loaded { report: ProfileReport; state: ProfileState }
@@ -52,7 +52,7 @@ export async function load(key: ProfileKey): Promise<void> {
   try {
     while (!(await loadOnce(key, given))) await pause(ASK_AGAIN_MS); // a stream that was cut off
   } catch (error) {
-    if (!given.aborted) reportError.value = errorInfo(error);
+    if (!given.aborted) reportError.value = faultInfo(error);
   } finally {
     if (!given.aborted) working.value = null;
   }

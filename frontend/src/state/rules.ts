@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import { getRules } from '../api/client';
 import type { RuleInfo } from '../api/types.gen';
-import { reach } from './connection';
+import { faultInfo, reach } from './connection';
 
 export const rules = signal<ReadonlyMap<string, RuleInfo>>(new Map());
 
@@ -12,8 +12,8 @@ export async function loadRules(): Promise<void> {
   try {
     const answer = await reach(getRules());
     rules.value = new Map(answer.rules.map((rule) => [rule.rule, rule]));
-  } catch {
-    // the next reload asks again
+  } catch (error) {
+    faultInfo(error); // the next reload asks again
   }
 }
 

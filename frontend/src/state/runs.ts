@@ -4,7 +4,7 @@ import { computed, signal } from '@preact/signals';
 import { getRuns } from '../api/client';
 import type { ErrorInfo, ProfileState, RunsAnswer } from '../api/types.gen';
 import { keyText, select, type ProfileKey } from '../base/selection';
-import { errorInfo, reach } from './connection';
+import { faultInfo, reach } from './connection';
 import { route } from './route';
 
 export const runs = signal<RunsAnswer | null>(null);
@@ -34,7 +34,7 @@ export async function refreshRuns(): Promise<void> {
     runsError.value = null;
     if (answer.scanning) scan = setTimeout(() => void refreshRuns(), SCAN_PERIOD_MS);
   } catch (error) {
-    runsError.value = errorInfo(error);
+    runsError.value = faultInfo(error);
   }
 }
 

@@ -6,7 +6,7 @@ import { getSource } from '../api/client';
 import type { ErrorInfo, SourceAnswer } from '../api/types.gen';
 import { keyText, type ProfileKey } from '../base/selection';
 import { plainLines, type Line } from '../base/tokens';
-import { errorInfo, gone, reach } from './connection';
+import { faultInfo, gone, reach } from './connection';
 import { highlight } from './highlight';
 import { loaded } from './profile';
 import { selectedKey } from './runs';
@@ -43,7 +43,7 @@ async function fetchInto(state: Signal<SourceState>, key: ProfileKey, file: stri
     const lines = await highlight(answer.lines.join('\n'));
     if (lines?.length === answer.lines.length) state.value = { kind: 'ready', answer, lines };
   } catch (error) {
-    state.value = { kind: 'failed', error: errorInfo(error) };
+    state.value = { kind: 'failed', error: faultInfo(error) };
   }
 }
 

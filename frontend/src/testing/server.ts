@@ -38,7 +38,7 @@ export function serveProfile(report: ProfileReport, state: ProfileState, rules: 
 }
 
 function respond(server: TestServer, address: string): Response {
-  if (server.down) throw new TypeError('Failed to fetch');
+  if (server.down) throw new TypeError('Failed to fetch'); // what browsers say for all that kept them from an answer
   const path = address.replace(/^api\//, '');
   const [name = '', query = ''] = path.split('?');
   server.asked.push(path);

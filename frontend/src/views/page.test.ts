@@ -103,6 +103,16 @@ describe('bars above the report', () => {
   });
 });
 
+it('tells when the server goes while it streams the progress', async () => {
+  const server = serveProfile(report(), state({ state: 'reading' }));
+  server.answers['progress'] = () => {
+    server.down = true;
+    return new Response(new ReadableStream({ start: (controller) => controller.error(new TypeError('network error')) }));
+  };
+  await openPage();
+  expect(await screen.findByText('TensorBoard does not answer.')).toBeTruthy();
+});
+
 describe('the address', () => {
   it('opens the finding that it names', async () => {
     serveProfile(report({ findings: [finding('a'), finding('b')] }), state());

@@ -1,6 +1,6 @@
 /** One finding in full: what it is, why, where, what to do, and the proof. */
 
-import { useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Hero } from '../../components/Hero';
@@ -22,9 +22,13 @@ export function Detail() {
   useWantedFocus('heading', heading);
   const shown = finding.value;
   const key = selectedKey.value;
+  const pane = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    for (const scrolling of [pane.current, pane.current?.closest('.view')]) scrolling?.scrollTo(0, 0);
+  }, [shown?.id]);
   if (!shown || !key) return <main class="detail">{findings.value.length === 0 ? <NothingFound /> : <NothingOpen />}</main>;
   return (
-    <main class="detail" aria-labelledby="finding-title">
+    <main class="detail" ref={pane} aria-labelledby="finding-title">
       {narrow.value && <div class="back"><Button kind="quiet" icon="back" onClick={backToList}>All findings</Button></div>}
       <article key={shown.id}>
         <Head finding={shown} heading={heading} />

@@ -5,7 +5,7 @@ import { plural } from '../../base/units';
 import { Select } from '../../components/Select';
 import { Button } from '../../components/Button';
 import { setQuery, setSort } from '../../state/actions';
-import { finding, findings, listed, rowInFocus } from '../../state/findings';
+import { findings, listed } from '../../state/findings';
 import { route } from '../../state/route';
 import { narrow } from '../../state/viewport';
 import { CannotCheck } from './CannotCheck';
@@ -33,9 +33,7 @@ export function List() {
       </div>
       {rows.length > 0 && (
         <div class="rows" role="listbox" aria-label="Findings">
-          {rows.map((each) => (
-            <Row key={each.id} finding={each} open={each.id === finding.value?.id} tabStop={each.id === rowInFocus.value} />
-          ))}
+          {rows.map((each) => <Row key={each.id} finding={each} />)}
         </div>
       )}
       {all > 0 && rows.length === 0 && (

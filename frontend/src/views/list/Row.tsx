@@ -1,30 +1,30 @@
 /** One finding in the list. */
 
 import { useRef } from 'preact/hooks';
-import { useSignalEffect } from '@preact/signals';
+import { useComputed, useSignalEffect } from '@preact/signals';
 import type { Finding } from '../../api/types.gen';
 import { placeText } from '../../base/places';
 import { count, inUnit, nanoseconds, share } from '../../base/units';
 import { rangeText } from '../../base/words';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
-import { openFinding } from '../../state/actions';
-import { biggestSaving, rowInFocus, savingUnit } from '../../state/findings';
+import { openFinding as choose } from '../../state/actions';
+import { biggestSaving, finding as openFinding, rowInFocus, savingUnit } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
 import { per, report } from '../../state/profile';
 import { narrow } from '../../state/viewport';
 
-interface Props { finding: Finding; open: boolean; tabStop: boolean }
-
-export function Row({ finding, open, tabStop }: Props) {
+export function Row({ finding }: { finding: Finding }) {
   const row = useRef<HTMLDivElement>(null);
-  useWantedFocus('row', row, () => rowInFocus.value === finding.id);
+  const isOpen = useComputed(() => openFinding.value?.id === finding.id); // so that a move draws two rows, not all
+  const hasTabStop = useComputed(() => rowInFocus.value === finding.id);
+  useWantedFocus('row', row, () => hasTabStop.value);
   useSignalEffect(() => {
-    if (!narrow.value && rowInFocus.value === finding.id) row.current?.scrollIntoView({ block: 'nearest' });
+    if (!narrow.value && hasTabStop.value) row.current?.scrollIntoView({ block: 'nearest' });
   });
   return (
-    <div class="row" role="option" ref={row} aria-selected={open} tabIndex={tabStop ? 0 : -1} data-finding={finding.id}
-      onClick={() => openFinding(finding.id, false)}>
+    <div class="row" role="option" ref={row} aria-selected={isOpen.value} tabIndex={hasTabStop.value ? 0 : -1} data-finding={finding.id}
+      onClick={() => choose(finding.id, false)}>
       <SeverityGlyph level={finding.severity} />
       <span class="row-title"><Message text={finding.message} /></span>
       <SavingCell finding={finding} />

@@ -1,5 +1,6 @@
 /** Whole files, with the findings at their lines. */
 
+import { useRef } from 'preact/hooks';
 import { fileName } from '../../base/places';
 import { Button } from '../../components/Button';
 import { Failure } from '../../components/Failure';
@@ -8,12 +9,15 @@ import { Notice } from '../../components/Notice';
 import { Select } from '../../components/Select';
 import { Message } from '../../components/Spans';
 import { backToList } from '../../state/actions';
+import { useWantedFocus } from '../../state/focus';
 import { openFile, openLine, outline, showSpot, type FileOutline } from '../../state/outline';
 import { useSource } from '../../state/source';
 import { narrow } from '../../state/viewport';
 import { WholeFile } from './WholeFile';
 
 export function Source() {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useWantedFocus('heading', heading);
   const file = openFile.value;
   if (!file) {
     return (
@@ -26,7 +30,7 @@ export function Source() {
     <main class="source" aria-labelledby="source-title">
       <div class="source-head">
         <Button kind="quiet" icon="back" onClick={backToList}>Finding</Button>
-        <h1 id="source-title" class="path">{narrow.value ? fileName(file.file) : file.file}</h1>
+        <h1 id="source-title" class="path" ref={heading} tabIndex={-1}>{narrow.value ? fileName(file.file) : file.file}</h1>
         {narrow.value && outline.value.length > 1 && <FileSelect />}
       </div>
       <Text file={file} />

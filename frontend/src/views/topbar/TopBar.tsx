@@ -5,6 +5,7 @@ import { Button, CopyButton, IconButton } from '../../components/Button';
 import { Tabs } from '../../components/Tabs';
 import { chooseView, helpOpen } from '../../state/actions';
 import { copyReport, downloadReport } from '../../state/exports';
+import { finding } from '../../state/findings';
 import { wanted } from '../../state/focus';
 import { report } from '../../state/profile';
 import { route } from '../../state/route';
@@ -15,7 +16,7 @@ const TABS = [{ id: 'findings', label: 'Findings' }, { id: 'source', label: 'Sou
 
 export const TopBar = () => (
   <header class="topbar">
-    <div class="skip"><Button onClick={() => { wanted.value = 'heading'; }}>Skip to the finding</Button></div>
+    {finding.value && <div class="skip"><Button onClick={() => { wanted.value = 'heading'; }}>Skip the list</Button></div>}
     <span class="brand"><BrandMark />TorchTidy</span>
     <Pickers />
     {report.value && <Tabs label="View" panel="view" tabs={TABS} chosen={route.value.view} onChoose={chooseView} />}
