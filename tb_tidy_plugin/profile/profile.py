@@ -270,10 +270,16 @@ class Profile:
         return backward.get((int(self.table.thread[row]), int(self.table.sequence[row])), [])
 
     def forward_of(self, row: int) -> int | None:
-        """The forward operator for whose gradient `row` runs in the backward pass, None for all else."""
+        """The forward operator for whose gradient `row` runs in the backward pass, None for all else.
+
+        None also below a Python frame of the backward pass: there a checkpoint is computed anew or a gradient is
+        written in Python, and that frame is the better place.
+        """
         forward, _ = self._by_sequence
         table = self.table
         for at in (row, *self.ancestors(row)):
+            if self.category(at) is Category.PYTHON:
+                return None
             if table.forward_thread[at] and table.sequence[at] != ABSENT:
                 thread = self._forward_threads.get(int(table.forward_thread[at]), ABSENT)
                 return forward.get((thread, int(table.sequence[at])))

@@ -80,6 +80,19 @@ def test_the_forward_operator_behind_an_operator_of_the_backward_pass() -> None:
     assert profile.forward_of(row_of(profile, "aten::mm")) is None
 
 
+def test_what_a_checkpoint_computes_anew_is_forward() -> None:
+    profile = draw(
+        """
+        train.py(5): block                                       0-40
+          CheckpointFunction                                     1-39    seq=7
+        autograd::engine::evaluate_function: CheckpointBackward  50-90   seq=7  fwd=1
+          train.py(5): block                                     51-89
+            aten::mm                                             52-70
+        """
+    )
+    assert profile.forward_of(row_of(profile, "aten::mm")) is None
+
+
 def test_without_sequence_numbers_no_direction_is_known() -> None:
     profile = draw("aten::mm 0-9")
     assert profile.backward_of(0) == []
