@@ -1,0 +1,98 @@
+"""Chromium, and a TensorBoard that serves the sample runs beside broken traces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, sync_playwright
+
+from tests.support.recordings import ROOT
+from tests.support.served import Served, needs_the_installed_plugin, tensorboard
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+SWITCHES = [
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync",
+]  # fmt: skip
+HARMLESS = ("Multiple instances of Three.js",)  # TensorBoard's own page says this
+
+
+@dataclass
+class Tab:
+    """The TorchTidy tab in a browser page, and everything the browser complained about."""
+
+    page: Page
+    address: str
+    complaints: list[str] = field(default_factory=list)
+
+    def open(self, **link: str) -> FrameLocator:
+        """Opens the tab, with the deep link's keys, and waits until it has painted."""
+        keys = "".join(f"&p.torchtidy.{key}={value}" for key, value in link.items())
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.address}#torchtidy{keys}")
+        self.frame.get_by_text("TorchTidy").first.wait_for()
+        return self.frame
+
+    @property
+    def frame(self) -> FrameLocator:
+        """The plugin's own page inside TensorBoard's."""
+        return self.page.frame_locator("iframe")
+
+    @property
+    def hash(self) -> str:
+        """What a user would copy."""
+        return str(self.page.evaluate("location.hash"))
+
+    def note(self, message: ConsoleMessage) -> None:
+        """Keeps what should not have been said."""
+        if message.type in {"error", "warning"} and not any(text in message.text for text in HARMLESS):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+
+@pytest.fixture(scope="session")
+def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample runs, and runs whose traces are broken."""
+    folder = tmp_path_factory.mktemp("runs")
+    for sample in (ROOT / "sample_runs").iterdir():
+        if sample.is_dir():
+            shutil.copytree(sample, folder / sample.name)
+    for name, data in {"broken": b"not a trace", "empty": b""}.items():
+        (folder / name).mkdir()
+        (folder / name / "worker.1.pt.trace.json").write_bytes(data)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served(logdir: Path) -> Iterator[Served]:
+    """One TensorBoard for all browser tests."""
+    needs_the_installed_plugin()
+    with tensorboard("--logdir", str(logdir), folder=logdir.parent) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all browser tests; a missing one fails, since the page would go untested."""
+    assert CHROMIUM, "Chromium is missing: `apt-get install chromium`, or set CHROMIUM to its path"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(browser: Browser, served: Served) -> Iterator[Tab]:
+    """A fresh page; afterwards nothing may have been complained about."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.set_default_timeout(30_000)
+    tab = Tab(page, served.address)
+    page.on("console", tab.note)
+    page.on("pageerror", lambda error: tab.complaints.append(f"uncaught: {error}"))
+    yield tab
+    page.close()
+    assert tab.complaints == []

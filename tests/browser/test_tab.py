@@ -1,0 +1,167 @@
+"""The TorchTidy tab as a user meets it: a real TensorBoard, a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import FrameLocator, Locator, expect
+
+import tb_tidy_plugin
+from tb_tidy_plugin.report.model import Finding, ProfileReport
+from tb_tidy_plugin.units import Nanoseconds, Share
+from tests.browser.conftest import Tab
+from tests.support.recordings import ROOT
+
+pytestmark = pytest.mark.browser
+
+UNTIDY = "image_classifier_untidy"
+
+
+def rows(frame: FrameLocator) -> Locator:
+    """The findings; a plain search by role would also find the choices of the pickers."""
+    return frame.get_by_role("listbox", name="Findings").get_by_role("option")
+
+
+def reported(run: str) -> ProfileReport:
+    (report,) = tb_tidy_plugin.analyze(ROOT / "sample_runs" / run).runs
+    return report.profiles[0]
+
+
+def plain(text: str) -> str:
+    return text.replace("`", "")
+
+
+def test_opens_with_all_runs_to_choose_from(tab: Tab, logdir: Path) -> None:
+    frame = tab.open()
+    picker = frame.get_by_label("Run", exact=True)
+    expect(picker).to_be_visible()
+    assert {path.name for path in logdir.iterdir()} == set(picker.locator("option").all_text_contents())
+    picker.select_option(UNTIDY)
+    expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible()
+
+
+def test_every_finding_of_the_report_is_listed_in_its_order(tab: Tab) -> None:
+    options = rows(tab.open(run=UNTIDY))
+    report = reported(UNTIDY)
+    expect(options).to_have_count(len(report.findings))
+    for at, finding in enumerate(report.findings):
+        expect(options.nth(at)).to_contain_text(plain(finding.message))
+
+
+def test_figures_are_those_of_the_report(tab: Tab) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    summary = frame.get_by_role("region", name="Summary of the profile")
+    assert report.steps.median_ns is not None
+    expect(summary).to_contain_text(str(Nanoseconds(report.steps.median_ns)))
+    expect(summary).to_contain_text(str(Share(report.breakdown.data_loading_ns / report.breakdown.wall_ns)))
+    expect(summary).to_contain_text(f"{report.events:,} events")
+    finding = report.findings[0]
+    rows(frame).first.click()
+    main = frame.get_by_role("main")
+    assert finding.saving is not None
+    expect(main).to_contain_text(str(Nanoseconds(finding.saving.expected_ns)))
+    expect(main).to_contain_text(str(Nanoseconds(finding.cost_ns)))
+
+
+def test_click_through_to_the_source_line(tab: Tab) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    finding = next(each for each in report.findings if each.places and each.places[0].own_code)
+    place = finding.places[0]
+    rows(frame).nth(report.findings.index(finding)).click()
+    main = frame.get_by_role("main")
+    expect(main).to_contain_text(f"{place.file}:{place.line}")
+    expect(main).to_contain_text("The call is inside this function")
+    line = (ROOT / "sample_runs" / UNTIDY / place.file).read_text().splitlines()[place.line - 1]
+    expect(main.get_by_text(re.compile(re.escape(line.strip()[:30]))).first).to_be_visible()
+    main.get_by_role("button", name="Show whole file").click()
+    expect(frame.get_by_role("heading", name=place.file, exact=True)).to_be_visible()
+    expect(frame.get_by_text(line.strip()[:30]).first).to_be_visible()
+
+
+def test_matched_events_are_listed(tab: Tab) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    rows(frame).first.click()
+    table = frame.get_by_role("table", name="Matched events")
+    table.scroll_into_view_if_needed()
+    expect(table.get_by_role("row").nth(1)).to_contain_text(_first_event_name(report.findings[0]))
+
+
+def _first_event_name(finding: Finding) -> re.Pattern[str]:
+    return re.compile(r"aten::|enumerate\(DataLoader\)|Optimizer|_single_tensor|\(\d+\): ")
+
+
+def test_a_deep_link_survives_a_reload(tab: Tab) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    rows(frame).nth(1).click()
+    expect(frame.get_by_role("main")).to_contain_text(plain(report.findings[1].message))
+    assert f"finding={report.findings[1].id}" in tab.hash
+    tab.page.reload()
+    expect(tab.frame.get_by_role("main")).to_contain_text(plain(report.findings[1].message))
+    expect(rows(tab.frame).nth(1)).to_have_attribute("aria-selected", "true")
+
+
+def test_back_returns_to_the_finding_before(tab: Tab) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    rows(frame).nth(0).click()
+    expect(frame.get_by_role("main")).to_contain_text(plain(report.findings[0].message))
+    rows(frame).nth(1).click()
+    expect(frame.get_by_role("main")).to_contain_text(plain(report.findings[1].message))
+    tab.page.go_back()
+    expect(frame.get_by_role("main")).to_contain_text(plain(report.findings[0].message))
+
+
+def test_a_finding_that_is_gone_is_said_and_the_list_is_shown(tab: Tab) -> None:
+    frame = tab.open(run=UNTIDY, finding="000000000000")
+    expect(frame.get_by_role("status").filter(has_text="not in this profile")).to_be_visible()
+    expect(rows(frame).first).to_be_visible()
+
+
+def test_by_keyboard(tab: Tab) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    rows(frame).first.focus()
+    tab.page.keyboard.press("j")
+    tab.page.keyboard.press("Enter")
+    expect(frame.get_by_role("heading", level=1)).to_be_focused()
+    expect(frame.get_by_role("heading", level=1)).to_contain_text(plain(report.findings[1].message))
+    tab.page.keyboard.press("Escape")
+    expect(rows(frame).nth(1)).to_be_focused()
+
+
+def test_passed_and_not_checked_say_why(tab: Tab) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    missing = next(outcome for outcome in report.outcomes if outcome.status == "not_checked")
+    frame.get_by_text(re.compile(r"^Not checked")).click()
+    expect(frame.get_by_text(plain(missing.reason or "").split(";")[0]).first).to_be_visible()
+
+
+@pytest.mark.parametrize(("run", "reason"), [("broken", "The file is not JSON."), ("empty", "The file is empty.")])
+def test_a_broken_trace_shows_its_reason(tab: Tab, run: str, reason: str) -> None:
+    frame = tab.open(run=run)
+    expect(frame.get_by_role("alert").filter(has_text=reason)).to_be_visible()
+
+
+def test_the_theme_follows_tensorboard(tab: Tab) -> None:
+    frame = tab.open(run=UNTIDY)
+    root = frame.locator("html")
+    before = root.get_attribute("data-theme")
+    tab.page.evaluate("document.body.classList.toggle('dark-mode')")
+    expect(root).to_have_attribute("data-theme", "light" if before == "dark" else "dark")
+
+
+def test_a_new_run_appears_on_reload(tab: Tab, logdir: Path) -> None:
+    frame = tab.open(run=UNTIDY)
+    (sample,) = (ROOT / "sample_runs" / UNTIDY).glob("*.pt.trace.json.gz")
+    late = logdir / "late"
+    late.mkdir(exist_ok=True)
+    (late / sample.name).write_bytes(sample.read_bytes())
+    picker = frame.get_by_label("Run", exact=True)
+    for _ in range(20):
+        tab.page.get_by_label("Reload data").or_(
+            tab.page.locator("[mattooltip='Reload data'],button.reload-button")
+        ).first.click()
+        tab.page.wait_for_timeout(500)
+        if "late" in picker.locator("option").all_text_contents():
+            break
+    assert "late" in picker.locator("option").all_text_contents()
