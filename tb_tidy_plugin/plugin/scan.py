@@ -14,6 +14,7 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.trace.files import TraceFile, traces_below
+from tb_tidy_plugin.trace.side_file import side_file_of
 
 log = logging.getLogger("tensorboard")
 
@@ -27,11 +28,15 @@ class Key(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """Tells a file from what it was before. Its change time also changes with its permissions."""
+    """Tells a file from what it was before. Change times also change with permissions.
+
+    `side_ns` is that of the side file with a device's activity, 0 without one: it is written after the trace.
+    """
 
     size: int
     mtime_ns: int
     ctime_ns: int
+    side_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,15 @@ def _in(logdir: Logdir) -> Iterator[Found]:
         if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
             continue
         named = TraceFile(printable(file.run), printable(file.worker), file.span, file.path)
-        yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns))
+        yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, _side_ns(file.path)))
+
+
+def _side_ns(trace: Path) -> int:
+    side_file = side_file_of(trace)
+    try:
+        return side_file.stat().st_ctime_ns if side_file else 0
+    except OSError:  # gone already
+        return 0
 
 
 def _remote(logdir: Logdir) -> Found:

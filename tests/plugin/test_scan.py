@@ -9,6 +9,7 @@ import pytest
 
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look, warn_of_remote
+from tb_tidy_plugin.trace.side_file import SUFFIX
 from tests.support.logdirs import trace
 
 
@@ -91,6 +92,17 @@ def test_the_stamp_changes_with_contents_time_and_permissions(tmp_path: Path) ->
     path.chmod(0o600)
     stamps += [found.stamp for found in looked(tmp_path).values()]
     assert len(set(stamps)) == 4
+
+
+def test_the_stamp_changes_with_the_side_file(tmp_path: Path) -> None:
+    path = trace(tmp_path / "w.pt.trace.json")
+    side_file = path.with_name(path.name + SUFFIX)
+    stamps = [found.stamp for found in looked(tmp_path).values()]
+    side_file.write_text("{}")
+    stamps += [found.stamp for found in looked(tmp_path).values()]
+    side_file.unlink()
+    stamps += [found.stamp for found in looked(tmp_path).values()]
+    assert stamps[0] == stamps[2] != stamps[1]
 
 
 def test_names_that_are_no_text_are_shown_as_far_as_they_are(tmp_path: Path) -> None:
