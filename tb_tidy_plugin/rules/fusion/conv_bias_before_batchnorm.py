@@ -126,7 +126,6 @@ def _match(profile: Profile, conv: int, inputs: Inputs, norm: int) -> Match:
             "mode": "training mode" if mode == "True" else "a mode that the profile does not name",
             "time": Nanoseconds(sum(profile.duration_ns(row) for row in work)),
         },
-        subject=f"{conv_module} {profile.name(conv)} {weight}",
         confidence="high" if mode == "True" else "medium",
     )  # fmt: skip
 

@@ -136,14 +136,11 @@ class TestReports:
         )
         assert len(matches(draw(text))) == 1
 
-    def test_calls_of_one_pair_in_all_steps_are_one_finding(self) -> None:
-        profile = draw("".join(PAIR.format(step, 0) for step in (1, 2, 3)))
+    def test_all_pairs_of_a_function_in_all_steps_are_one_finding(self) -> None:
+        """A model has many such pairs, each worth next to nothing: one line in the list is enough."""
+        profile = draw("".join(PAIR.format(step, pair) for step, pair in ((1, 0), (2, 1), (3, 0))))
         (finding,) = findings(ConvBiasBeforeBatchnorm, profile)
         assert finding.matches == 3
-
-    def test_each_pair_is_a_finding(self) -> None:
-        profile = draw("".join(PAIR.format(number, number) for number in (1, 2)))
-        assert [finding.matches for finding in findings(ConvBiasBeforeBatchnorm, profile)] == [1, 1]
 
 
 class TestSaves:
