@@ -63,7 +63,8 @@ TENSOR_CORE = re.compile(
 """Names of libraries' kernels that say they use matrix units (NVIDIA's mma families, AMD's MFMA and XDL)."""
 
 NO_TENSOR_CORE = re.compile(
-    r"(?:volta|ampere|maxwell|sm\d\d)_(?:s|d|fp16_s)gemm|xmma_gemm_f32f32_f32f32|_ffma\b|simt_[sd]gemm|(?:volta|ampere|maxwell)_scudnn|cutlass_\d+_simt|magma_[sd]gemm"
+    r"(?:volta|ampere|maxwell|sm\d\d)_(?:s|d|fp16_s)gemm|xmma_gemm_f32f32_f32f32|_ffma\b|simt_[sd]gemm"
+    r"|(?:volta|ampere|maxwell)_scudnn|cutlass_\d+_simt|magma_[sd]gemm"
     r"|gemv|elementwise|at::native::reduce_kernel|triton_(?:poi|red|per)_",
     re.IGNORECASE,
 )
