@@ -16,7 +16,7 @@ from tb_tidy_plugin.plugin.payloads import ProfileState
 from tb_tidy_plugin.plugin.scan import Key
 from tests.support.logdirs import broken_traces, trace
 from tests.support.waiting import until
-from tests.support.workers import WITH_MADE_UP_RULE, held_by, script
+from tests.support.workers import WITH_MADE_UP_RULE, held_by, script, waiting_for
 
 LIMIT_S = 60.0
 RUN = Key("run", "w", "")
@@ -299,8 +299,7 @@ def queued(folder: Path, runs: str) -> Library:
     for run in runs:
         trace(folder / "logs" / run / "w.pt.trace.json")
     note = f"open({str(folder / 'began')!r}, 'a').write(os.path.basename(os.path.dirname(sys.argv[1])))"
-    wait = f"[time.sleep(0.01) for _ in iter(lambda: os.path.exists({str(folder / 'gate')!r}), True)]"
-    library = started(folder / "logs", script(f"{note}; {wait}"))
+    library = started(folder / "logs", script(note + waiting_for(folder / "gate")))
     for run in runs:
         library.report(run)
     return library

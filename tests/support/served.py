@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from tests.support.waiting import until
 
 START_LIMIT_S = 60.0
 ANSWER_LIMIT_S = 60.0
+END_LIMIT_S = 20.0
 ADDRESS = re.compile(r"at (http://[^ ]+:\d+[^ ]*)")
 API = "data/plugin/torchtidy/api"
 
@@ -110,4 +112,13 @@ def tensorboard(*arguments: str, folder: Path, without: tuple[str, ...] = ()) ->
             assert isinstance(address, re.Match), log.read_text()
             yield Served(address[1].rstrip("/") + "/", log, process, time.monotonic() - began)
         finally:
-            process.kill()
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends TensorBoard as a terminal would, so that other plugins end their processes, too."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(END_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()

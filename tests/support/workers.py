@@ -24,5 +24,17 @@ def script(code: str) -> tuple[str, ...]:
 
 def held_by(gate: Path) -> tuple[str, ...]:
     """A worker that begins its work only when the file `gate` exists."""
-    wait = f"import os, time; [time.sleep(0.01) for _ in iter(lambda: os.path.exists({str(gate)!r}), True)]; "
-    return (*WITH_MADE_UP_RULE[:-1], wait + WITH_MADE_UP_RULE[-1])
+    *start, code = WITH_MADE_UP_RULE
+    return (*start, waiting_for(gate) + code)
+
+
+def waiting_for(gate: Path) -> str:
+    """Code that waits for the file `gate`, and ends where the tests have ended without it."""
+    return f"""
+import os, time
+tests = os.getppid()
+while not os.path.exists({str(gate)!r}):
+    time.sleep(0.01)
+    if os.getppid() != tests:
+        os._exit(1)
+"""
