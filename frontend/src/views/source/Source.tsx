@@ -26,12 +26,13 @@ export function Source() {
       </main>
     );
   }
+  const inSelect = narrow.value && outline.value.length > 1; // which then shows the name
   return (
     <main class="source" aria-labelledby="source-title">
       <div class="source-head">
         <Button kind="quiet" icon="back" onClick={backToList}>Finding</Button>
-        <h1 id="source-title" class="path" ref={heading} tabIndex={-1}>{narrow.value ? fileName(file.file) : file.file}</h1>
-        {narrow.value && outline.value.length > 1 && <FileSelect />}
+        <h1 id="source-title" class={inSelect ? 'hidden' : 'path'} ref={heading} tabIndex={-1}>{narrow.value ? fileName(file.file) : file.file}</h1>
+        {inSelect && <FileSelect />}
       </div>
       <Text file={file} />
     </main>
