@@ -139,12 +139,13 @@ def test_who_asks_where_no_operator_does() -> None:
 
 
 def test_a_free_that_was_not_recorded_ends_with_the_next_use_of_the_address() -> None:
-    found = memory([instant(1, 100, totals(100)), instant(2, 200, totals(200)), instant(3, 50, totals(250), 5)])
+    found = memory([instant(1, 100, totals(100)), instant(2, 200, totals(200)), instant(3, -200, totals(0))])
     (device,) = found.by_device
     assert device.disagreements == 1, "100 bytes went without an event"
     assert device.peak.alive is not None
-    assert device.peak.alive.bytes.tolist() == [200, 50]
+    assert device.peak.alive.bytes.tolist() == [200]
     assert device.peak.other_bytes == 0
+    assert found.allocations.freed_ns.tolist() == [1000, 2000], "relative to the first event"
 
 
 def test_a_recording_that_begins_with_its_peak() -> None:
