@@ -12,7 +12,10 @@ from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
+from tb_tidy_plugin.profile.nesting import Nesting, nest
+from tb_tidy_plugin.profile.operators import Operators, operators_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
+from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
 from tb_tidy_plugin.profile.steps import Steps, steps_of
 from tb_tidy_plugin.profile.tree import build_tree, forward_threads
 from tb_tidy_plugin.trace.columns import (
@@ -23,12 +26,14 @@ from tb_tidy_plugin.trace.columns import (
     EventTable,
     Mask,
     Metadata,
+    Numbers,
     Rows,
 )
 from tb_tidy_plugin.trace.links import launches
-from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 OVERLOAD = re.compile(r"^(aten::\w+)\.\w+$")
+STEP_NUMBER = re.compile(r"^ProfilerStep#.*", re.DOTALL)
 
 
 class Profile:
@@ -238,6 +243,34 @@ class Profile:
     def calls(self) -> Calls:
         """Who called what, built-ins looked through."""
         return calls_of(self.table, self.tree)
+
+    # As torch's own tables count
+
+    @cached_property
+    def plain_names(self) -> tuple[Numbers, tuple[str, ...]]:
+        """For each row a number of its name as `key_averages` of torch groups it, and those names.
+
+        That is without the overload, and `ProfilerStep*` for every step.
+        """
+        plain = NumberTable[str]()
+        texts = (STEP_NUMBER.sub("ProfilerStep*", OVERLOAD.sub(r"\1", text)) for text in self.table.names)
+        number = plain.numbers(texts, len(self.table.names))
+        return number[self.table.name], plain.values()
+
+    @cached_property
+    def nested(self) -> Nesting:
+        """Operators, annotations and runtime calls, nested as `key_averages` of torch nests them."""
+        return nest(self.table, self.plain_names[0])
+
+    @cached_property
+    def operators(self) -> Operators:
+        """Host and device time of each call in `nested`."""
+        return operators_of(self.table, self.nested, self.launch, self.launched_by)
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        """What each call in `nested` was called with."""
+        return signatures_of(self.table, self.nested.rows)
 
     # Forward and backward
 

@@ -1,0 +1,142 @@
+"""Which call ran inside which by their times, as `prof.key_averages()` of torch nests them.
+
+The event tree follows the profiler's collection code; the figures of `key_averages` follow another rule, that of
+`EventList._populate_cpu_children` and `_remove_dup_nodes` in
+https://github.com/pytorch/pytorch/blob/v2.13.0/torch/autograd/profiler_util.py: on one thread, a call is inside the
+innermost call whose times contain its own; calls of the runtime (`cudaLaunchKernel`) take part as calls of their own;
+and an only child with its parent's name is one call with it. So a backward operator is inside no forward call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.strings import numbers_where
+
+HOST_CALLS = (Category.OPERATOR, Category.ANNOTATION, Category.RUNTIME)
+
+NOT_COUNTED = frozenset(
+    {
+        "profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit",
+        "aten::is_leaf", "aten::output_nr", "aten::_version",
+    }
+)  # fmt: skip
+"""What torch leaves out of its tables (`_filter_name`): the profiler's own work, and questions about tensors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """Calls in pre-order, thread by thread: what ran inside call `i` are the entries `i + 1` to `last[i]`.
+
+    All arrays but `at` have one entry per call; positions are positions in them.
+
+    Attributes:
+        rows: the row of the table of each call.
+        parent: position of the innermost call around each one, `ABSENT` for none.
+        last: position of the last call inside each one, its own for leaves.
+        self_ns: its duration without the time that calls directly inside it cover.
+        at: for each row of the table its position, `ABSENT` for what is no call; folded calls have that of the call
+            they are one with.
+    """
+
+    rows: Rows
+    parent: Rows
+    last: Rows
+    self_ns: Times
+    at: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def nearest(self, wanted: Mask) -> Rows:
+        """For each call the innermost call around it, or itself, for which `wanted` holds, `ABSENT` for none."""
+        up = np.append(np.where(wanted, np.arange(len(self)), self.parent), ABSENT)  # the last entry is `ABSENT`'s own
+        while not np.array_equal(further := up[up], up):
+            up = further
+        return up[:-1]
+
+    def sums(self, values: Times) -> Times:
+        """For each call the sum of `values`, which has one entry per call, over itself and all calls inside it."""
+        before = np.concatenate([[0], np.cumsum(values)])
+        inside: Times = before[self.last + 1] - before[:-1]
+        return inside
+
+    def outermost(self, chosen: Rows, group: Numbers | Rows | None = None) -> Mask:
+        """Which of the positions `chosen` have no other of them (of the same group) around them.
+
+        Args:
+            chosen: positions.
+            group: a number of at least 0 for each of `chosen`; all are one group by default.
+        """
+        number = np.zeros(len(chosen), np.int64) if group is None else group.astype(np.int64)
+        order = np.lexsort((chosen, number))
+        base = number[order] * (len(self) + 1)  # so that what one group reaches is below the start of the next
+        reach = np.maximum.accumulate(base + self.last[chosen[order]] + 1)
+        found = np.empty(len(chosen), np.bool_)
+        found[order] = base + chosen[order] >= np.concatenate([[0], reach])[: len(chosen)]
+        return found
+
+
+def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST_CALLS) -> Nesting:
+    """The calls of `categories` by their times.
+
+    Args:
+        table: one trace.
+        name: per row a number of its name as torch groups it; an only child with its parent's is one call with it.
+        categories: which rows are calls. With `Category.PYTHON` among them, times are as torch gives them where it
+            recorded stacks.
+    """
+    ignored = np.isin(table.name, numbers_where(table.names, NOT_COUNTED.__contains__))
+    rows = np.flatnonzero(table.is_category(categories) & ~ignored)
+    is_launch = table.category[rows] == Category.RUNTIME
+    index, start_ns, end_ns = table.event_index[rows], table.start_ns[rows], table.end_ns[rows]
+    rows = rows[np.lexsort((table.file_order[rows], index, is_launch, -end_ns, start_ns, table.thread[rows]))]
+    parent, last, self_ns = _contained(table, rows)
+    at = np.full(len(table), ABSENT, np.int64)
+    at[rows] = np.arange(len(rows))
+    return _folded(Nesting(rows, parent, last, self_ns, at), name[rows])
+
+
+def _contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
+    """Parent, last descendant and self time of `rows`, which are sorted by thread, start and falling end."""
+    count = len(rows)
+    parents, lasts = [ABSENT] * count, list(range(count))
+    threads, starts, ends = (column[rows].tolist() for column in (table.thread, table.start_ns, table.end_ns))
+    self_ns = [end - start for start, end in zip(starts, ends, strict=True)]
+    covered = starts.copy()  # up to when the calls directly inside each one cover it
+    stack: list[int] = []
+    thread = None
+    for at, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        while stack and (threads[at] != thread or start >= ends[stack[-1]] or end > ends[stack[-1]]):
+            lasts[stack.pop()] = at - 1
+        thread = threads[at]
+        if stack:
+            parent = parents[at] = stack[-1]
+            if end > covered[parent]:
+                self_ns[parent] -= end - max(start, covered[parent])
+                covered[parent] = end
+        stack.append(at)
+    for open_to_the_end in stack:
+        lasts[open_to_the_end] = count - 1
+    return np.array(parents, np.int64), np.array(lasts, np.int64), np.array(self_ns, np.int64)
+
+
+def _folded(nesting: Nesting, name: Numbers) -> Nesting:
+    """The nesting in which an only child with its parent's name is one call with it: its self time is the parent's."""
+    parent = nesting.parent
+    children = np.bincount(parent[parent != ABSENT], minlength=len(nesting))
+    is_folded = (parent != ABSENT) & (name == name[parent]) & (children[parent] == 1)
+    if not is_folded.any():
+        return nesting
+    owner = nesting.nearest(~is_folded)
+    self_ns = nesting.self_ns.copy()
+    np.add.at(self_ns, owner[is_folded], nesting.self_ns[is_folded])
+    kept = ~is_folded
+    new = np.append(np.cumsum(kept) - 1, ABSENT)
+    above = np.append(owner, ABSENT)[parent[kept]]
+    where = np.append(new[owner], ABSENT)[nesting.at]
+    return Nesting(nesting.rows[kept], new[above], new[nesting.last[kept]], self_ns[kept], where)

@@ -1,0 +1,260 @@
+"""Operators: what each call and each group of calls took on the host and on devices, as `key_averages` of torch counts.
+
+Source of the rules: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/autograd/profiler_util.py. Where torch is
+different:
+
+- device work belongs to the innermost operator whose launch lies in its time, the annotation around where there is no
+  operator. torch goes by `External id`, which graph launches and many traces lack; where both are known they agree;
+- the device's copy of an annotation (`gpu_user_annotation`) is no work: torch adds its time to the kernels' time;
+- where calls on one thread overlap in part, the time between is taken off the call around them once, not twice;
+- Python frames are no calls here. With stacks torch counts them as such, and the same program's operators then have
+  less self time than without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.profile.kernels import KernelKind, kernel_kind, uses_tensor_cores
+from tb_tidy_plugin.profile.nesting import Nesting
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Times
+
+TENSOR_CORES, OTHER_CORES, UNKNOWN_CORES, NO_KERNEL = range(4)
+"""Which units a piece of device work runs on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """Every operator, annotation and runtime call, by position in `nested`.
+
+    Attributes:
+        nested: which calls, and what is inside what.
+        host_total_ns: duration. host_self_ns: without the calls inside.
+        device_total_ns: durations of the kernels, copies and fills that the call or any call inside it launched, added
+            up, so that what ran at the same time counts as often, as torch has it. device_self_ns: launched by the
+            call itself.
+        on_host: the call had no part in device work: it launched nothing, nor did it call the runtime. False for all
+            where the profile holds device work whose launch is unknown, since it may be any call's.
+        work: rows of device work with a known cause. work_call: the call each one belongs to.
+        work_start_ns, work_end_ns: when it ran.
+        work_name: number of its name in `EventTable.names`.
+        work_cores: `TENSOR_CORES`, `OTHER_CORES`, `UNKNOWN_CORES` by a kernel's name, `NO_KERNEL` for copies and fills.
+    """
+
+    nested: Nesting
+    host_total_ns: Times
+    host_self_ns: Times
+    device_total_ns: Times
+    device_self_ns: Times
+    on_host: Mask
+    work: Rows
+    work_call: Rows
+    work_start_ns: Times
+    work_end_ns: Times
+    work_name: Numbers
+    work_cores: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTotals:
+    """What one group of calls took over the whole profile.
+
+    Attributes:
+        group: its number in the keys asked with. first: position of its first call in `Profile.nested`.
+        calls: how many.
+        host_total_ns: their durations added up. host_self_ns: without calls inside.
+        device_total_ns: durations of all that they launched, added up as torch does: work that ran at the same time
+            on several streams counts twice. device_self_ns: launched by no call inside.
+        device_busy_ns: time in which at least one of those kernels, copies or fills ran.
+        device_work: how many of those there were.
+        tensor_cores: whether one of the kernels runs on matrix units; None where there is no kernel, and where none
+            says that it does and some do not tell.
+    """
+
+    group: int
+    first: int
+    calls: int
+    host_total_ns: int
+    host_self_ns: int
+    device_total_ns: int
+    device_self_ns: int
+    device_busy_ns: int
+    device_work: int
+    tensor_cores: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUse:
+    """One kernel, copy or fill by name, as some calls used it.
+
+    Attributes:
+        count: how often it ran. total_ns: durations added up. longest_ns: the longest one.
+        kind: what it does, by its name. tensor_cores: whether it runs on matrix units, None where its name does not
+            tell; None for copies and fills.
+    """
+
+    name: str
+    category: Category
+    count: int
+    total_ns: int
+    longest_ns: int
+    kind: KernelKind
+    tensor_cores: bool | None
+
+
+def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: Rows) -> Operators:
+    """The calls of a profile with their times.
+
+    Args:
+        table: the profile's events.
+        nested: its calls.
+        launch: for each row of device work the runtime call that launched it, else `ABSENT`.
+        launched_by: for each row of device work the host event that caused it, else `ABSENT`.
+    """
+    work = np.flatnonzero(table.is_category(DEVICE_WORK))
+    call = _calls_that_launched(table, nested, launch[work], launched_by[work])
+    known = call != ABSENT
+    device_self = np.bincount(call[known], table.duration_ns[work[known]], len(nested)).astype(np.int64)
+    is_runtime = table.category[nested.rows] == Category.RUNTIME
+    takes_part = np.bincount(call[known], minlength=len(nested)) + is_runtime
+    return Operators(
+        nested=nested,
+        host_total_ns=table.duration_ns[nested.rows],
+        host_self_ns=nested.self_ns,
+        device_total_ns=nested.sums(device_self),
+        device_self_ns=device_self,
+        on_host=(nested.sums(takes_part) == 0) & bool(known.all()),
+        work=work[known],
+        work_call=call[known],
+        work_start_ns=table.start_ns[work[known]],
+        work_end_ns=table.end_ns[work[known]],
+        work_name=table.name[work[known]],
+        work_cores=_cores(table, work[known]),
+    )
+
+
+def _calls_that_launched(table: EventTable, nested: Nesting, launch: Rows, launched_by: Rows) -> Rows:
+    """For each piece of device work the position of the call it belongs to, `ABSENT` where that is unknown."""
+    parent, at = np.append(nested.parent, ABSENT), np.append(nested.at, ABSENT)
+    call = np.where(launch != ABSENT, parent[at[launch]], at[launched_by])
+    operator = nested.nearest(table.category[nested.rows] == Category.OPERATOR)
+    operator = np.append(operator, ABSENT)[call]
+    return np.where(operator != ABSENT, operator, call)
+
+
+def totals(operators: Operators, keys: Rows, *, outermost: bool = False) -> list[OperatorTotals]:
+    """What groups of calls took, in order of the groups' numbers.
+
+    Args:
+        operators: all calls.
+        keys: for each call the number of its group, `ABSENT` for calls that are not counted.
+        outermost: count only calls with no call of their group around them. Without it, as in torch, a call inside
+            another of its group adds its time to the totals once more. Self times are those of all calls either way.
+    """
+    chosen = np.flatnonzero(keys != ABSENT)
+    groups, first, number = np.unique(keys[chosen], return_index=True, return_inverse=True)
+    number = number.reshape(-1)
+    counted = operators.nested.outermost(chosen, number) if outermost else np.ones(len(chosen), np.bool_)
+    calls, call_group = chosen[counted], number[counted]
+    group_of_call = np.full(len(keys), ABSENT, np.int64)
+    group_of_call[chosen] = number
+    work_group, work = _work_of_groups(operators, group_of_call)
+    columns = (
+        groups,
+        chosen[first],
+        _summed(np.ones(len(calls), np.int64), call_group, len(groups)),
+        _summed(operators.host_total_ns[calls], call_group, len(groups)),
+        _summed(operators.host_self_ns[chosen], number, len(groups)),
+        _summed(operators.device_total_ns[calls], call_group, len(groups)),
+        _summed(operators.device_self_ns[chosen], number, len(groups)),
+        _busy(operators, work_group, work, len(groups)),
+        _summed(np.ones(len(work), np.int64), work_group, len(groups)),
+    )
+    tensor_cores = _tensor_cores(operators.work_cores[work], work_group, len(groups))
+    rows = zip(*(column.tolist() for column in columns), tensor_cores, strict=True)
+    return [OperatorTotals(*row) for row in rows]
+
+
+def kernels_of(table: EventTable, operators: Operators, calls: Mask) -> list[KernelUse]:
+    """The kernels, copies and fills that `calls` or calls inside them launched, by name, longest total first.
+
+    Args:
+        table: the profile's events.
+        operators: all calls.
+        calls: which of them are asked for, one entry per call.
+    """
+    _, work = _work_of_groups(operators, np.where(calls, 0, ABSENT))
+    names, number = np.unique(operators.work_name[work], return_inverse=True)
+    number = number.reshape(-1)
+    duration_ns = operators.work_end_ns[work] - operators.work_start_ns[work]
+    count, total_ns = np.bincount(number, minlength=len(names)), _summed(duration_ns, number, len(names))
+    longest_ns, category = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    np.maximum.at(longest_ns, number, duration_ns)
+    category[number] = table.category[operators.work[work]]
+    order = np.argsort(-total_ns, kind="stable")
+    columns = (column[order].tolist() for column in (names, category, count, total_ns, longest_ns))
+    return [_kernel_use(table.names[name], *values) for name, *values in zip(*columns, strict=True)]
+
+
+def _kernel_use(name: str, category: int, count: int, total_ns: int, longest_ns: int) -> KernelUse:
+    kind: KernelKind = "other"
+    tensor_cores = None
+    if category == Category.KERNEL:
+        kind, tensor_cores = kernel_kind(name), uses_tensor_cores(name)
+    return KernelUse(name, Category(category), count, total_ns, longest_ns, kind, tensor_cores)
+
+
+def _work_of_groups(operators: Operators, group_of_call: Rows) -> tuple[Rows, Rows]:
+    """Each group (of the calls that launched it or lie around) with each piece of its device work, once.
+
+    Returns:
+        Group numbers and positions in `Operators.work`, sorted by group and start of the work.
+    """
+    parent = np.append(operators.nested.parent, ABSENT)
+    work, call = np.arange(len(operators.work)), operators.work_call
+    found = []
+    while len(work):
+        group = group_of_call[call]
+        found.append(group[group != ABSENT] * len(operators.work) + work[group != ABSENT])
+        call = parent[call]
+        work, call = work[call != ABSENT], call[call != ABSENT]
+    pairs = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+    group, work = np.divmod(pairs, max(len(operators.work), 1))
+    order = np.lexsort((operators.work_start_ns[work], group))
+    return group[order], work[order]
+
+
+def _summed(values: Times, number: Rows, count: int) -> Times:
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, number, values)
+    return sums
+
+
+def _busy(operators: Operators, group: Rows, work: Rows, count: int) -> Times:
+    """Time that the work of each group covers; `group` and `work` are sorted by group and start."""
+    starts, ends = operators.work_start_ns[work], operators.work_end_ns[work]
+    base = group * (int(operators.work_end_ns.max(initial=0)) + 1)  # so that each group's times follow the last one's
+    reach = np.concatenate([[0], np.maximum.accumulate(base + ends)])[: len(work)]
+    return _summed(np.maximum(base + ends - np.maximum(base + starts, reach), 0), group, count)
+
+
+def _tensor_cores(cores: Numbers, group: Rows, count: int) -> Iterator[bool | None]:
+    """For each group whether its kernels run on matrix units: see `OperatorTotals`."""
+    kernels, unknown, used = (
+        np.bincount(group[chosen], minlength=count).tolist()
+        for chosen in (cores != NO_KERNEL, cores == UNKNOWN_CORES, cores == TENSOR_CORES)
+    )
+    for any_kernel, any_unknown, any_used in zip(kernels, unknown, used, strict=True):
+        yield True if any_used else None if any_unknown or not any_kernel else False
+
+
+def _cores(table: EventTable, work: Rows) -> Numbers:
+    """For each piece of device work which units it runs on, by its name."""
+    answers = {True: TENSOR_CORES, False: OTHER_CORES, None: UNKNOWN_CORES}
+    names, number = np.unique(table.name[work], return_inverse=True)
+    by_name = np.array([answers[uses_tensor_cores(table.names[name])] for name in names.tolist()], np.int32)
+    cores = by_name[number.reshape(-1)] if len(work) else np.zeros(0, np.int32)
+    return np.where(table.category[work] == Category.KERNEL, cores, np.int32(NO_KERNEL))
