@@ -1,0 +1,118 @@
+"""What known devices can do at most: operations per second by dtype, and bytes per second to their own memory.
+
+Figures are the makers' own, without sparsity, at boost clocks. A figure that a maker does not state is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TERA, GIGA = 1e12, 1e9
+FP8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::Float8_e5m2fnuz")
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Operations per second in one dtype, on ordinary cores and on matrix units; None where there are none."""
+
+    cores: float | None
+    matrix: float | None
+
+    def of(self, tensor_cores: bool | None) -> float | None:
+        """What kernels can reach that run on matrix units, or do not; None where that is unknown and matters.
+
+        For dtypes without `cores` the device's limit is that of its matrix units, whether a kernel uses them or not.
+        """
+        if self.cores is None or self.matrix is None or self.cores == self.matrix:
+            return self.matrix or self.cores
+        return None if tensor_cores is None else self.matrix if tensor_cores else self.cores
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One model.
+
+    Attributes:
+        bytes_per_second: to the device's own memory.
+        peaks: by the trace's C++ name of a dtype.
+    """
+
+    bytes_per_second: float
+    peaks: Mapping[str, Peak]
+
+
+def _device(
+    gigabytes: float,
+    *,
+    double: tuple[float, float | None] | None,
+    single: tuple[float, float | None],
+    half: float,
+    bfloat16: float | None,
+    fp8: float | None = None,
+) -> Device:
+    """A device from GB/s and TFLOP/s; pairs are ordinary cores and matrix units (for `single` TF32 on NVIDIA)."""
+    peaks = {"float": Peak(single[0] * TERA, None if single[1] is None else single[1] * TERA)}
+    if double is not None:
+        peaks["double"] = Peak(double[0] * TERA, None if double[1] is None else double[1] * TERA)
+    for names, peak in ((("c10::Half",), half), (("c10::BFloat16",), bfloat16), (FP8, fp8)):
+        if peak is not None:
+            peaks |= {name: Peak(None, peak * TERA) for name in names}
+    return Device(gigabytes * GIGA, peaks)
+
+
+def _a100(gigabytes: float) -> Device:
+    # https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf
+    return _device(gigabytes, double=(9.7, 19.5), single=(19.5, 156), half=312, bfloat16=312)
+
+
+def _hopper_sxm(gigabytes: float) -> Device:
+    # https://www.nvidia.com/en-us/data-center/h100/ and https://www.nvidia.com/en-us/data-center/h200/
+    return _device(gigabytes, double=(34, 67), single=(67, 494.7), half=989.4, bfloat16=989.4, fp8=1978.9)
+
+
+def _hopper_nvl(gigabytes: float) -> Device:
+    return _device(gigabytes, double=(30, 60), single=(60, 417.5), half=835.5, bfloat16=835.5, fp8=1671)
+
+
+def _mi300x(gigabytes: float) -> Device:
+    # https://www.amd.com/en/products/accelerators/instinct/mi300/mi300x.html and …/mi325x.html; TF32 has to be asked
+    # for there, so single precision counts as such.
+    return _device(gigabytes, double=(81.7, 163.4), single=(163.4, 163.4), half=1307.4, bfloat16=1307.4, fp8=2614.9)
+
+
+DEVICES: tuple[tuple[str, Device], ...] = (
+    # https://images.nvidia.com/content/technologies/volta/pdf/volta-v100-datasheet-update-us-1165301-r5.pdf
+    (r"V100-SXM2", _device(900, double=(7.8, None), single=(15.7, None), half=125, bfloat16=None)),
+    (r"V100-PCIE", _device(900, double=(7, None), single=(14, None), half=112, bfloat16=None)),
+    (r"V100S-PCIE", _device(1134, double=(8.2, None), single=(16.4, None), half=130, bfloat16=None)),
+    # https://www.nvidia.com/en-us/data-center/tesla-t4/
+    (r"Tesla T4$", _device(320, double=None, single=(8.1, None), half=65, bfloat16=None)),
+    (r"A100-SXM4-40GB|A100-PCIE-40GB", _a100(1555)),
+    (r"A100-SXM4-80GB", _a100(2039)),
+    (r"A100 80GB PCIe", _a100(1935)),
+    # https://www.nvidia.com/en-us/data-center/l40s/ (figures with sparsity halved)
+    (r"L40S$", _device(864, double=None, single=(91.6, 183), half=362, bfloat16=362, fp8=733)),
+    (r"H100 80GB HBM3", _hopper_sxm(3350)),
+    (r"H100 PCIe", _device(2000, double=(26, 51), single=(51, 378), half=756, bfloat16=756, fp8=1513)),
+    (r"H100 NVL", _hopper_nvl(3900)),
+    (r"H200$", _hopper_sxm(4800)),
+    (r"H200 NVL", _hopper_nvl(4800)),
+    # https://www.nvidia.com/en-us/data-center/hgx/ and …/dgx-b200/, eighths of the system
+    (r"NVIDIA B200$", _device(8000, double=(37, 37), single=(75, 1125), half=2250, bfloat16=2250, fp8=4500)),
+    # https://www.amd.com/en/products/accelerators/instinct/mi200/mi210.html
+    (r"MI210", _device(1638.4, double=(22.6, 45.3), single=(22.6, 45.3), half=181, bfloat16=181)),
+    # https://www.amd.com/en/products/accelerators/instinct/mi200/mi250x.html and …/mi250.html: one device of a trace is
+    # one of the two dies of a card
+    (r"MI250X", _device(1638.4, double=(23.95, 47.85), single=(23.95, 47.85), half=191.5, bfloat16=191.5)),
+    (r"MI250", _device(1638.4, double=(22.65, 45.25), single=(22.65, 45.25), half=181, bfloat16=181)),
+    (r"MI300X", _mi300x(5300)),
+    (r"MI325X", _mi300x(6000)),
+)
+"""Patterns of names as drivers report them; the first that finds a name counts."""
+
+
+def known_device(name: str) -> Device | None:
+    """What the device called `name` can do, None where that is not known."""
+    return next((device for pattern, device in DEVICES if re.search(pattern, name)), None)

@@ -1,0 +1,331 @@
+"""Estimated floating point operations and bytes of operator calls, the rates reached, and the device's limit.
+
+Formulas are in `formulas.py`. They follow `torch.utils.flop_counter` and `with_flops=True` of the profiler
+(`computeFlops` in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/profiler/util.cpp): one multiplication
+with its addition is 2. They are different from both where
+
+- elementwise operators count one operation per element of the *result*: the profiler takes the first input's size, too
+  little where that one is broadcast;
+- causal attention counts the pairs of query and key that are not masked, which is what the fused kernels compute; torch
+  counts all;
+- the profiler knows `mm`, `addmm`, `bmm`, `baddbmm`, `conv2d`, `add` and `mul` only.
+
+Bytes are what must be moved at least: every input read once, every result written once. Where a shape, dtype or scalar
+that a formula needs was not recorded, there is no estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.profile.devices import Device, known_device
+from tb_tidy_plugin.profile.formulas import (
+    Attention,
+    Estimate,
+    Formula,
+    Scalars,
+    attention,
+    convolution,
+    convolution_backward,
+    copy,
+    elementwise,
+    fill,
+    linear,
+    normalisation,
+    normalisation_backward,
+    product,
+    transposed_convolution,
+)
+from tb_tidy_plugin.profile.inputs import Inputs
+from tb_tidy_plugin.profile.operators import NO_KERNEL, TENSOR_CORES, UNKNOWN_CORES, Operators
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
+
+Reals: TypeAlias = NDArray[np.float64]
+
+LARGEST = 1 << 62
+"""Estimates above come from damaged shapes."""
+
+PLAUSIBLE = 1.1
+"""No kernel is faster than its device, but clocks may be above the stated ones; more means that the estimate is wrong:
+data that comes from a cache, or another algorithm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """One entry per call of `Profile.nested`.
+
+    Attributes:
+        flops, bytes: estimated work; `ABSENT` where unknown.
+        time_ns: how long the work took: the durations of its device work, or of the call where it ran on the host;
+            `ABSENT` where it is not known which.
+        ideal_ns: how long the device needs at least, by its peak operations and bytes per second; NaN where unknown.
+    """
+
+    flops: Times
+    bytes: Times
+    time_ns: Times
+    ideal_ns: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Work of a group of calls, and how fast it went.
+
+    Attributes:
+        group: its number.
+        flops, bytes: sums over the calls with an estimate, None without any; a call inside an estimated call of the
+            group is the same work.
+        flops_per_second, bytes_per_second: over the calls of which estimate and time are known, None without any.
+        roofline: the least time that the device needs for the work, as a share of the time it took; None for unknown
+            devices, and where it comes out above what is plausible.
+    """
+
+    group: int
+    flops: int | None
+    bytes: int | None
+    flops_per_second: float | None
+    bytes_per_second: float | None
+    roofline: float | None
+
+
+def estimate(name: str, inputs: Inputs) -> Estimate | None:
+    """What one call of the operator `name` must compute and move, None where that is unknown."""
+    formula = FORMULAS.get(name)
+    found = formula(inputs) if formula is not None else None
+    if found is None or max(found.flops or 0, found.bytes or 0) > LARGEST:
+        return None
+    return found
+
+
+def estimates_of(profile: Profile) -> Estimates:
+    """Estimated work of every call of a profile, and the time it took."""
+    operators, signatures = profile.operators, profile.signatures
+    rows = operators.nested.rows
+    is_operator = profile.table.category[rows] == Category.OPERATOR
+    key = profile.plain_names[0][rows].astype(np.int64) * len(signatures.inputs) + signatures.number
+    key = np.where(is_operator, key, ABSENT)
+    keys, number = np.unique(key, return_inverse=True)
+    found = [_estimate_of(profile, at) for at in keys.tolist()]
+    number = number.reshape(-1)
+    time_ns = np.where(operators.host_total_ns * operators.on_host > 0, operators.host_total_ns, ABSENT)
+    time_ns = np.where(operators.device_total_ns > 0, operators.device_total_ns, time_ns)
+    return Estimates(
+        flops=_column([None if entry is None else entry.flops for entry in found])[number],
+        bytes=_column([None if entry is None else entry.bytes for entry in found])[number],
+        time_ns=time_ns,
+        ideal_ns=_ideal(device_of(profile), found, number, operators),
+    )
+
+
+def _estimate_of(profile: Profile, key: int) -> Estimate | None:
+    if key == ABSENT:
+        return None
+    name, inputs = divmod(key, len(profile.signatures.inputs))
+    return estimate(profile.plain_names[1][name], profile.signatures.inputs[inputs])
+
+
+def _column(values: list[int | None]) -> Times:
+    return np.array([ABSENT if value is None else value for value in values], np.int64)
+
+
+def device_of(profile: Profile) -> Device | None:
+    """What the device that ran the profile's work can do; None where it is unknown or where there are several kinds.
+
+    ROCm may number devices in one way where it lists them and in another one in events (device 9 of a list of one): a
+    device that is not listed is taken for one of those that are, if they are all the same.
+    """
+    listed = {entry.id: entry.name for entry in profile.metadata.devices}
+    names: set[str] = set()
+    for index in np.unique(profile.table.device[profile.operators.work]).tolist():
+        names |= {listed[index]} if index in listed else set(listed.values())
+    return known_device(names.pop()) if len(names) == 1 else None
+
+
+def _ideal(device: Device | None, found: list[Estimate | None], number: Rows, operators: Operators) -> Reals:
+    """Least time of each call on `device`, for which it matters on what units its kernels ran."""
+    ideal = np.full(len(number), np.nan)
+    if device is None:
+        return ideal
+    on_device = operators.device_total_ns > 0
+    for tensor_cores, calls in _by_units(operators):
+        limits = np.array([_least_ns(device, entry, tensor_cores) for entry in found])
+        ideal[calls & on_device] = limits[number[calls & on_device]]
+    return ideal
+
+
+def _by_units(operators: Operators) -> list[tuple[bool | None, Mask]]:
+    """Which calls' kernels run on tensor cores, which do not, and of which that is unknown."""
+
+    def launched(work: Mask) -> Times:
+        return operators.nested.sums(np.bincount(operators.work_call[work], minlength=len(operators.nested)))
+
+    cores = operators.work_cores
+    uses, unknown, kernels = (
+        launched(chosen) > 0 for chosen in (cores == TENSOR_CORES, cores == UNKNOWN_CORES, cores != NO_KERNEL)
+    )
+    return [(True, uses), (False, kernels & ~uses & ~unknown), (None, ~uses & (unknown | ~kernels))]
+
+
+def _least_ns(device: Device, work: Estimate | None, tensor_cores: bool | None) -> float:
+    """The roofline: the longer of computing and moving."""
+    if work is None or work.flops is None or work.bytes is None:
+        return np.nan
+    moving = work.bytes / device.bytes_per_second
+    if not work.flops:
+        return moving * 1e9
+    peak = device.peaks.get(work.dtype)
+    limit = None if peak is None else peak.of(tensor_cores)
+    return np.nan if limit is None else max(work.flops / limit, moving) * 1e9
+
+
+def rates(operators: Operators, estimates: Estimates, keys: Rows) -> list[Rate]:
+    """Work and rates of groups of calls, in order of the groups' numbers.
+
+    Args:
+        operators: all calls.
+        estimates: theirs.
+        keys: for each call the number of its group, `ABSENT` for calls that are not counted.
+    """
+    groups, number = np.unique(keys[keys != ABSENT], return_inverse=True)
+    group = np.full(len(keys), ABSENT, np.int64)
+    group[keys != ABSENT] = number.reshape(-1)
+    known = (estimates.flops != ABSENT) | (estimates.bytes != ABSENT)
+    calls = np.flatnonzero((group != ABSENT) & known)
+    calls = calls[operators.nested.outermost(calls, group[calls])]
+    sums = _Sums(calls, group[calls], len(groups))
+    timed = estimates.time_ns > 0
+    flops, moved = estimates.flops != ABSENT, estimates.bytes != ABSENT
+    limited = timed & ~np.isnan(estimates.ideal_ns)
+    columns = (
+        groups.tolist(),
+        sums.of(estimates.flops, flops),
+        sums.of(estimates.bytes, moved),
+        sums.ratio(estimates.flops, estimates.time_ns, flops & timed, 1e9),
+        sums.ratio(estimates.bytes, estimates.time_ns, moved & timed, 1e9),
+        sums.ratio(estimates.ideal_ns, estimates.time_ns, limited, 1, PLAUSIBLE),
+    )
+    return [Rate(*row) for row in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Sums over some calls by group."""
+
+    calls: Rows
+    group: Rows
+    count: int
+
+    def of(self, values: Times, known: Mask) -> list[int | None]:
+        """Sum of the known values, None without any."""
+        chosen = known[self.calls]
+        sums = np.zeros(self.count, np.int64)
+        np.add.at(sums, self.group[chosen], values[self.calls[chosen]])
+        there = np.bincount(self.group[chosen], minlength=self.count)
+        return [total if number else None for total, number in zip(sums.tolist(), there.tolist(), strict=True)]
+
+    def ratio(
+        self, over: Times | Reals, under: Times, known: Mask, scale: float, limit: float = np.inf
+    ) -> list[float | None]:
+        """Sum of `over` by sum of `under`, times `scale`; None without any, and above `limit`."""
+        chosen = known[self.calls]
+        calls, group = self.calls[chosen], self.group[chosen]
+        first = np.bincount(group, over[calls].astype(np.float64), self.count)
+        second = np.bincount(group, under[calls].astype(np.float64), self.count)
+        found = np.divide(first * scale, second, out=np.full(self.count, np.nan), where=second > 0)
+        return [value if value <= limit else None for value in found.tolist()]  # NaN is no such value
+
+
+# Which operator has which formula; positions as in
+# https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml
+
+
+UNARY = (
+    "abs", "neg", "exp", "log", "log2", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid", "erf",
+    "relu", "gelu", "silu", "leaky_relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "softplus", "elu", "floor",
+)  # fmt: skip
+BINARY = ("add", "sub", "rsub", "mul", "div", "maximum", "minimum", "pow", "remainder", "fmod", "atan2")
+BACKWARD = ("threshold_backward", "sigmoid_backward", "tanh_backward", "gelu_backward", "silu_backward")
+
+FORMULAS: Mapping[str, Formula] = {
+    "aten::mm": product(0, (2, 2)),
+    "aten::_int_mm": product(0, (2, 2)),
+    "aten::_scaled_mm": product(0, (2, 2)),
+    "aten::addmm": product(1, (2, 2), 0),
+    "aten::addmm_": product(1, (2, 2), 0),
+    "aten::_addmm_activation": product(1, (2, 2), 0),
+    "aten::bmm": product(0, (3, 3)),
+    "aten::baddbmm": product(1, (3, 3), 0),
+    "aten::baddbmm_": product(1, (3, 3), 0),
+    "aten::matmul": product(0, None),
+    "aten::mv": product(0, (2, 1)),
+    "aten::addmv": product(1, (2, 1), 0),
+    "aten::addmv_": product(1, (2, 1), 0),
+    "aten::dot": product(0, (1, 1)),
+    "aten::vdot": product(0, (1, 1)),
+    "aten::linear": linear,
+    "aten::mkldnn_linear": linear,
+    **{f"aten::conv{n}d": convolution(Scalars(3, 4, 5)) for n in (1, 2, 3)},
+    **{f"aten::conv_transpose{n}d": transposed_convolution for n in (1, 2, 3)},
+    "aten::convolution": convolution(Scalars(3, 4, 5, 6)),
+    "aten::_convolution": convolution(Scalars(3, 4, 5, 6)),
+    "aten::convolution_overrideable": convolution(Scalars(3, 4, 5, 6)),
+    "aten::cudnn_convolution": convolution(Scalars(3, 2, 4)),
+    "aten::cudnn_convolution_relu": convolution(Scalars(3, 4, 5)),
+    "aten::cudnn_convolution_transpose": transposed_convolution,
+    "aten::mkldnn_convolution": convolution(Scalars(4, 3, 5)),
+    "aten::miopen_convolution": convolution(Scalars(4, 3, 5)),
+    "aten::miopen_depthwise_convolution": convolution(Scalars(4, 3, 5)),
+    "aten::miopen_convolution_transpose": transposed_convolution,
+    "aten::_conv_depthwise2d": convolution(Scalars(4, 5, 6)),
+    "aten::conv_depthwise3d": convolution(Scalars(4, 5, 6)),
+    "aten::convolution_backward": convolution_backward(7, 10),
+    "aten::convolution_backward_overrideable": convolution_backward(6, 9),
+    "aten::scaled_dot_product_attention": attention(Attention(0, 5)),
+    "aten::_scaled_dot_product_flash_attention": attention(Attention(0, 4)),
+    "aten::_scaled_dot_product_flash_attention_for_cpu": attention(Attention(0, 4)),
+    "aten::_scaled_dot_product_efficient_attention": attention(Attention(0, 6)),
+    "aten::_scaled_dot_product_cudnn_attention": attention(Attention(0, 6)),
+    "aten::_scaled_dot_product_fused_attention_overrideable": attention(Attention(0, 5)),
+    "aten::_flash_attention_forward": attention(Attention(0, 8, (3, 11, 12, 13, 15), heads_last=True)),
+    "aten::_efficient_attention_forward": attention(Attention(0, 9, (4, 12, 13), heads_last=True)),
+    "aten::_scaled_dot_product_flash_attention_backward": attention(Attention(1, 11)),
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention(Attention(1, 7)),
+    "aten::_scaled_dot_product_efficient_attention_backward": attention(Attention(1, 11)),
+    "aten::_scaled_dot_product_cudnn_attention_backward": attention(Attention(1, 14)),
+    "aten::_flash_attention_backward": attention(Attention(1, 11, (6, 15, 16), heads_last=True)),
+    "aten::_efficient_attention_backward": attention(Attention(1, 14, (6, 18), heads_last=True)),
+    **{
+        f"aten::{name}": normalisation(1, 5)
+        for name in (
+            "batch_norm", "_batch_norm_impl_index", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm",
+            "_native_batch_norm_legit", "instance_norm",
+        )
+    },
+    "aten::_batch_norm_with_update": normalisation(1),
+    "aten::layer_norm": normalisation(2),
+    "aten::native_layer_norm": normalisation(2),
+    "aten::group_norm": normalisation(2),
+    "aten::native_group_norm": normalisation(1),
+    "aten::rms_norm": normalisation(2, statistics=3),
+    "aten::_fused_rms_norm": normalisation(2, statistics=3),
+    **{
+        f"aten::{name}_backward": normalisation_backward
+        for name in (
+            "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "batch_norm", "native_layer_norm",
+            "native_group_norm", "_fused_rms_norm",
+        )
+    },
+    **{f"aten::{name}": elementwise(1) for name in UNARY},
+    **{f"aten::{name}_": elementwise(1, in_place=True) for name in UNARY},
+    **{f"aten::{name}": elementwise(2) for name in (*BINARY, *BACKWARD)},
+    **{f"aten::{name}_": elementwise(2, in_place=True) for name in BINARY},
+    "aten::copy_": copy,
+    "aten::fill_": fill,
+    "aten::zero_": fill,
+}  # fmt: skip
