@@ -1,0 +1,331 @@
+"""What the CPU did: how evenly operators ran, how many threads issued them, and the Python between them.
+
+A call's CPU time is its host time without the calls of the runtime inside it: those wait for the device (a full launch
+queue, a synchronisation), and that says nothing about the CPU. Its own CPU time is without the operators inside it too:
+what delays a call is looked for there, so that each delay is named once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.profile.flops import Estimates, Reals
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+
+SLOW_FACTOR = 3.0
+"""Of its group's median: caches and clocks alone make calls with the same inputs vary up to twofold."""
+SLOW_NS = 50_000
+"""Below 50 µs a call may be slow by one interrupt or one page fault, and none of them matters."""
+FEW_CALLS = 5
+"""The median of fewer calls does not say what is usual."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuGroup:
+    """Calls of one operator with the same input shapes.
+
+    Attributes:
+        name: without overload. shape: number in `Signatures.shapes`.
+        first: row of its first call.
+        calls: how many. total_ns: their CPU times added up.
+        low_ns, median_ns, high_ns: CPU time that a tenth, half, nine tenths of the calls stay below, interpolated.
+        longest_ns: of the slowest call.
+        slow_calls: how many of them `CpuWork.slow_calls` lists.
+        threads: on how many threads they ran.
+        flops_per_second: estimated operations by median time; None without an estimate, and for calls that had a part
+            in device work.
+        share_of_best: this rate by the highest one of the same operator in this profile; None where no rate is known
+            or where the operator has one group only.
+    """
+
+    name: str
+    shape: int
+    first: int
+    calls: int
+    total_ns: int
+    low_ns: int
+    median_ns: int
+    high_ns: int
+    longest_ns: int
+    slow_calls: int
+    threads: int
+    flops_per_second: float | None
+    share_of_best: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCall:
+    """A call that took far longer than calls of its operator and shapes usually do.
+
+    Attributes:
+        row: the call. group: position of its `CpuGroup` in `CpuWork.groups`.
+        own_ns: its own CPU time, without operators inside. median_ns: that of its group's calls.
+        threads: how many threads ran operators during it, its own included: more than one may have been in each
+            other's way.
+        is_first: it is the first one of its group, which often does what happens once: allocate, choose an algorithm.
+    """
+
+    row: int
+    group: int
+    own_ns: int
+    median_ns: int
+    threads: int
+    is_first: bool
+
+    @property
+    def contended(self) -> bool:
+        """Whether contention explains it: other threads ran operators, and it was not the first call."""
+        return self.threads > 1 and not self.is_first
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCounts:
+    """How many threads are inside an operator, over time.
+
+    Attributes:
+        times_ns: when the number changes. counts: the number from then on; the last one is 0.
+        threads: how many threads ran operators at all. most: at the same time.
+        mean: over the time from the first operator's start to the last one's end. busy_mean: while there was any.
+    """
+
+    times_ns: Times
+    counts: Times
+    threads: int
+    most: int
+    mean: float
+    busy_mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class CpuWork:
+    """What the CPU did: groups by their total time, longest first, and slow calls by time lost, longest first."""
+
+    groups: tuple[CpuGroup, ...]
+    slow_calls: tuple[SlowCall, ...]
+    threads: ThreadCounts
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTimes:
+    """Python frames and what each took itself, without the frames, operators, annotations and runtime calls inside.
+
+    That is time on the clock: a frame that waits (for a lock, for data) has it too.
+    """
+
+    rows: Rows
+    self_ns: Times
+
+
+def cpu_work_of(profile: Profile, estimates: Estimates) -> CpuWork:
+    """What the CPU did in a profile.
+
+    Args:
+        profile: one trace.
+        estimates: its calls' estimated work.
+    """
+    calls = _operator_calls(profile)
+    threads = _by_thread(profile, calls)
+    by_time = _Groups.of(profile, calls, cpu_time(profile)[calls])
+    order = np.argsort(-by_time.sums(by_time.time_ns), kind="stable")
+    slow_calls = _slow_calls(profile, _Groups.of(profile, calls, profile.nested.self_ns[calls]), threads)
+    counts = np.bincount([call.group for call in slow_calls], minlength=len(order)).astype(np.int64)
+    groups = _cpu_groups(profile, by_time, estimates, counts)
+    moved = np.argsort(order).tolist()
+    return CpuWork(
+        groups=tuple(groups[at] for at in order.tolist()),
+        slow_calls=tuple(replace(call, group=moved[call.group]) for call in slow_calls),
+        threads=_thread_counts(threads),
+    )
+
+
+def frame_times(profile: Profile) -> FrameTimes | None:
+    """Self times of Python frames, None without stacks."""
+    table = profile.table
+    if not (table.category == Category.PYTHON).any():
+        return None
+    nested = nest(table, profile.plain_names[0], (*HOST_CALLS, Category.PYTHON))
+    frames = np.flatnonzero(table.category[nested.rows] == Category.PYTHON)
+    return FrameTimes(nested.rows[frames], nested.self_ns[frames])
+
+
+def _operator_calls(profile: Profile) -> Rows:
+    """Positions of the operators among the profile's calls."""
+    return np.flatnonzero(profile.table.category[profile.nested.rows] == Category.OPERATOR)
+
+
+def cpu_time(profile: Profile) -> Times:
+    """Host time of each call of `Profile.nested` without the runtime's calls inside it."""
+    nested, operators = profile.nested, profile.operators
+    is_runtime = profile.table.category[nested.rows] == Category.RUNTIME
+    outermost = np.zeros(len(nested), np.int64)
+    runtime = np.flatnonzero(is_runtime)
+    runtime = runtime[nested.outermost(runtime)]
+    outermost[runtime] = operators.host_total_ns[runtime]
+    inside: Times = operators.host_total_ns - nested.sums(outermost)
+    return inside
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Calls with the same operator and input shapes, sorted by group and time.
+
+    Attributes:
+        call: positions in `Profile.nested`. time_ns: their times.
+        bounds: where each group begins, and the end of the last one. shape: number of each group's shapes.
+    """
+
+    call: Rows
+    time_ns: Times
+    bounds: Rows
+    shape: Rows
+
+    @classmethod
+    def of(cls, profile: Profile, calls: Rows, time_ns: Times) -> _Groups:
+        signatures = profile.signatures
+        shape = signatures.shape_number[signatures.number[calls]].astype(np.int64)
+        key = profile.plain_names[0][profile.nested.rows[calls]] * np.int64(len(signatures.shapes)) + shape
+        order = np.lexsort((time_ns, key))
+        first = np.flatnonzero(np.diff(key[order], prepend=ABSENT))
+        return cls(calls[order], time_ns[order], np.append(first, len(calls)), shape[order][first])
+
+    @property
+    def sizes(self) -> Rows:
+        return np.diff(self.bounds)
+
+    @property
+    def number(self) -> Rows:
+        """The group of each call."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def quantile(self, share: float) -> Times:
+        """For each group the time that `share` of its calls stay below, as `numpy.quantile` interpolates."""
+        if not len(self.call):
+            return np.zeros(0, np.int64)
+        place = self.bounds[:-1] + share * (self.sizes - 1)
+        low = np.floor(place).astype(np.int64)
+        high = np.minimum(low + 1, self.bounds[1:] - 1)
+        times = self.time_ns
+        return np.rint(times[low] + (place - low) * (times[high] - times[low])).astype(np.int64)
+
+    def least(self, values: Rows) -> Rows:
+        """For each group the least of its calls' `values`."""
+        return np.minimum.reduceat(values, self.bounds[:-1]) if len(values) else values
+
+    def sums(self, values: Times) -> Times:
+        """For each group the sum of its calls' `values`."""
+        before = np.concatenate([[0], np.cumsum(values)])
+        total: Times = before[self.bounds[1:]] - before[self.bounds[:-1]]
+        return total
+
+
+def _slow_calls(profile: Profile, by_own: _Groups, threads: list[Intervals]) -> list[SlowCall]:
+    """Slow calls, by time lost; none where shapes do not tell calls of one size from those of another."""
+    number = by_own.number
+    median_ns = by_own.quantile(0.5)[number]
+    has_shapes = np.array([any(shapes) for shapes in profile.signatures.shapes])[by_own.shape[number]]
+    is_slow = has_shapes & (by_own.time_ns > SLOW_FACTOR * median_ns) & (by_own.time_ns >= SLOW_NS)
+    chosen = np.flatnonzero(is_slow & (by_own.sizes[number] >= FEW_CALLS))
+    rows = profile.nested.rows[by_own.call]
+    first = by_own.least(profile.table.start_ns[rows])[number[chosen]]
+    starts, ends = profile.table.start_ns[rows[chosen]], profile.table.end_ns[rows[chosen]]
+    running = np.zeros(len(chosen), np.int64)
+    for busy in threads:
+        running += busy.within(starts, ends) > 0
+    columns = (rows[chosen], number[chosen], by_own.time_ns[chosen], median_ns[chosen], running, starts == first)
+    found = [SlowCall(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+    return sorted(found, key=lambda call: call.median_ns - call.own_ns)
+
+
+def _cpu_groups(profile: Profile, groups: _Groups, estimates: Estimates, slow_calls: Rows) -> list[CpuGroup]:
+    rows = profile.nested.rows[groups.call]
+    numbers, names = profile.plain_names
+    name = numbers[rows[groups.bounds[:-1]]]
+    per_second = _flops_per_second(profile, groups, estimates)
+    counted = (
+        groups.shape,
+        groups.least(rows),
+        groups.sizes,
+        groups.sums(groups.time_ns),
+        *(groups.quantile(share) for share in (0.1, 0.5, 0.9, 1)),
+        slow_calls,
+        _threads_of_groups(profile, groups),
+    )
+    columns = (
+        [names[number] for number in name.tolist()],
+        *(column.tolist() for column in counted),
+        _known(per_second),
+        _known(_share_of_best(name, per_second)),
+    )
+    return [CpuGroup(*values) for values in zip(*columns, strict=True)]
+
+
+def _known(values: Reals) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values.tolist()]
+
+
+def _flops_per_second(profile: Profile, groups: _Groups, estimates: Estimates) -> Reals:
+    """Mean estimated operations by median time of each group, NaN where a call's are unknown or ran on a device."""
+    flops = estimates.flops[groups.call]
+    is_known = (flops > 0) & profile.operators.on_host[groups.call]
+    mean = groups.sums(flops) / np.maximum(groups.sizes, 1)
+    all_known = groups.sums(is_known.astype(np.int64)) == groups.sizes
+    median_ns = groups.quantile(0.5)
+    found = np.full(len(mean), np.nan)
+    np.divide(mean * 1e9, median_ns, out=found, where=all_known & (median_ns > 0))
+    return found
+
+
+def _share_of_best(name: NDArray[np.int32], per_second: Reals) -> Reals:
+    """Each group's rate by the highest of its operator, NaN where that has one rate only."""
+    known = np.flatnonzero(~np.isnan(per_second))
+    operators, number = np.unique(name[known], return_inverse=True)
+    number = number.reshape(-1)
+    best = np.zeros(len(operators))
+    np.maximum.at(best, number, per_second[known])
+    several = np.bincount(number, minlength=len(operators))[number] > 1
+    found = np.full(len(per_second), np.nan)
+    found[known[several]] = (per_second[known] / best[number])[several]
+    return found
+
+
+def _threads_of_groups(profile: Profile, groups: _Groups) -> Rows:
+    thread = profile.table.thread[profile.nested.rows[groups.call]].astype(np.int64)
+    pairs = np.unique(groups.number * (int(thread.max(initial=0)) + 1) + thread)
+    return np.bincount(pairs // (int(thread.max(initial=0)) + 1), minlength=len(groups.sizes))
+
+
+def _by_thread(profile: Profile, calls: Rows) -> list[Intervals]:
+    """For each thread that ran operators the time it was inside one."""
+    table = profile.table
+    rows = profile.nested.rows[calls[profile.nested.outermost(calls)]]
+    return [
+        Intervals.union(table.start_ns[rows[here]], table.end_ns[rows[here]])
+        for thread in np.unique(table.thread[rows]).tolist()
+        for here in [table.thread[rows] == thread]
+    ]
+
+
+def _thread_counts(threads: list[Intervals]) -> ThreadCounts:
+    starts = np.concatenate([busy.starts for busy in threads]) if threads else np.zeros(0, np.int64)
+    ends = np.concatenate([busy.ends for busy in threads]) if threads else np.zeros(0, np.int64)
+    times, number = np.unique(np.concatenate([starts, ends]), return_inverse=True)
+    change = np.concatenate([np.ones(len(starts), np.int64), -np.ones(len(ends), np.int64)])
+    counts = np.zeros(len(times), np.int64)
+    np.add.at(counts, number.reshape(-1), change)
+    counts = np.cumsum(counts)
+    lengths = np.diff(times)
+    running = int((lengths * counts[:-1]).sum())
+    return ThreadCounts(
+        times_ns=times,
+        counts=counts,
+        threads=len(threads),
+        most=int(counts.max(initial=0)),
+        mean=running / max(int(lengths.sum()), 1),
+        busy_mean=running / max(int(lengths[counts[:-1] > 0].sum()), 1),
+    )
