@@ -14,8 +14,10 @@ import numpy as np
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
+from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule
 from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of
 from tb_tidy_plugin.report.quality import quality_of
@@ -142,19 +144,20 @@ def _profile_report(
     file: TraceFile, profile: Profile, outcomes: Mapping[type[Rule], Outcome], ranked: Sequence[Evidence]
 ) -> model.ProfileReport:
     table = profile.table
-    spent = profile.time_spent
+    lanes = step_parts(table, profile.steps)
     return model.ProfileReport(
         worker=file.worker,
         span=file.span,
         rank=rank_of(file, profile),
         path=str(file.path),
         events=len(table),
-        duration_ns=spent.wall_ns,
+        duration_ns=profile.time_spent.wall_ns,
         origin_ns=table.origin_ns,
         recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
         devices=_devices(profile),
         steps=_steps(profile),
-        breakdown=model.Breakdown(**{name: getattr(spent, name) for name in model.Breakdown.__struct_fields__}),
+        breakdown=breakdown_of(profile, lanes),
+        lanes=lanes_of(profile, lanes),
         quality=quality_of(profile),
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[evidence.finding for evidence in ranked],
@@ -179,8 +182,11 @@ def _steps(profile: Profile) -> model.Steps:
         basis=steps.basis,
         count=len(steps.items),
         median_ns=steps.median_ns,
+        p10_ns=steps.percentile_ns(10),
+        p90_ns=steps.percentile_ns(90),
         items=[
-            model.StepItem(name=step.name, start_ns=step.start_ns, duration_ns=step.duration_ns) for step in steps.items
+            model.StepItem(name=step.name, start_ns=step.start_ns, duration_ns=step.duration_ns, oddity=oddity)
+            for step, oddity in zip(steps.items, steps.oddities, strict=True)
         ],
     )
 

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.estimate.saving import Basis
-from tb_tidy_plugin.profile.steps import StepBasis
+from tb_tidy_plugin.profile.lanes import Part
+from tb_tidy_plugin.profile.steps import Oddity, StepBasis
 from tb_tidy_plugin.rulekit.rule import Confidence
 from tb_tidy_plugin.sources.frames import Precision
 
@@ -114,20 +115,23 @@ class Device(Model, frozen=True):
 
 
 class StepItem(Model, frozen=True):
-    """One step, as recorded."""
+    """One step, as recorded. `oddity` says that it is no ordinary one: part of the warm-up, or an outlier."""
 
     name: str
     start_ns: int
     duration_ns: int
+    oddity: Oddity | None = None
 
 
 class Steps(Model, frozen=True):
-    """The steps and where they were taken from; `median_ns` is null where there is no step figure."""
+    """The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step."""
 
     basis: StepBasis
     count: int
     median_ns: int | None
     items: list[StepItem]
+    p10_ns: int | None = None
+    p90_ns: int | None = None
 
 
 class Breakdown(Model, frozen=True):
@@ -146,6 +150,31 @@ class Breakdown(Model, frozen=True):
     compute_ns: int | None
     device_busy_ns: int | None
     device_idle_ns: int | None
+    idle_by_cause_ns: dict[str, int] | None = None
+
+
+class LanePart(Model, frozen=True):
+    """What one part of a step took: on average over the steps, and in each of them."""
+
+    part: Part
+    mean_ns: int
+    steps_ns: list[int]
+
+
+class Lane(Model, frozen=True):
+    """The steps of one device, or of the host where there is no device, cut into parts.
+
+    In each step the parts add up to the step; time in which two things happened counts for the first of them.
+
+    Attributes:
+        lane: `cuda:0`, or `host`.
+        parts: the parts that occur, in their order.
+        communication_overlapped_ns: communication hidden behind compute, on average per step; it is inside other parts.
+    """
+
+    lane: str
+    parts: list[LanePart]
+    communication_overlapped_ns: int
 
 
 class Quality(Model, frozen=True):
@@ -181,6 +210,7 @@ class ProfileReport(Model, frozen=True):
     quality: Quality
     outcomes: list[Outcome]
     findings: list[Finding]
+    lanes: list[Lane] = []
     residual: float | None = None
     joint_saving: Saving | None = None
 

@@ -38,7 +38,8 @@ def test_describes_the_profile(tmp_path: Path) -> None:
     ]
     assert msgspec.to_builtins(profile.steps) == {
         "basis": "profiler_step", "count": 1, "median_ns": 1_000_000,
-        "items": [{"name": "ProfilerStep#1", "start_ns": 0, "duration_ns": 1_000_000}],
+        "p10_ns": 1_000_000, "p90_ns": 1_000_000,
+        "items": [{"name": "ProfilerStep#1", "start_ns": 0, "duration_ns": 1_000_000, "oddity": None}],
     }  # fmt: skip
     assert profile.breakdown.device_busy_ns == 50_000
 
@@ -87,3 +88,34 @@ def test_real_traces_crash_no_rule(path: Path) -> None:
         if outcome.status == "failed"
     ]  # fmt: skip
     assert failed == []
+
+
+@pytest.mark.parametrize("path", sorted(SHARED.glob("traces/*")), ids=lambda path: path.name)
+def test_lanes_of_real_traces_add_up_to_the_steps(path: Path) -> None:
+    if not path.is_dir():
+        pytest.skip("the index")
+    for profile in (profile for run in tb_tidy_plugin.analyze(path).runs for profile in run.profiles):
+        spans = [step.duration_ns for step in profile.steps.items] or [profile.duration_ns]
+        assert [lane.lane for lane in profile.lanes] == (
+            [f"{device.kind}:{device.index}" for device in profile.devices] or ["host"]
+        )
+        for lane in profile.lanes:
+            assert [sum(times) for times in zip(*(part.steps_ns for part in lane.parts), strict=True)] == spans
+            for part in lane.parts:
+                assert part.mean_ns == pytest.approx(sum(part.steps_ns) / len(spans), abs=1)
+        causes = profile.breakdown.idle_by_cause_ns
+        idle = [sum(part.steps_ns) for lane in profile.lanes for part in lane.parts if part.part.startswith("idle_")]
+        if causes is not None:
+            assert sum(causes.values()) == pytest.approx(sum(idle) / len(profile.lanes), abs=10)
+
+
+def test_odd_steps_and_percentiles_are_reported(tmp_path: Path) -> None:
+    lengths = (181, 124, 127, 126, 163, 116)
+    starts = [sum(lengths[:at]) for at in range(6)]
+    events = [
+        event(f"ProfilerStep#{at}", start, length, cat="user_annotation")
+        for at, (start, length) in enumerate(zip(starts, lengths, strict=True))
+    ]
+    (profile,) = analyzed(tmp_path, events).runs[0].profiles
+    assert [step.oddity for step in profile.steps.items] == ["warmup", None, None, None, "outlier", None]
+    assert (profile.steps.p10_ns, profile.steps.median_ns, profile.steps.p90_ns) == (120_000, 126_500, 172_000)
