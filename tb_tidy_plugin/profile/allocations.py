@@ -235,4 +235,4 @@ def asked_by(profile: Profile, rows: Rows) -> Rows:
 
 
 def _only_allocates(name: str) -> bool:
-    return ".".join(name.split(".")[:1]) in ALLOCATORS
+    return name.partition(".")[0] in ALLOCATORS

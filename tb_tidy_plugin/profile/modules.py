@@ -2,8 +2,8 @@
 
 With stacks every call of a module is a frame `nn.Module: Linear_0`; the number is counted per class and stays with the
 object. A module's place is the modules around its calls: the same object called in two places is two entries, so that
-time adds up. Classes of one name share their numbers (measured with torch 2.13); they are told
-apart by the `forward` function that runs.
+time adds up. Classes of one name share their numbers (measured with torch 2.13); they are told apart by the `forward`
+function that runs.
 
 Backward operators carry the `Sequence number` of the forward operator whose gradient they compute. All below such an
 operator belongs to the module in which that forward operator ran, in its backward pass. So does a forward pass that is
