@@ -9,15 +9,19 @@ and an only child with its parent's name is one call with it. So a backward oper
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
-from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 HOST_CALLS = (Category.OPERATOR, Category.ANNOTATION, Category.RUNTIME)
+
+OVERLOAD = re.compile(r"^(aten::\w+)\.\w+$")
+STEP_NUMBER = re.compile(r"^ProfilerStep#.*", re.DOTALL)
 
 NOT_COUNTED = frozenset(
     {
@@ -79,6 +83,13 @@ class Nesting:
         found = np.empty(len(chosen), np.bool_)
         found[order] = base + chosen[order] >= np.concatenate([[0], reach])[: len(chosen)]
         return found
+
+
+def plain_names(names: tuple[str, ...]) -> tuple[Numbers, tuple[str, ...]]:
+    """For each of `names` a number of it as torch groups names, and those: no overload, `ProfilerStep*` for every step."""
+    plain = NumberTable[str]()
+    texts = (STEP_NUMBER.sub("ProfilerStep*", OVERLOAD.sub(r"\1", text)) for text in names)
+    return plain.numbers(texts, len(names)), plain.values()
 
 
 def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST_CALLS) -> Nesting:

@@ -12,7 +12,7 @@ from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
-from tb_tidy_plugin.profile.nesting import Nesting, nest
+from tb_tidy_plugin.profile.nesting import OVERLOAD, Nesting, nest, plain_names
 from tb_tidy_plugin.profile.operators import Operators, operators_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
@@ -30,10 +30,7 @@ from tb_tidy_plugin.trace.columns import (
     Rows,
 )
 from tb_tidy_plugin.trace.links import launches
-from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
-
-OVERLOAD = re.compile(r"^(aten::\w+)\.\w+$")
-STEP_NUMBER = re.compile(r"^ProfilerStep#.*", re.DOTALL)
+from tb_tidy_plugin.trace.strings import numbers_where
 
 
 class Profile:
@@ -248,14 +245,9 @@ class Profile:
 
     @cached_property
     def plain_names(self) -> tuple[Numbers, tuple[str, ...]]:
-        """For each row a number of its name as `key_averages` of torch groups it, and those names.
-
-        That is without the overload, and `ProfilerStep*` for every step.
-        """
-        plain = NumberTable[str]()
-        texts = (STEP_NUMBER.sub("ProfilerStep*", OVERLOAD.sub(r"\1", text)) for text in self.table.names)
-        number = plain.numbers(texts, len(self.table.names))
-        return number[self.table.name], plain.values()
+        """For each row a number of its name as torch's tables group it, and those names."""
+        number, names = plain_names(self.table.names)
+        return number[self.table.name], names
 
     @cached_property
     def nested(self) -> Nesting:
