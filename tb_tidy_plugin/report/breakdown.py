@@ -14,7 +14,7 @@ IDLE = "idle_"
 
 
 def breakdown_of(profile: Profile, lanes: Sequence[LaneParts]) -> Breakdown:
-    """Unions over the whole profile; the causes of idle time are those of the steps in `lanes`, averaged over devices."""
+    """Unions over the whole profile; idle time by cause is that of the steps in `lanes`, averaged over devices."""
     return Breakdown(**asdict(profile.time_spent), idle_by_cause_ns=_idle_by_cause(lanes))
 
 
