@@ -71,6 +71,7 @@ export interface ProfileReport {
   events: number;
   findings: Finding[];
   joint_saving?: Saving | null;
+  lanes?: Lane[];
   origin_ns: number;
   outcomes: Outcome[];
   path: string;
@@ -85,8 +86,8 @@ export interface ProfileReport {
 /**
  * Interval unions over the whole profile, in ns; null where the recording cannot tell.
  *
- *     `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
- *     communication are per device, averaged where there are several.
+ * `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
+ * communication are per device, averaged where there are several.
  */
 export interface Breakdown {
   communication_exposed_ns: number | null;
@@ -97,6 +98,9 @@ export interface Breakdown {
   device_idle_ns: number | null;
   device_to_host_ns: number | null;
   host_to_device_ns: number | null;
+  idle_by_cause_ns?: {
+    [k: string]: number;
+  } | null;
   wall_ns: number;
 }
 /**
@@ -111,8 +115,8 @@ export interface Device {
 /**
  * Matches of one rule in one function, grouped.
  *
- *     `share` is `cost_ns` divided by the median step time, null where there are no steps.
- *     `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
+ * `share` is `cost_ns` divided by the median step time, null where there are no steps.
+ * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
  */
 export interface Finding {
   category: string;
@@ -149,8 +153,8 @@ export interface CodeChange {
 /**
  * Where in the user's source the matches of a finding are.
  *
- *     `line` is 1-based. `precision` says how it is known: `definition` is the line on which the enclosing function is
- *     defined, never the calling line itself. `own_code` is false when no frame outside installed packages was recorded.
+ * `line` is 1-based. `precision` says how it is known: `definition` is the line on which the enclosing function is
+ * defined, never the calling line itself. `own_code` is false when no frame outside installed packages was recorded.
  */
 export interface Place {
   duration_ns: number;
@@ -165,7 +169,7 @@ export interface Place {
 /**
  * What removing a finding is worth, per step.
  *
- *     `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
+ * `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
  */
 export interface Saving {
   basis: ("bound" | "measured" | "replayed")[];
@@ -173,6 +177,51 @@ export interface Saving {
   high_ns: number;
   low_ns: number;
   speedup: number | null;
+}
+/**
+ * The steps of one device, or of the host where there is no device, cut into parts.
+ *
+ * In each step the parts add up to the step; time in which two things happened counts for the first of them.
+ *
+ * Attributes:
+ *     lane: `cuda:0`, or `host`.
+ *     parts: the parts that occur, in their order.
+ *     communication_overlapped_ns: communication hidden behind compute, on average per step; it is inside other parts.
+ */
+export interface Lane {
+  communication_overlapped_ns: number;
+  lane: string;
+  parts: LanePart[];
+}
+/**
+ * What one part of a step took: on average over the steps, and in each of them.
+ */
+export interface LanePart {
+  mean_ns: number;
+  part:
+    | (
+        | "attention"
+        | "communication_exposed"
+        | "convolution"
+        | "device_copy"
+        | "device_to_host"
+        | "elementwise"
+        | "host_to_device"
+        | "idle_communication_wait"
+        | "idle_compilation"
+        | "idle_data_loading"
+        | "idle_garbage_collection"
+        | "idle_launch_bound"
+        | "idle_synchronisation"
+        | "idle_unknown"
+        | "matrix"
+        | "normalisation"
+        | "optimizer"
+        | "other_compute"
+        | "reduction"
+      )
+    | ("backward" | "communication" | "data_loading" | "forward" | "optimizer" | "other" | "python");
+  steps_ns: number[];
 }
 /**
  * What one rule said about one profile. `reason` is set for `not_checked` and `failed`.
@@ -185,11 +234,11 @@ export interface Outcome {
 /**
  * How far the recording can be trusted.
  *
- *     Attributes:
- *         partial: the file ended early; only what came before the end is reported.
- *         dropped_events: events that could not be used (negative durations, times of zero, unreadable).
- *         parent_mismatch: share of Python frames whose recorded parent differs from the rebuilt one, null without stacks.
- *         notes: sentences for the user.
+ * Attributes:
+ *     partial: the file ended early; only what came before the end is reported.
+ *     dropped_events: events that could not be used (negative durations, times of zero, unreadable).
+ *     parent_mismatch: share of Python frames whose recorded parent differs from the rebuilt one, null without stacks.
+ *     notes: sentences for the user.
  */
 export interface Quality {
   dropped_events: number;
@@ -198,33 +247,36 @@ export interface Quality {
   partial: boolean;
 }
 /**
- * The steps and where they were taken from; `median_ns` is null where there is no step figure.
+ * The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step.
  */
 export interface Steps {
   basis: "data_loader" | "none" | "optimizer_step" | "profiler_step" | "whole_trace";
   count: number;
   items: StepItem[];
   median_ns: number | null;
+  p10_ns?: number | null;
+  p90_ns?: number | null;
 }
 /**
- * One step, as recorded.
+ * One step, as recorded. `oddity` says that it is no ordinary one: part of the warm-up, or an outlier.
  */
 export interface StepItem {
   duration_ns: number;
   name: string;
+  oddity?: ("outlier" | "warmup") | null;
   start_ns: number;
 }
 /**
  * How far the analysis of one trace file is.
  *
- *     Attributes:
- *         span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
- *             file's name has no span.
- *         size: the file's size on disk in bytes.
- *         fraction: work done, 0 to 1.
- *         stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
- *         problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
- *         version: changes whenever the analysis was made anew (the file changed).
+ * Attributes:
+ *     span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
+ *         file's name has no span.
+ *     size: the file's size on disk in bytes.
+ *     fraction: work done, 0 to 1.
+ *     stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
+ *     problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
+ *     version: changes whenever the analysis was made anew (the file changed).
  */
 export interface ProfileState {
   fraction: number;
@@ -288,8 +340,8 @@ export interface RunState {
 /**
  * `GET api/source`: the text of one source file named in a finding's places.
  *
- *     `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
- *     `changed` is true when the file is newer than the recording.
+ * `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
+ * `changed` is true when the file is newer than the recording.
  */
 export interface SourceAnswer {
   available: boolean;
