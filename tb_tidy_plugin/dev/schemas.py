@@ -15,6 +15,10 @@ API_ANSWERS = (
     payloads.RulesAnswer,
     payloads.SourceAnswer,
     payloads.EventsAnswer,
+    payloads.OperatorsAnswer,
+    payloads.ModulesAnswer,
+    payloads.MemoryAnswer,
+    payloads.CpuAnswer,
     payloads.ErrorAnswer,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.model import Model, Problem, RunReport
 
 LoadState: TypeAlias = Literal["queued", "reading", "analysing", "done", "error"]
@@ -111,6 +112,39 @@ class EventsAnswer(Model, frozen=True):
     total: int
     offset: int
     rows: list[EventRow]
+
+
+class OperatorsAnswer(Model, frozen=True):
+    """`GET api/operators`: one page of one grouping, sorted and filtered by the server.
+
+    `missing` says why the grouping is not there and which option records it, null where it is.
+    """
+
+    group: OperatorGroup
+    total: int
+    offset: int
+    rows: list[OperatorRow]
+    missing: str | None
+
+
+class ModulesAnswer(Model, frozen=True):
+    """`GET api/modules`: all modules in pre-order; `missing` says why there are none."""
+
+    rows: list[ModuleRow]
+    missing: str | None
+
+
+class MemoryAnswer(Model, frozen=True):
+    """`GET api/memory`: one entry per device with memory events; `missing` says why there are none."""
+
+    devices: list[DeviceMemoryRow]
+    missing: str | None
+
+
+class CpuAnswer(Model, frozen=True):
+    """`GET api/cpu`: what the CPU did."""
+
+    cpu: CpuFigures
 
 
 class ErrorInfo(Model, frozen=True):

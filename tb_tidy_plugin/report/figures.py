@@ -1,0 +1,200 @@
+"""What the tables and charts beside the report show: operators, modules, memory, CPU work of one profile.
+
+Times are totals over the whole profile in ns, unless they say per step; null where the recording cannot tell.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from tb_tidy_plugin.profile.kernels import KernelKind
+from tb_tidy_plugin.profile.memory import TotalBasis
+from tb_tidy_plugin.report.model import Model
+
+OperatorGroup: TypeAlias = Literal["name", "shape", "line", "module"]
+
+
+class KernelRow(Model, frozen=True):
+    """One kernel, copy or fill by name, as the calls of an operator row used it."""
+
+    name: str
+    kind: KernelKind
+    calls: int
+    total_ns: int
+    tensor_cores: bool | None
+
+
+class OperatorRow(Model, frozen=True):
+    """Calls of operators that share name, name and shapes, source line, or module.
+
+    Attributes:
+        key: stable within its grouping: what a deep link holds.
+        name: the operator; where a group holds several, the one with the most host self time.
+        operators: how many different operators the group holds.
+        shapes: input shapes and dtypes as text, for groups by shape.
+        file, line, function: the place, for groups by line; `line` as precise as the report's places.
+        module: name of the module, for groups by module.
+        host_self_ns, device_self_ns: without calls inside.
+        device_total_ns: durations of all launched work added up, as torch counts it.
+        device_busy_ns: time in which at least one piece of that work ran.
+        tensor_cores: null where no kernel ran or the names do not tell.
+        roofline: least time that the known device needs for the work, as a share of the time taken.
+        low_ns, median_ns, high_ns: CPU time that a tenth, half, nine tenths of the calls stay below; groups by shape.
+        slow_calls: calls far above the median, groups by shape. share_of_best: rate by the best of the same operator.
+        kernels: the largest ones, at most eight.
+        findings: ids of the findings whose matched events are among the calls.
+    """
+
+    key: str
+    name: str
+    operators: int
+    calls: int
+    host_total_ns: int
+    host_self_ns: int
+    device_total_ns: int | None
+    device_self_ns: int | None
+    device_busy_ns: int | None
+    tensor_cores: bool | None
+    flops: int | None
+    flops_per_second: float | None
+    bytes_per_second: float | None
+    roofline: float | None
+    kernels: list[KernelRow]
+    findings: list[str]
+    shapes: str = ""
+    file: str = ""
+    line: int | None = None
+    function: str = ""
+    module: str = ""
+    low_ns: int | None = None
+    median_ns: int | None = None
+    high_ns: int | None = None
+    longest_ns: int | None = None
+    slow_calls: int | None = None
+    share_of_best: float | None = None
+
+
+class ModuleRow(Model, frozen=True):
+    """One `nn.Module` at one place in the hierarchy, in pre-order.
+
+    `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
+    `places` counts in how many places the same object is called.
+    """
+
+    name: str
+    class_name: str
+    parent: int | None
+    last: int
+    depth: int
+    calls: int
+    places: int
+    file: str
+    line: int | None
+    forward_ns: int
+    forward_self_ns: int
+    backward_ns: int
+    backward_self_ns: int
+    device_forward_ns: int | None
+    device_backward_ns: int | None
+    allocated_bytes: int | None
+
+
+class MemoryHolder(Model, frozen=True):
+    """What one operator, called from one place, holds at a device's peak."""
+
+    operator: str
+    file: str
+    line: int | None
+    function: str
+    allocations: int
+    bytes: int
+
+
+class MemoryStep(Model, frozen=True):
+    """One device's memory in one step; `kept` allocations were made in the step and not freed in it."""
+
+    step: str
+    start_bytes: int
+    peak_bytes: int
+    end_bytes: int
+    kept: int | None
+    kept_bytes: int | None
+
+
+class DeviceMemoryRow(Model, frozen=True):
+    """One device's memory over time, thinned so that peaks stay; between two points the first one's value holds.
+
+    Attributes:
+        device: `cpu` or `cuda:0`. basis: the allocator's own figure, or the running sum of events ("at least").
+        other_bytes: of the peak, what was allocated before the recording.
+        holders: what holds the peak, largest first, at most fifty.
+        steps: per step, empty without steps.
+    """
+
+    device: str
+    basis: TotalBasis
+    time_ns: list[int]
+    allocated_bytes: list[int]
+    reserved_bytes: list[int] | None
+    peak_ns: int
+    peak_bytes: int
+    peak_reserved_bytes: int | None
+    other_bytes: int | None
+    allocations: int
+    holders: list[MemoryHolder]
+    steps: list[MemoryStep]
+
+
+class SlowCallRow(Model, frozen=True):
+    """A call that took far longer than its like. `contended`: other threads ran operators, and it was not the first."""
+
+    operator: str
+    shapes: str
+    start_ns: int
+    own_ns: int
+    median_ns: int
+    threads: int
+    contended: bool
+    step: str | None
+    file: str
+    line: int | None
+
+
+class FrameRow(Model, frozen=True):
+    """One Python function and the time in it but in nothing that it calls: Python between operators."""
+
+    file: str
+    line: int
+    function: str
+    own_code: bool
+    calls: int
+    self_ns: int
+
+
+class CpuFigures(Model, frozen=True):
+    """What the CPU did.
+
+    Attributes:
+        threads: how many threads ran operators at all. most_threads: at the same time. mean_threads: while any did.
+        slow_calls: by time lost, at most two hundred.
+        frames: by self time, at most two hundred; null without stacks.
+    """
+
+    threads: int
+    most_threads: int
+    mean_threads: float
+    slow_calls: list[SlowCallRow]
+    frames: list[FrameRow] | None
+
+
+class Figures(Model, frozen=True):
+    """All tables of one profile. `operators` has one list per grouping that the recording allows.
+
+    `missing` says for each of `shape`, `line`, `module`, `modules`, `memory` that is not there which option records it.
+    """
+
+    operators: dict[OperatorGroup, list[OperatorRow]]
+    modules: list[ModuleRow]
+    memory: list[DeviceMemoryRow]
+    cpu: CpuFigures
+    missing: dict[str, str]
