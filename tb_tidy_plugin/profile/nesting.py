@@ -86,7 +86,7 @@ class Nesting:
 
 
 def plain_names(names: tuple[str, ...]) -> tuple[Numbers, tuple[str, ...]]:
-    """For each of `names` a number of it as torch groups names, and those: no overload, `ProfilerStep*` for every step."""
+    """For each of `names` the number of its group in torch, and the groups: overloads and steps are not told apart."""
     plain = NumberTable[str]()
     texts = (STEP_NUMBER.sub("ProfilerStep*", OVERLOAD.sub(r"\1", text)) for text in names)
     return plain.numbers(texts, len(names)), plain.values()
