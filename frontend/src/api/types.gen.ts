@@ -6,12 +6,63 @@
  */
 
 export interface Api {
+  CpuAnswer: CpuAnswer;
   ErrorAnswer: ErrorAnswer;
   EventsAnswer: EventsAnswer;
+  MemoryAnswer: MemoryAnswer;
+  ModulesAnswer: ModulesAnswer;
+  OperatorsAnswer: OperatorsAnswer;
   ReportAnswer: ReportAnswer;
   RulesAnswer: RulesAnswer;
   RunsAnswer: RunsAnswer;
   SourceAnswer: SourceAnswer;
+}
+/**
+ * `GET api/cpu`: what the CPU did.
+ */
+export interface CpuAnswer {
+  cpu: CpuFigures;
+}
+/**
+ * What the CPU did.
+ *
+ * Attributes:
+ *     threads: how many threads ran operators at all. most_threads: at the same time. mean_threads: while any did.
+ *     slow_calls: by time lost, at most two hundred.
+ *     frames: by self time, at most two hundred; null without stacks.
+ */
+export interface CpuFigures {
+  frames: FrameRow[] | null;
+  mean_threads: number;
+  most_threads: number;
+  slow_calls: SlowCallRow[];
+  threads: number;
+}
+/**
+ * One Python function and the time in it but in nothing that it calls: Python between operators.
+ */
+export interface FrameRow {
+  calls: number;
+  file: string;
+  function: string;
+  line: number;
+  own_code: boolean;
+  self_ns: number;
+}
+/**
+ * A call that took far longer than its like. `contended`: other threads ran operators, and it was not the first.
+ */
+export interface SlowCallRow {
+  contended: boolean;
+  file: string;
+  line: number | null;
+  median_ns: number;
+  operator: string;
+  own_ns: number;
+  shapes: string;
+  start_ns: number;
+  step: string | null;
+  threads: number;
 }
 /**
  * Every answer with a status of 400 or more.
@@ -46,6 +97,169 @@ export interface EventRow {
   shapes: string;
   start_ns: number;
   step: string | null;
+}
+/**
+ * `GET api/memory`: one entry per device with memory events; `missing` says why there are none.
+ */
+export interface MemoryAnswer {
+  devices: DeviceMemoryRow[];
+  missing: string | null;
+}
+/**
+ * One device's memory over time, thinned so that peaks stay; between two points the first one's value holds.
+ *
+ * Attributes:
+ *     device: `cpu` or `cuda:0`. basis: the allocator's own figure, or the running sum of events ("at least").
+ *     other_bytes: of the peak, what was allocated before the recording.
+ *     holders: what holds the peak, largest first, at most fifty.
+ *     steps: per step, empty without steps.
+ */
+export interface DeviceMemoryRow {
+  allocated_bytes: number[];
+  allocations: number;
+  basis: "running_sum" | "total_allocated";
+  device: string;
+  holders: MemoryHolder[];
+  other_bytes: number | null;
+  peak_bytes: number;
+  peak_ns: number;
+  peak_reserved_bytes: number | null;
+  reserved_bytes: number[] | null;
+  steps: MemoryStep[];
+  time_ns: number[];
+}
+/**
+ * What one operator, called from one place, holds at a device's peak.
+ */
+export interface MemoryHolder {
+  allocations: number;
+  bytes: number;
+  file: string;
+  function: string;
+  line: number | null;
+  operator: string;
+}
+/**
+ * One device's memory in one step; `kept` allocations were made in the step and not freed in it.
+ */
+export interface MemoryStep {
+  end_bytes: number;
+  kept: number | null;
+  kept_bytes: number | null;
+  peak_bytes: number;
+  start_bytes: number;
+  step: string;
+}
+/**
+ * `GET api/modules`: all modules in pre-order; `missing` says why there are none.
+ */
+export interface ModulesAnswer {
+  missing: string | null;
+  rows: ModuleRow[];
+}
+/**
+ * One `nn.Module` at one place in the hierarchy, in pre-order.
+ *
+ * `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
+ * `places` counts in how many places the same object is called.
+ */
+export interface ModuleRow {
+  allocated_bytes: number | null;
+  backward_ns: number;
+  backward_self_ns: number;
+  calls: number;
+  class_name: string;
+  depth: number;
+  device_backward_ns: number | null;
+  device_forward_ns: number | null;
+  file: string;
+  forward_ns: number;
+  forward_self_ns: number;
+  last: number;
+  line: number | null;
+  name: string;
+  parent: number | null;
+  places: number;
+}
+/**
+ * `GET api/operators`: one page of one grouping, sorted and filtered by the server.
+ *
+ * `missing` says why the grouping is not there and which option records it, null where it is.
+ */
+export interface OperatorsAnswer {
+  group: "line" | "module" | "name" | "shape";
+  missing: string | null;
+  offset: number;
+  rows: OperatorRow[];
+  total: number;
+}
+/**
+ * Calls of operators that share name, name and shapes, source line, or module.
+ *
+ * Attributes:
+ *     key: stable within its grouping: what a deep link holds.
+ *     name: the operator; where a group holds several, the one with the most host self time.
+ *     operators: how many different operators the group holds.
+ *     shapes: input shapes and dtypes as text, for groups by shape.
+ *     file, line, function: the place, for groups by line; `line` as precise as the report's places.
+ *     module: name of the module, for groups by module.
+ *     host_self_ns, device_self_ns: without calls inside.
+ *     device_total_ns: durations of all launched work added up, as torch counts it.
+ *     device_busy_ns: time in which at least one piece of that work ran.
+ *     tensor_cores: null where no kernel ran or the names do not tell.
+ *     roofline: least time that the known device needs for the work, as a share of the time taken.
+ *     low_ns, median_ns, high_ns: CPU time that a tenth, half, nine tenths of the calls stay below; groups by shape.
+ *     slow_calls: calls far above the median, groups by shape. share_of_best: rate by the best of the same operator.
+ *     kernels: the largest ones, at most eight.
+ *     findings: ids of the findings whose matched events are among the calls.
+ */
+export interface OperatorRow {
+  bytes_per_second: number | null;
+  calls: number;
+  device_busy_ns: number | null;
+  device_self_ns: number | null;
+  device_total_ns: number | null;
+  file?: string;
+  findings: string[];
+  flops: number | null;
+  flops_per_second: number | null;
+  function?: string;
+  high_ns?: number | null;
+  host_self_ns: number;
+  host_total_ns: number;
+  kernels: KernelRow[];
+  key: string;
+  line?: number | null;
+  longest_ns?: number | null;
+  low_ns?: number | null;
+  median_ns?: number | null;
+  module?: string;
+  name: string;
+  operators: number;
+  roofline: number | null;
+  shapes?: string;
+  share_of_best?: number | null;
+  slow_calls?: number | null;
+  tensor_cores: boolean | null;
+}
+/**
+ * One kernel, copy or fill by name, as the calls of an operator row used it.
+ */
+export interface KernelRow {
+  calls: number;
+  kind:
+    | "attention"
+    | "communication"
+    | "convolution"
+    | "elementwise"
+    | "matrix"
+    | "normalisation"
+    | "optimizer"
+    | "other"
+    | "reduction";
+  name: string;
+  tensor_cores: boolean | null;
+  total_ns: number;
 }
 /**
  * `GET api/report`: states of the asked profiles, and the reports of those that are done.

@@ -1,24 +1,15 @@
-/** Small statistics over recorded steps. */
-
-/** Linear interpolation between the two nearest values; null for none. */
-export function quantile(values: readonly number[], q: number): number | null {
-  const ordered = values.toSorted((a, b) => a - b);
-  const position = (ordered.length - 1) * q;
-  const below = ordered[Math.floor(position)];
-  const above = ordered[Math.ceil(position)];
-  if (below === undefined || above === undefined) return null;
-  return below + (above - below) * (position - Math.floor(position));
-}
+/** How far the durations of steps spread. */
 
 export interface Spread { label: string; low: number; high: number }
 
-const ENOUGH_FOR_QUANTILES = 10; // below that the 10th percentile is the minimum in all but name
+interface StepsLike { items: readonly { duration_ns: number }[]; p10_ns?: number | null; p90_ns?: number | null }
 
-/** How far values spread: 10th to 90th percentile, or all of the range where there are few. */
-export function spread(values: readonly number[]): Spread | null {
-  const few = values.length < ENOUGH_FOR_QUANTILES;
-  const low = quantile(values, few ? 0 : 0.1);
-  const high = quantile(values, few ? 1 : 0.9);
-  if (values.length < 2 || low === null || high === null) return null;
-  return { label: few ? 'min–max' : 'p10–p90', low, high };
+const ENOUGH_FOR_PERCENTILES = 10; // below that the 10th percentile is the minimum in all but name
+
+/** The server's percentiles, or all of the range where there are few steps. */
+export function spread({ items, p10_ns: low = null, p90_ns: high = null }: StepsLike): Spread | null {
+  const durations = items.map((step) => step.duration_ns);
+  if (durations.length < 2) return null;
+  if (durations.length >= ENOUGH_FOR_PERCENTILES && low !== null && high !== null) return { label: 'p10–p90', low, high };
+  return { label: 'min–max', low: Math.min(...durations), high: Math.max(...durations) };
 }

@@ -38,7 +38,7 @@ export function Summary({ report }: { report: ProfileReport }) {
 function StepTime({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
   if (steps.median_ns === null)
     return <Metric name="Trace length" value={nanoseconds(duration)} note={capital(STEP_BASIS[steps.basis])} />;
-  const range = spread(steps.items.map((step) => step.duration_ns));
+  const range = spread(steps);
   return (
     <Metric name="Step time" value={nanoseconds(steps.median_ns)} title={`Steps are ${STEP_BASIS[steps.basis]}`}
       note={`median of ${plural(steps.count, 'step')}${range ? `, ${nanoseconds(range.low)} to ${nanoseconds(range.high)}` : ''}`}
