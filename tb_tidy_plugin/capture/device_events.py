@@ -10,12 +10,15 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import torch
     from torch.autograd.profiler_util import FunctionEvent
+
+    Profiler: TypeAlias = torch.profiler.profile | torch.autograd.profiler.profile
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +30,7 @@ LONGEST_LATENCY_NS = 10**9  # as the reader believes
 
 
 def write_device_events(
-    prof: torch.profiler.profile,
+    prof: Profiler,
     trace_path: str | os.PathLike[str],
     device_kind: str = "privateuseone",
     launch_latency_ns: int = LAUNCH_LATENCY_NS,
@@ -40,7 +43,7 @@ def write_device_events(
     as it is without the file.
 
     Args:
-        prof: the profiler, recorded with the device's timing on.
+        prof: the profiler that timed the device, of `torch.profiler` or `torch.autograd.profiler`.
         trace_path: the trace as exported, with `.gz` where it has that.
         device_kind: name of the back end, with the number of the device this process used where it is not 0 (`npu:3`).
         launch_latency_ns: from the start of an operator on the host to that of its work on an idle device, in ns.
@@ -80,10 +83,13 @@ def _latency_ns(given: int) -> int:
     return int(given)
 
 
-def _operators(prof: torch.profiler.profile) -> Iterator[dict[str, str | int]]:
-    if prof.profiler is None:
+def _operators(prof: Profiler) -> Iterator[dict[str, str | int]]:
+    from torch.autograd.profiler import profile
+
+    recorder = prof if isinstance(prof, profile) else prof.profiler  # torch.profiler's own is that of torch.autograd
+    if recorder is None:
         raise RuntimeError("the profiler has not recorded anything")
-    for event in prof.profiler.function_events or ():
+    for event in recorder.function_events or ():
         time_ns = round(event.device_time_total * 1000)
         if time_ns > 0 and event.id > 0 and _is_on_host(event):
             yield {
@@ -110,5 +116,6 @@ def _written(path: Path, text: str) -> Path:
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # renamed, or never made
+            draft.unlink()
     return path

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
+from tb_tidy_plugin.errors import TidyError, TraceError
 from tb_tidy_plugin.report.text import plain
 from tb_tidy_plugin.trace.external import infer_activity, is_merged
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -18,13 +19,16 @@ from tb_tidy_plugin.units import Nanoseconds
 
 Read = TypeVar("Read")
 
-FILE = click.Path(path_type=Path)
+GIVEN = click.Path(exists=True, dir_okay=False, path_type=Path)
+WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("merge-device-events")
-@click.argument("trace", type=FILE)
-@click.argument("events", type=FILE)
-@click.option("-o", "--out", type=FILE, required=True, help="The trace to write, compressed if its name ends in `.gz`.")
+@click.argument("trace", type=GIVEN)
+@click.argument("events", type=GIVEN)
+@click.option(
+    "-o", "--out", type=WRITTEN, required=True, help="The trace to write, compressed if its name ends in `.gz`."
+)
 @click.option("--force", is_flag=True, help="Overwrite OUT if it is there.")
 def merge_device_events(trace: Path, events: Path, out: Path, force: bool) -> None:
     """Write the device times in EVENTS into a copy of TRACE, to look at in Perfetto.
@@ -32,7 +36,7 @@ def merge_device_events(trace: Path, events: Path, out: Path, force: bool) -> No
     EVENTS is the side file of TRACE (`TRACE.device_events.json`). Reading TRACE with tb-tidy needs no merge: a side
     file beside the trace is used as it is.
     """
-    _check_places(trace, events, out, force)
+    _check_out(out, (trace, events), force)
     given = _read(events, read_device_events)
     table = _read(trace, read_trace)
     if is_merged(table):
@@ -48,7 +52,8 @@ def merge_device_events(trace: Path, events: Path, out: Path, force: bool) -> No
     for note in activity.notes:
         click.echo(f"note: {plain(note)}")
     if missing := len(given.memory) - len(memory):
-        click.echo(f"note: {missing:,} of {len(given.memory):,} memory samples lie outside of the recording.")
+        total = len(given.memory)
+        click.echo(f"note: {missing:,} of {total:,} memory samples are left out: not of this recording, or negative.")
 
 
 def _read(path: Path, read: Callable[[Path], Read]) -> Read:
@@ -59,20 +64,17 @@ def _read(path: Path, read: Callable[[Path], Read]) -> Read:
         raise TraceError(f"`{path}` cannot be used. {problem.error}", problem.advice) from None
 
 
-def _check_places(trace: Path, events: Path, out: Path, force: bool) -> None:
-    """Whether `out` may be written.
+def _check_out(out: Path, inputs: Sequence[Path], force: bool) -> None:
+    """Whether `out` may be written. With os.path, since pathlib raises where a name is too long for the file system.
 
     Raises:
         TidyError: it may not.
     """
-    for given in (trace, events):
-        if not given.is_file():
-            raise NotFoundError(f"There is no file `{given}`.", "Check the path.")
-    if not out.parent.is_dir():
+    if not os.path.isdir(out.parent):  # noqa: PTH112
         raise TidyError(f"There is no folder `{out.parent}`.", "Make it, or choose another place with `-o`.")
-    if out.is_dir():
-        raise TidyError(f"`{out}` is a folder.", "Give the name of a file with `-o`.")
-    if out.exists() and any(out.samefile(given) for given in (trace, events)):
+    if not os.path.exists(out):  # noqa: PTH110
+        return
+    if any(out.samefile(given) for given in inputs):
         raise TidyError(f"`{out}` is one of the files to merge.", "Choose another name with `-o`.")
-    if out.exists() and not force:
+    if not force:
         raise TidyError(f"`{out}` is there already.", "Give `--force` to overwrite it, or another name with `-o`.")

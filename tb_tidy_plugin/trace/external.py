@@ -43,6 +43,7 @@ LAUNCH = "launch (inferred)"
 """Name of the row that stands for the launch of an inferred kernel."""
 
 STREAM = 1  # not 0: Perfetto takes thread 0 of process 0 for the idle task
+FREE_PIDS = 5_000_000  # no process of Linux has a higher number than 4,194,304
 MAX_TOTAL_NS = 1000 << 43  # 101 days, the longest duration believed of a trace; keeps all sums within int64
 MAX_ID = (1 << 63) - 1
 NOTABLE_REST = 0.01
@@ -132,7 +133,9 @@ def infer_activity(table: EventTable, events: DeviceEvents, source: str) -> Acti
     device = msgspec.structs.replace(events.device, index=_free_index(table, events.device.index))
     rows, time_ns, left_out = _joined(table, events.operators)
     innermost, rest_ns = _innermost(table, rows, time_ns)
-    rows, time_ns = rows[innermost], time_ns[innermost]
+    recorded = np.isin(table.external_id[rows], table.external_id[table.is_category(DEVICE_WORK)])
+    left_out += Counter({RECORDED: int((innermost & recorded).sum())})
+    rows, time_ns = rows[innermost & ~recorded], time_ns[innermost & ~recorded]
     order = np.lexsort((rows, table.start_ns[rows]))
     rows, time_ns = rows[order], time_ns[order]
     start_ns = placed(table.start_ns[rows] + events.launch_latency_ns, time_ns)
@@ -162,7 +165,6 @@ def with_activity(table: EventTable, activity: Activity) -> EventTable:
     device = activity.device
     operators = table.take(activity.operators)
     number = np.arange(1, len(operators) + 1)
-    lane = Thread(str(device.index), str(STREAM))
     bare = replace(
         operators,
         correlation=first_free_id(table) + number - 1,
@@ -190,7 +192,7 @@ def with_activity(table: EventTable, activity: Activity) -> EventTable:
     return replace(
         _stacked(table, launches, kernels, msgspec.json.encode(args_of(device))),
         names=(*table.names, LAUNCH),
-        threads=(*table.threads, lane),
+        threads=(*table.threads, lane_of(table, device)),
         metadata=replace(
             metadata,
             devices=(*metadata.devices, DeviceProperties(id=device.index, name=device.name)),
@@ -202,6 +204,12 @@ def with_activity(table: EventTable, activity: Activity) -> EventTable:
 
 NOT_INHERITED = ("event_index", "sequence", "python_id", "python_parent_id", "device", "stream", "bytes")
 """Columns of an operator that its launch and its kernel do not share with it."""
+
+
+def lane_of(table: EventTable, device: ExternalDevice) -> Thread:
+    """Process and thread of the stream: a device is the process of its number, unless a real process has that."""
+    is_taken = any(thread.pid == str(device.index) for thread in table.threads)
+    return Thread(str(device.index + FREE_PIDS * is_taken), str(STREAM))
 
 
 def first_free_id(table: EventTable) -> int:
@@ -250,13 +258,11 @@ def _joined(table: EventTable, given: Sequence[OperatorTime]) -> tuple[Rows, Tim
     time_ns = np.array([entry.device_time_ns for entry in entries], np.int64)
     # An annotation is known but never work itself: it may span what other threads launch.
     used = (found != ABSENT) & (table.category[found] == Category.OPERATOR) & (time_ns > 0)
-    recorded = used & np.isin(table.external_id[found], table.external_id[table.is_category(DEVICE_WORK)])
-    chosen = np.flatnonzero(used & ~recorded)
+    chosen = np.flatnonzero(used)
     rows, first = np.unique(found[chosen], return_index=True)
     left_out = Counter({
         NEGATIVE: len(given) - len(entries),
         UNMATCHED: int((found == ABSENT).sum()),
-        RECORDED: int(recorded.sum()),
         REPEATED: len(chosen) - len(rows),
     })  # fmt: skip
     return rows, time_ns[chosen][first], +left_out

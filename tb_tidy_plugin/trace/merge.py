@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -21,10 +22,10 @@ import msgspec
 from tb_tidy_plugin.errors import TidyError, TraceError
 from tb_tidy_plugin.trace.columns import EventTable, Thread
 from tb_tidy_plugin.trace.document import Ending, event_pieces
-from tb_tidy_plugin.trace.external import LAUNCH, STREAM, Activity, args_of, first_free_id
+from tb_tidy_plugin.trace.external import LAUNCH, STREAM, Activity, args_of, first_free_id, lane_of
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
-from tb_tidy_plugin.trace.side_file import MemorySample
+from tb_tidy_plugin.trace.side_file import ExternalDevice, MemorySample
 
 LANES_LAST = 5_000_000  # Kineto's own number for lanes of devices
 EMPTY_LIST = b'"traceEvents":[]'
@@ -119,46 +120,36 @@ def device_events(
         memory: samples; `within` tells which lie in the recording.
         base_ns: see `EventList`.
     """
-    index = activity.device.index
-    yield from _lane_names(activity, _time(table, 0))
-    number = first_free_id(table)
-    starts, ends = activity.start_ns.tolist(), activity.end_ns.tolist()
-    for at, (row, start, end) in enumerate(zip(activity.operators.tolist(), starts, ends, strict=True)):
-        ids = {"External id": int(table.external_id[row]), "correlation": number + at}
+    lane = _place(lane_of(table, activity.device))
+    yield from _lane_names(activity.device, lane | {"ts": _time(table, 0)})
+    shared: dict[str, object] = {"device": activity.device.index, "stream": STREAM, **args_of(activity.device)}
+    columns = (activity.operators.tolist(), activity.start_ns.tolist(), activity.end_ns.tolist())
+    for number, (row, start, end) in enumerate(zip(*columns, strict=True), first_free_id(table)):
+        ids = {"External id": int(table.external_id[row]), "correlation": number}
         host = _place(table.threads[table.thread[row]]) | {"ts": _time(table, int(table.start_ns[row]))}
-        device = {"pid": index, "tid": STREAM, "ts": _time(table, start)}
-        work = {"device": index, "stream": STREAM, **ids, **args_of(activity.device)}
-        arrow = {"cat": ARROW, "name": ARROW, "id": number + at}
+        device = lane | {"ts": _time(table, start)}
+        kernel = {"name": table.names[table.name[row]], "dur": _us(end - start), "args": ids | shared}
+        arrow = {"cat": ARROW, "name": ARROW, "id": number}
         yield {"ph": "X", "cat": "privateuse1_runtime", "name": LAUNCH, **host, "dur": 0, "args": ids}
         yield {"ph": "s", **arrow, **host}
-        yield {
-            "ph": "X",
-            "cat": "kernel",
-            "name": table.names[table.name[row]],
-            **device,
-            "dur": _us(end - start),
-            "args": work,
-        }
+        yield {"ph": "X", "cat": "kernel", **kernel, **device}
         yield {"ph": "f", **arrow, **device, "bp": "e"}
-    name = f"{activity.device.kind}:{index} memory in use"
+    counter = f"{activity.device.kind}:{activity.device.index} memory in use"
     for sample in memory:
-        yield {
-            "ph": "C", "name": name, "pid": index, "tid": STREAM, "ts": _us(sample.time_ns - base_ns),
-            "args": {"bytes": sample.bytes},
-        }  # fmt: skip
+        at = lane | {"ts": _us(sample.time_ns - base_ns)}
+        yield {"ph": "C", "name": counter, **at, "args": {"bytes": sample.bytes}}
 
 
 def within(table: EventTable, activity: Activity, memory: Sequence[MemorySample], base_ns: int) -> list[MemorySample]:
-    """The samples taken during the recording, in order of time."""
+    """The samples that were taken during the recording and can be true, in order of time."""
     start = base_ns + table.origin_ns
     end = start + max(int(table.end_ns.max(initial=0)), int(activity.end_ns.max(initial=0)))
     inside = [sample for sample in memory if start <= sample.time_ns <= end and sample.bytes >= 0]
     return sorted(inside, key=lambda sample: sample.time_ns)
 
 
-def _lane_names(activity: Activity, start: Decimal) -> Iterator[dict[str, object]]:
-    device = activity.device
-    lane = {"ph": "M", "pid": device.index, "tid": STREAM, "ts": start}
+def _lane_names(device: ExternalDevice, place: dict[str, object]) -> Iterator[dict[str, object]]:
+    lane = {"ph": "M", **place}
     label = f"{device.kind} {device.index}"
     process = " ".join(filter(None, [label, device.name, "(inferred)"]))
     yield {**lane, "name": "process_name", "args": {"name": process}}
@@ -212,7 +203,8 @@ def write_merged(trace: Path, events: Iterable[dict[str, object]], at: int, out:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{out}` could not be written: {reason}.", "Choose another place with `-o`.") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # renamed, or never made
+            draft.unlink()
 
 
 def _copy(blocks: Iterator[bytes], added: Iterator[bytes], at: int, sink: IO[bytes] | gzip.GzipFile) -> None:

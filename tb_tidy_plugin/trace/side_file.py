@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -58,7 +58,7 @@ class DeviceEvents(msgspec.Struct, frozen=True):
     Unknown fields are passed over.
     """
 
-    version: int
+    version: Literal[1]
     device: ExternalDevice
     launch_latency_ns: Annotated[int, msgspec.Meta(ge=0, le=MAX_LATENCY_NS)]
     operators: list[OperatorTime]
