@@ -5,6 +5,7 @@ The same table of cases (`tests/units_cases.json`) holds this formatter and the 
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 
@@ -33,9 +34,10 @@ Fact: TypeAlias = Bytes | Nanoseconds | Share | int | str
 
 
 def _scaled(value: int, base: int, units: tuple[str, ...]) -> str:
+    """In the largest unit in which the rounded number is 1 or more, so that no unit ever shows `1000` of it."""
     number, unit = float(value), units[0]
     for larger in units[1:]:
-        if abs(number) < base:
+        if abs(_rounded(number)) < base:
             break
         number, unit = number / base, larger
     return f"{_three_digits(number)} {unit}"
@@ -43,7 +45,17 @@ def _scaled(value: int, base: int, units: tuple[str, ...]) -> str:
 
 def _three_digits(number: float) -> str:
     """Three significant digits, trailing zeros dropped, never in exponent form."""
-    magnitude = abs(number)
-    decimals = 0 if magnitude >= 100 else 1 if magnitude >= 10 else 2
-    text = f"{number:.{decimals}f}"
+    text = f"{_rounded(number):.{_decimals(number)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _decimals(number: float) -> int:
+    magnitude = abs(number)
+    return 0 if magnitude >= 100 else 1 if magnitude >= 10 else 2
+
+
+def _rounded(number: float) -> float:
+    """Half away from zero, as the page rounds; never minus zero."""
+    scale = 10 ** _decimals(number)
+    magnitude = math.floor(abs(number) * scale + 0.5) / scale
+    return -magnitude if number < 0 < magnitude else magnitude

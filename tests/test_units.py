@@ -1,0 +1,24 @@
+"""The formatter, against the same table of cases as the page's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
+
+CASES = json.loads(Path(__file__).with_name("units_cases.json").read_text())
+KINDS = {"bytes": Bytes, "nanoseconds": Nanoseconds, "share": Share}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']} {case['value']}")
+def test_text(case: dict[str, Any]) -> None:
+    assert str(KINDS[case["kind"]](case["value"])) == case["text"]
+
+
+def test_all_kinds_are_covered() -> None:
+    assert {case["kind"] for case in CASES} == set(KINDS)
+    assert len(CASES) >= 70
