@@ -12,6 +12,7 @@ from tb_tidy_plugin.profile.memory import TotalBasis
 from tb_tidy_plugin.report.model import Model
 
 OperatorGroup: TypeAlias = Literal["name", "shape", "line", "module"]
+CallKind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]
 
 
 class KernelRow(Model, frozen=True):
@@ -29,11 +30,14 @@ class OperatorRow(Model, frozen=True):
 
     Attributes:
         key: stable within its grouping: what a deep link holds.
+        kind: what the calls are: operators, annotations (`record_function`, steps), calls of the runtime
+            (`cudaLaunchKernel`); `mixed` for groups by line and module, which hold operators and calls of the runtime.
         name: the operator; where a group holds several, the one with the most host self time.
         operators: how many different operators the group holds.
         shapes: input shapes and dtypes as text, for groups by shape.
         file, line, function: the place, for groups by line; `line` as precise as the report's places.
-        module: name of the module, for groups by module.
+        module: name of the module, for groups by module. Lines and modules have one more row, with an empty file or
+            module, for all calls of which none is known, so that every grouping adds up to the same self time.
         host_self_ns, device_self_ns: without calls inside.
         device_total_ns: durations of all launched work added up, as torch counts it.
         device_busy_ns: time in which at least one piece of that work ran.
@@ -66,6 +70,7 @@ class OperatorRow(Model, frozen=True):
     line: int | None = None
     function: str = ""
     module: str = ""
+    kind: CallKind = "operator"
     low_ns: int | None = None
     median_ns: int | None = None
     high_ns: int | None = None
@@ -190,7 +195,8 @@ class CpuFigures(Model, frozen=True):
 class Figures(Model, frozen=True):
     """All tables of one profile. `operators` has one list per grouping that the recording allows.
 
-    `missing` says for each of `shape`, `line`, `module`, `modules`, `memory` that is not there which option records it.
+    `missing` says for each of `name`, `shape`, `line`, `module`, `modules`, `memory` that is not there which option
+    records it.
     """
 
     operators: dict[OperatorGroup, list[OperatorRow]]
