@@ -56,6 +56,6 @@ def _decimals(number: float) -> int:
 
 def _rounded(number: float) -> float:
     """Half away from zero, as the page rounds; never minus zero."""
-    scale = 10 ** _decimals(number)
-    magnitude = math.floor(abs(number) * scale + 0.5) / scale
+    scale = 10.0 ** _decimals(number)
+    magnitude: float = math.floor(abs(number) * scale + 0.5) / scale
     return -magnitude if number < 0 < magnitude else magnitude

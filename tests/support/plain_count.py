@@ -83,11 +83,13 @@ def _kind(event: Event) -> str:
 
 
 def start_ns(event: Event) -> int:
-    return round(float(event["ts"]) * 1000)
+    time: int = round(event["ts"] * 1000)  # whole µs stay integers, which float64 could not hold
+    return time
 
 
 def end_ns(event: Event) -> int:
-    return start_ns(event) + round(float(event["dur"]) * 1000)
+    length: int = round(event["dur"] * 1000)
+    return start_ns(event) + length
 
 
 def sweep(events: list[Event], low: int | None = None, high: int | None = None) -> int:
