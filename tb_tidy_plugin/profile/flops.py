@@ -8,6 +8,7 @@ with its addition is 2. They are different from both where
   little where that one is broadcast;
 - causal attention counts the pairs of query and key that are not masked, which is what the fused kernels compute; torch
   counts all;
+- the gradient of a grouped convolution's weight counts as much as its forward pass; torch forgets the groups;
 - the profiler knows `mm`, `addmm`, `bmm`, `baddbmm`, `conv2d`, `add` and `mul` only.
 
 Bytes are what must be moved at least: every input read once, every result written once. Where a shape, dtype or scalar
@@ -247,9 +248,9 @@ class _Sums:
 
 UNARY = (
     "abs", "neg", "exp", "log", "log2", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid", "erf",
-    "relu", "gelu", "silu", "leaky_relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "softplus", "elu", "floor",
+    "relu", "silu", "leaky_relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "elu", "floor", "gelu",
 )  # fmt: skip
-BINARY = ("add", "sub", "rsub", "mul", "div", "maximum", "minimum", "pow", "remainder", "fmod", "atan2")
+BINARY = ("add", "sub", "mul", "div", "pow", "remainder", "fmod", "atan2")
 BACKWARD = ("threshold_backward", "sigmoid_backward", "tanh_backward", "gelu_backward", "silu_backward")
 
 FORMULAS: Mapping[str, Formula] = {
@@ -321,9 +322,9 @@ FORMULAS: Mapping[str, Formula] = {
             "native_group_norm", "_fused_rms_norm",
         )
     },
-    **{f"aten::{name}": elementwise(1) for name in UNARY},
+    **{f"aten::{name}": elementwise(1) for name in (*UNARY, "softplus")},
     **{f"aten::{name}_": elementwise(1, in_place=True) for name in UNARY},
-    **{f"aten::{name}": elementwise(2) for name in (*BINARY, *BACKWARD)},
+    **{f"aten::{name}": elementwise(2) for name in (*BINARY, *BACKWARD, "rsub", "maximum", "minimum")},
     **{f"aten::{name}_": elementwise(2, in_place=True) for name in BINARY},
     "aten::copy_": copy,
     "aten::fill_": fill,
