@@ -77,8 +77,8 @@ def event_pieces(
                 cut = _cut_that_decodes(text, decode) or cut
                 yield _decoded_or_recovered(text, cut[0], decode, recover)
         rest = memoryview(text)[cut[1] if cut else 0 :]
-        block = next(tail, None)
-        if block is None or len(rest) > MAX_EVENT_BYTES:
+        block = next(tail, None) if len(rest) <= MAX_EVENT_BYTES else None
+        if block is None:
             text = bytes(rest)
             end = _end_before_footer(text) or _list_end(text, decode)
             break
@@ -139,8 +139,8 @@ def _no_events(text: bytes, cut_short: str | None) -> TraceError:
     if not text.startswith((b"{", b"[")):
         return TraceError("The file is not JSON.", NOT_A_TRACE)
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])  # checks the syntax without building objects
+    except NOT_JSON:
         return TraceError("The JSON is broken before the first event.", RECORD_AGAIN)
     return TraceError("The file is JSON, but no trace: it has no `traceEvents`.", NOT_A_TRACE)
 
