@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from tb_tidy_plugin.profile.loops import Limits, Loop, loops_in
 from tb_tidy_plugin.profile.tree import Tree
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows
 from tb_tidy_plugin.trace.strings import numbers_where
@@ -21,24 +24,90 @@ class Calls:
     through: what `<built-in method arange …>` runs was called by the function around it.
 
     Attributes:
+        table, tree: of the profile.
         caller: for each row of the tree the function, module or annotation that called it, `ABSENT` for none.
         outermost: which rows of the tree are operators that no other operator runs.
+        operators_before: how many of these there are before each row, and before the end.
         body: for each row of the tree the number of the body it is a call of, `ABSENT` for what is no call.
         rows: all calls, body by body.
         bounds: where each body begins in `rows`, and the end of the last one.
     """
 
+    table: EventTable
+    tree: Tree
     caller: Rows
     outermost: Mask
+    operators_before: Rows
     body: Rows
     rows: Rows
     bounds: Rows
+
+    def caller_name(self, row: int) -> str:
+        """The name of what called `row`, empty where nothing did."""
+        caller = int(self.caller[row])
+        return "" if caller == ABSENT else self._name(caller)
+
+    def among(self, operators: Rows) -> Rows:
+        """Those of `operators` that no other operator runs."""
+        return operators[self.outermost[operators]]
 
     def bodies_with(self, calls: Rows) -> list[list[int]]:
         """The bodies that hold one of `calls`. Calls that nothing called make one body per thread."""
         wanted = np.unique(self.body[calls])
         wanted = wanted[wanted != ABSENT]
         return [self.rows[self.bounds[number] : self.bounds[number + 1]].tolist() for number in wanted.tolist()]
+
+    def body_of(self, row: int) -> list[int]:
+        """What the call `row` ran itself, nothing for an operator."""
+        below = np.arange(row + 1, int(self.tree.last_descendant[row]) + 1)
+        own = below[(self.caller[below] == row) & (self.body[below] != ABSENT)]
+        return next(iter(self.bodies_with(own[:1])), [])
+
+    def operators_in(self, calls: Iterable[int]) -> list[int]:
+        """The operators among `calls` and those that they run, without what operators run inside themselves."""
+        spans = [(call, int(self.tree.last_descendant[call]) + 1) for call in calls]
+        return [row for first, end in spans for row in (np.flatnonzero(self.outermost[first:end]) + first).tolist()]
+
+    def loops(self, picks: Rows, heads: Rows, limits: Limits, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
+        """Groups of calls that follow one another in one body, as the iterations of a Python loop do.
+
+        A group is begun by one of `picks` or by a function that calls one; in bodies without such groups, by what
+        follows one of `heads`, which hand out pieces. `is_own` tells by name whether a function is the user's own code,
+        None for no function; bodies of other code hold no loops.
+        """
+        functions = {row for row in self.caller[picks].tolist() if row != ABSENT and is_own(self._name(row))}
+        starts, from_heads = functions.union(picks.tolist()), set(heads.tolist())
+        for body in self.bodies_with(rows_of([*starts, *from_heads])):
+            if is_own(self.caller_name(body[0])) is not False:
+                loops = self._loops_in(body, starts, limits)
+                yield from loops or self._loops_after(body, from_heads, limits)
+
+    def _loops_in(self, body: Sequence[int], starts: Container[int], limits: Limits) -> list[Loop]:
+        first = rows_of(body)
+        end = self.tree.last_descendant[first] + 1
+        sizes = self.operators_before[end] - self.operators_before[first]
+        sizes[np.searchsorted(limits.never, first) != np.searchsorted(limits.never, end)] = limits.largest + 1
+        before = np.append(0, np.cumsum(sizes)).tolist()
+        found = loops_in(body, starts, lambda begin, end: before[end] - before[begin] <= limits.largest, self._name)
+        return [loop for loop in found if len(loop.groups) >= limits.shortest]
+
+    def _loops_after(self, body: Sequence[int], heads: Container[int], limits: Limits) -> Iterator[Loop]:
+        at = [position for position, row in enumerate(body) if row in heads]
+        for head, end in pairwise([*at, len(body)]):
+            after = body[head + 1 : end]
+            # What follows may be a function that holds the loop, as a list comprehension does.
+            for rest in (after, *(self.body_of(row) for row in after[:1])):
+                starts = {row for row in rest if self._name(row) == self._name(rest[0])}
+                yield from self._loops_in(rest, starts, limits)[:1]
+
+    def _name(self, row: int) -> str:
+        name: str = self.table.names[self.table.name[row]]
+        return name
+
+
+def rows_of(events: Iterable[int]) -> Rows:
+    """The rows of `events` as the array that whole-column questions take."""
+    return np.array([*events], np.int64)
 
 
 def calls_of(table: EventTable, tree: Tree) -> Calls:
@@ -55,4 +124,5 @@ def calls_of(table: EventTable, tree: Tree) -> Calls:
     is_first[1:] = (np.diff(caller[rows]) != 0) | (np.diff(table.thread[rows]) != 0)
     body = np.full(size, ABSENT, np.int64)
     body[rows] = np.cumsum(is_first) - 1
-    return Calls(caller, outermost, body, rows, np.append(np.flatnonzero(is_first), len(rows)))
+    bounds = np.append(np.flatnonzero(is_first), len(rows))
+    return Calls(table, tree, caller, outermost, np.append(0, np.cumsum(outermost)), body, rows, bounds)

@@ -1,21 +1,30 @@
 """All that a rule may import: the kit."""
 
+from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
+from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
+from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
+from tb_tidy_plugin.profile.overhead import HostWork, host_work
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.rulekit.rule import Benchmark, Match, Rule
+from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.units import Bytes, Fact, Nanoseconds, Share
 
 __all__ = [
     "TORCH_DTYPES",
+    "WITH_FOREACH",
     "Benchmark",
     "Bytes",
     "Category",
     "Edit",
     "Fact",
+    "HostWork",
     "Inputs",
+    "Limits",
+    "Loop",
     "Match",
     "Nanoseconds",
     "Overlap",
@@ -28,5 +37,11 @@ __all__ = [
     "Shape",
     "Share",
     "Unblock",
+    "Update",
+    "host_work",
+    "movement_of",
+    "parse_frame",
+    "rows_of",
     "tensor_bytes",
+    "updates_one_by_one",
 ]

@@ -1,0 +1,84 @@
+"""What optimizers of `torch.optim` do in their steps."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import Category
+
+STEP = re.compile(r"^Optimizer\.step#(?P<optimizer>.+)\.step$")
+ONE_BY_ONE = re.compile(r"^torch/optim/\w+\.py\(\d+\): _single_tensor_(?P<algorithm>\w+)$")
+BATCHED = re.compile(r"^aten::_(?:foreach|fused)_")
+IN_PLACE = re.compile(r"^aten::[a-z]\w*[a-z]_$")
+OF_ANNOTATION = "aten::empty"  # annotations of 2021 allocated a handle
+
+WITH_FOREACH = {
+    "adadelta": "Adadelta", "adafactor": "Adafactor", "adagrad": "Adagrad", "adam": "Adam", "adamax": "Adamax",
+    "adamw": "AdamW", "asgd": "ASGD", "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSprop", "rprop": "Rprop",
+    "sgd": "SGD",
+}  # fmt: skip
+"""Classes that can update all parameters together, by algorithm; `LBFGS`, `Muon` and `SparseAdam` cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Parameters that an optimizer updated one at a time.
+
+    Attributes:
+        optimizer: name of its class, the user's own where that derives from one of torch's.
+        algorithm: a key of `WITH_FOREACH`.
+        step: row of the optimizer step; groups of parameters are updated one after the other in one step.
+        events: rows that cover the update.
+        operators: rows and names of the operators it runs, in order.
+    """
+
+    optimizer: str
+    algorithm: str
+    step: int
+    events: tuple[int, ...]
+    operators: tuple[tuple[int, str], ...]
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters: as many as the rarest operator that works in place, leaving out odd single ones."""
+        counts = Counter(name for _, name in self.operators if IN_PLACE.match(name)).values()
+        return min((count for count in counts if 4 * count >= max(counts)), default=0)
+
+
+def updates_one_by_one(profile: Profile) -> Iterator[Update]:
+    """Updates of one parameter at a time, by the frames that run them; without such frames by a step's operators."""
+    steps = profile.matching(STEP.pattern, Category.ANNOTATION)
+    frames = profile.matching(ONE_BY_ONE.pattern, Category.PYTHON)
+    step_of_frame = dict(zip(frames.tolist(), profile.covering(frames, steps).tolist(), strict=True))
+    for frame, step in step_of_frame.items():
+        algorithm = ONE_BY_ONE.sub(r"\g<algorithm>", profile.name(frame))
+        named = STEP.match(profile.name(step)) if step >= 0 else None
+        if algorithm in WITH_FOREACH:
+            optimizer = named["optimizer"] if named else WITH_FOREACH[algorithm]
+            yield Update(optimizer, algorithm, step if named else frame, (frame,), _operators(profile, frame))
+    for step in sorted(set(steps.tolist()) - set(step_of_frame.values())):
+        yield from _update_by_operators(profile, step)
+
+
+def _update_by_operators(profile: Profile, step: int) -> Iterator[Update]:
+    optimizer = STEP.sub(r"\g<optimizer>", profile.name(step))
+    operators = _operators(profile, step)
+    counts = Counter(name for _, name in operators)
+    if WITH_FOREACH.get(optimizer.lower()) != optimizer or any(BATCHED.match(name) for name in counts):
+        return
+    # A closure runs forward and backward pass inside the step. The update is what comes after autograd, which a GPU's
+    # backward pass has on another thread, and after the loss, which is computed once.
+    once = {name for name, count in counts.items() if count == 1} - {OF_ANNOTATION}
+    others = [at for at, (_, name) in enumerate(operators) if name in once or name.startswith("autograd::")]
+    update = operators[others[-1] + 1 :] if others else operators
+    if update:
+        events = tuple(row for row, _ in update) if others else (step,)
+        yield Update(optimizer, optimizer.lower(), step, events, update)
+
+
+def _operators(profile: Profile, row: int) -> tuple[tuple[int, str], ...]:
+    return tuple((operator, profile.name(operator)) for operator in profile.calls.operators_in([row]))
