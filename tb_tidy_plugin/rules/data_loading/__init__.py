@@ -1,0 +1,1 @@
+"""Feeding the model: loader, workers, fetch and collate."""

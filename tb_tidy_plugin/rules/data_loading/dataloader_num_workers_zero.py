@@ -1,0 +1,94 @@
+"""Batches loaded in the training process itself.
+
+## What it finds
+A `DataLoader` with `num_workers=0` whose loading takes a noticeable part of
+the step.
+
+## Why it is slow
+Without workers every batch is read, decoded and collated on the Python thread
+that also drives the model. Step and loading take turns, and a GPU idles for
+as long as the loading lasts. Worker processes prepare the next batches while
+the step runs.
+
+## Example
+```python
+loader = DataLoader(dataset, batch_size=64)
+```
+
+Use instead:
+```python
+loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)
+```
+
+## How the saving is estimated
+All loading is taken off the step, as if workers kept up with it. They do when
+their number times the time of one step exceeds the time of loading one batch.
+Handing a batch over costs 0.2 to 1 ms, which is not taken off.
+
+## When it stays quiet
+Loading of less than 5 % of the step or less than 1 ms per step, such as
+slices of tensors in memory, for which workers would only add the cost of
+handing over. Batches loaded before the first step. Loaders with workers,
+however slow they are.
+"""
+
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import Category, Edit, Fact, Match, Nanoseconds, Overlap, Profile, Rows, Rule, Share
+
+LOADING = r"^enumerate\(DataLoader\)#_\w*SingleProcess\w*\.__next__$"
+"""`_SingleProcessDataLoaderIter`, and `_StatefulSingleProcessDataLoaderIter` of torchdata."""
+
+MIN_SHARE = 0.05  # of the step: torch-tb-profiler's limit; below it, loading is not what the step waits for
+MIN_NS = 1_000_000  # per step: handing a batch over from a worker costs up to 1 ms itself
+NO_STEP = -1
+
+
+class DataloaderNumWorkersZero(Rule):
+    """Batches loaded in the training process."""
+
+    code = "TT101"
+    message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share})"
+    why = (
+        "`_SingleProcessDataLoaderIter.__next__` runs {batches} times in {steps} steps, the longest one {longest}. "
+        "Reported from {least_share} and {least} of a step on; what is loaded before the first step does not count"
+    )
+    fix = "Pass `num_workers` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"
+    caveat = (
+        "Where processes are spawned (Windows, macOS), dataset and collate function must be picklable; each worker "
+        "holds a copy of the dataset object and draws random numbers of its own."
+    )
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        rows = profile.matching(LOADING, Category.ANNOTATION)
+        rows = rows[profile.step_of(rows) != NO_STEP]
+        places = [_place(profile, row) for row in rows.tolist()]
+        for place in dict.fromkeys(places):
+            here = rows[[at for at, other in enumerate(places) if other == place]]
+            loading_ns = profile.per_step_ns(here)
+            share = profile.share_of_step(loading_ns) or 0.0
+            if share >= MIN_SHARE and loading_ns >= MIN_NS:
+                yield from _matches(profile, here, loading_ns, share)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        yield Overlap(match.events)
+
+
+def _place(profile: Profile, row: int) -> tuple[str, ...]:
+    """The Python functions around a batch's loading, innermost first; none without stacks."""
+    names = (profile.name(above) for above in profile.ancestors(row) if profile.category(above) is Category.PYTHON)
+    return tuple(name for name in names if not name.startswith("<"))
+
+
+def _matches(profile: Profile, rows: Rows, loading_ns: int, share: float) -> Iterator[Match]:
+    facts: dict[str, Fact] = {
+        "loading": Nanoseconds(loading_ns),
+        "share": Share(share),
+        "batches": len(rows),
+        "steps": len(profile.steps.items),
+        "longest": Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
+        "least_share": Share(MIN_SHARE),
+        "least": Nanoseconds(MIN_NS),
+    }
+    for row in rows.tolist():
+        yield Match(anchor=row, events=(row,), facts=facts)

@@ -1,0 +1,122 @@
+"""dataloader-num-workers-zero: what it reports, what that saves, and when it stays quiet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rules.data_loading.dataloader_num_workers_zero import DataloaderNumWorkersZero
+from tests.support.answers import findings, matches_of, saving_ns
+from tests.support.drawn import A100, draw
+
+LOADING = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+TWO_STEPS = f"""
+    ProfilerStep#1    0-9999
+      {LOADING}       10-4010
+      aten::mm        5000-9000
+    ProfilerStep#2    10000-20000
+      {LOADING}       10010-12010
+      aten::mm        15000-19000
+"""
+
+
+def matches(profile: Profile) -> tuple[Match, ...]:
+    return matches_of(DataloaderNumWorkersZero, profile)
+
+
+def one_step(loading_us: int, step_us: int) -> Profile:
+    return draw(f"ProfilerStep#1 0-{step_us}\n  {LOADING} 1-{1 + loading_us}")
+
+
+class TestReports:
+    def test_loading_that_the_steps_wait_for(self) -> None:
+        (finding,) = findings(DataloaderNumWorkersZero, draw(TWO_STEPS))
+        assert finding.message == (
+            "`DataLoader` loads each batch in the training process, which takes 3 ms of a step (30 %)"
+        )
+        assert (finding.matches, finding.matches_per_step) == (2, 1.0)
+        assert finding.severity == "high"
+
+    def test_the_loop_over_the_loader_is_the_place(self) -> None:
+        profile = draw(
+            f"""
+            train.py(5): train                                                0-20000
+              torch/utils/data/dataloader.py(700): __next__                   10-4100
+                <built-in method _record_function_enter_new of x at 0x1>      20-30
+                  {LOADING}                                                   21-4021
+                torch/utils/data/_utils/fetch.py(48): fetch                   40-4000
+            """
+        )
+        (finding,) = findings(DataloaderNumWorkersZero, profile)
+        assert [(place.file, place.function) for place in finding.places] == [("train.py", "train")]
+
+    def test_each_place_that_loads_is_a_finding(self) -> None:
+        profile = draw(
+            f"""
+            ProfilerStep#1            0-30000
+              train.py(5): train      10-10000
+                {LOADING}             20-5020
+              train.py(15): validate  10010-20000
+                {LOADING}             10020-13020
+            """
+        )
+        found = findings(DataloaderNumWorkersZero, profile)
+        assert [(finding.places[0].function, finding.cost_ns) for finding in found] == [
+            ("train", 5_000_000),
+            ("validate", 3_000_000),
+        ]
+
+    def test_a_place_that_loads_little_is_none_beside_one_that_loads_much(self) -> None:
+        profile = draw(
+            f"""
+            ProfilerStep#1            0-30000
+              train.py(5): train      10-10000
+                {LOADING}             20-5020
+              train.py(15): validate  10010-20000
+                {LOADING}             10020-10120
+            """
+        )
+        assert [finding.places[0].function for finding in findings(DataloaderNumWorkersZero, profile)] == ["train"]
+
+    def test_loaders_of_torchdata(self) -> None:
+        assert matches(draw(TWO_STEPS.replace("_Single", "_StatefulSingle")))
+
+    def test_without_marked_steps_batches_make_the_steps(self) -> None:
+        profile = draw(f"{LOADING} 0-4000\naten::mm 4100-9000\n{LOADING} 10000-13000\naten::mm 13100-19000")
+        assert matches(profile)
+
+
+class TestSaves:
+    def test_all_loading_of_a_step_at_most(self) -> None:
+        # 4 ms in the first step and 2 ms in the second.
+        assert saving_ns(DataloaderNumWorkersZero, draw(TWO_STEPS)) == (0, 3_000_000, 3_000_000)
+
+    def test_nothing_for_what_was_loaded_outside_the_steps(self) -> None:
+        profile = draw(f"{LOADING} 0-9000\nProfilerStep#1 10000-20000\n  {LOADING} 10010-12010")
+        assert saving_ns(DataloaderNumWorkersZero, profile) == (0, 2_000_000, 2_000_000)
+
+
+class TestStaysQuiet:
+    def test_with_workers_however_long_they_take(self) -> None:
+        assert not matches(draw(TWO_STEPS.replace("_SingleProcess", "_MultiProcessing")))
+
+    def test_below_a_twentieth_of_the_step(self) -> None:
+        assert matches(one_step(loading_us=2_000, step_us=40_000))
+        assert not matches(one_step(loading_us=1_990, step_us=40_000))
+
+    def test_below_a_millisecond_per_step(self) -> None:
+        assert matches(one_step(loading_us=1_000, step_us=2_000))
+        assert not matches(one_step(loading_us=999, step_us=2_000))
+
+    def test_when_only_the_first_batch_takes_long_and_no_step_waits_for_it(self) -> None:
+        profile = draw(f"{LOADING} 0-9000\nProfilerStep#1 10000-20000\n  {LOADING} 10010-10510")
+        assert not matches(profile)
+
+    @pytest.mark.parametrize("name", ["aten::stack", "## _SingleProcessDataLoaderIter.__next__ ##"])
+    def test_for_other_events(self, name: str) -> None:
+        assert not matches(draw(f"ProfilerStep#1 0-10000\n  {name} 10-9000"))
+
+    def test_on_a_gpu_when_loading_is_a_small_part_of_the_step(self) -> None:
+        profile = draw(f"ProfilerStep#1 0-40000\n  {LOADING} 1-1501\n  aten::mm 2000-2010 kernel=gemm@2005-39000", A100)
+        assert not matches(profile)
