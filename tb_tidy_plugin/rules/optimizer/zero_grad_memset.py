@@ -1,0 +1,92 @@
+"""Gradients filled with zeros instead of dropped.
+
+## What it finds
+`zero_grad(set_to_none=False)`, of an optimizer or of a module, which fills
+every gradient.
+
+## Why it is slow
+Each fill is an operator, on a GPU also a launch, that writes a whole gradient.
+The backward pass then reads the zeros again to add to them. A gradient that
+is `None` costs nothing: the backward pass puts the new one in its place.
+
+## Example
+```python
+optimizer.zero_grad(set_to_none=False)
+```
+
+Use instead:
+```python
+optimizer.zero_grad()
+```
+
+## How the saving is estimated
+The fills are taken off the step. That the backward pass has nothing to add to
+any more is not counted.
+
+## When it stays quiet
+`set_to_none=True`, the default since PyTorch 2.0. Tensors that are zeroed
+outside of `zero_grad`. Profiles with CUDA graphs, which need gradients that
+stay where they are. With `DistributedDataParallel` the finding is of medium
+confidence, because gradients may be views into its buckets.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule
+
+ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
+FUNCTION = re.compile(r"\): zero_grad$")
+MODULE = "Module"  # owner of a call without annotation, which only optimizers have
+GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
+DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
+
+
+class ZeroGradMemset(Rule):
+    """Gradients filled with zeros."""
+
+    code = "TT302"
+    message = "`{owner}.zero_grad` fills gradients with zeros instead of dropping them: {fills} × `{operator}`, {time}"
+    why = "{fills} × `{operator}` come from one call of `zero_grad`, which runs no operator with `set_to_none=True`"
+    fix = "Call `zero_grad()` without `set_to_none=False`; before PyTorch 2.0 with `set_to_none=True`"
+    caveat = (
+        "Code that reads `.grad` between `zero_grad` and the backward pass meets `None`, and a parameter that got no "
+        "gradient is skipped by the optimizer instead of being stepped with a gradient of zero."
+    )
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        if len(profile.matching(GRAPH_LAUNCH, Category.RUNTIME)):
+            return
+        reducer = profile.matching(DATA_PARALLEL, Category.ANNOTATION, Category.OPERATOR, Category.PYTHON)
+        for (call, owner), fills in _fills_by_call(profile).items():
+            yield Match(
+                anchor=call,
+                events=tuple(fills),
+                facts={
+                    "owner": owner,
+                    "fills": len(fills),
+                    "operator": profile.name(fills[0]),
+                    "time": Nanoseconds(sum(profile.duration_ns(row) for row in fills)),
+                },
+                subject=owner,
+                confidence="medium" if len(reducer) else "high",
+            )
+
+
+def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
+    """Operators that fill gradients, by the call of `zero_grad` around them and whose gradients it clears."""
+    functions = profile.matching(FUNCTION.pattern, Category.PYTHON)
+    annotations = profile.matching(ANNOTATION.pattern, Category.ANNOTATION)
+    below = profile.inside(functions) | profile.inside(annotations)
+    fills = profile.calls.among(profile.named("aten::zero_", "aten::_foreach_zero_"))
+    fills = fills[below[fills]]
+    found: dict[tuple[int, str], list[int]] = {}
+    for row, annotation in zip(fills.tolist(), profile.covering(fills, annotations).tolist(), strict=True):
+        call = next(above for above in profile.ancestors(row) if _is_zero_grad(profile.name(above)))
+        named = ANNOTATION.search(profile.name(annotation)) if annotation in annotations else None
+        found.setdefault((call, named["owner"] if named else MODULE), []).append(row)
+    return found
+
+
+def _is_zero_grad(name: str) -> bool:
+    return bool(FUNCTION.search(name) or ANNOTATION.search(name))
