@@ -1,0 +1,1 @@
+"""Python loops in place of one tensor operator."""

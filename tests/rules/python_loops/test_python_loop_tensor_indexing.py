@@ -1,0 +1,238 @@
+"""python-loop-tensor-indexing: what it reports, what that saves, and when it stays quiet."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+import pytest
+
+from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing import PythonLoopTensorIndexing
+from tests.support.answers import findings, matches_of, saving_ns
+from tests.support.drawn import A100, draw
+
+SELECT = "aten::select 2 dims=64x16,-,- types=float,Scalar,Scalar scalars=,0,{index}"
+SLICE = "aten::slice 2 dims=640x16,-,-,-,- types=float,Scalar,Scalar,Scalar,Scalar scalars=,0,{index},{end},1"
+FILL = "aten::fill_ 2 dims=16,- types=float,Scalar"
+MAIN = "train.py(3): main"
+
+
+def calls(templates: Iterable[str], at: int, indent: str, index: int = 0) -> list[str]:
+    """One call after the other, 1 µs apart: `name duration attributes` with the index filled in."""
+    lines = []
+    for template in templates:
+        name, duration, *attributes = template.format(index=index, end=index + 16, at=at, later=at + 1).split(" ")
+        lines.append(" ".join([f"{indent}{name} {at}-{at + int(duration)}", *attributes]))
+        at += int(duration) + 1
+    return lines
+
+
+def loop(count: int, *body: str, function: str = MAIN, indices: Iterable[int] | None = None, start: int = 10) -> str:
+    """`for i in range(count)` in `function`, one iteration every 50 µs."""
+    numbers = range(count) if indices is None else indices
+    lines = [call for at, index in enumerate(numbers) for call in calls(body, start + 50 * at, "    ", index)]
+    return "\n".join([f"  {function} {start - 1}-{start + 50 * count}", *lines])
+
+
+def step(*texts: str, end: int = 20_000) -> Profile:
+    return draw("\n".join([f"ProfilerStep#1 0-{end}", *texts]))
+
+
+def matches(profile: Profile) -> tuple[Match, ...]:
+    return matches_of(PythonLoopTensorIndexing, profile)
+
+
+class TestReports:
+    def test_ten_iterations_that_pick_and_fill(self) -> None:
+        profile = step(loop(10, SELECT, FILL))
+        (finding,) = findings(PythonLoopTensorIndexing, profile)
+        assert finding.message == "A Python loop picks 10 pieces of a tensor one by one: 20 operators, 455 µs"
+        assert [(place.file, place.function) for place in finding.places] == [("train.py", "main")]
+        assert finding.confidence == "high"
+
+    def test_iterations_whose_body_begins_before_it_picks(self) -> None:
+        # Upstream splits at each pick, so the last group is cut short and does not count.
+        (match,) = matches(step(loop(10, "aten::arange 2", "aten::add 2", SELECT, "aten::copy_ 2")))
+        assert match.facts["iterations"] == 10
+
+    def test_nested_loops(self) -> None:
+        cell = SELECT.replace("64x16", "16")
+        body = [
+            line
+            for number in range(12 * 10)
+            for at, pick, index in [(20 * number, SELECT, number // 10), (20 * number + 5, cell, number % 10)]
+            for line in calls([pick, FILL][: 1 + (pick is cell)], 10 + at, "  ", index)
+        ]
+        (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *body])))
+        assert (match.facts["iterations"], match.confidence) == (120, "high")
+
+    def test_a_condition_in_the_body(self) -> None:
+        body = [
+            line
+            for index in range(20)
+            for line in calls([SELECT, "aten::exp 2" if index % 3 else FILL], 10 + 20 * index, "  ", index)
+        ]
+        (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *body])))
+        assert match.facts["iterations"] == 20
+
+    def test_picks_under_a_condition_leave_places_out(self) -> None:
+        (match,) = matches(step(loop(12, SELECT, FILL, indices=[1, 2, 4, 8, 9, 11, 15, 16, 18, 22, 23, 25])))
+        assert match.facts["stride"] == "unequal"
+        assert match.confidence == "medium"
+
+    def test_picks_inside_a_function_that_the_loop_calls(self) -> None:
+        body = [
+            line
+            for index in range(12)
+            for at in [10 + 20 * index]
+            for line in [f"  train.py(9): one {at}-{at + 15}", *calls([SELECT, FILL], at + 1, "    ", index)]
+        ]
+        (finding,) = findings(PythonLoopTensorIndexing, draw("\n".join([f"{MAIN} 0-9000", *body])))
+        assert finding.places[0].function == "main", "the loop is in the caller"
+        assert finding.message.startswith("A Python loop picks 12 pieces")
+
+    def test_iterating_over_a_tensor(self) -> None:
+        head = ["  torch/_tensor.py(1142): __iter__ 1-9", "    aten::unbind 2-8"]
+        body = [line for number in range(10) for line in calls(["aten::mul 2", "aten::add 2"], 10 + 20 * number, "  ")]
+        (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *head, *body])))
+        assert (match.facts["iterations"], match.confidence) == (10, "high")
+
+    def test_a_list_comprehension_over_a_tensor(self) -> None:
+        body = [line for number in range(10) for line in calls(["aten::softmax 2"], 10 + 20 * number, "    ")]
+        text = "\n".join([f"{MAIN} 0-9000", "  aten::unbind 2-8", "  train.py(4): <listcomp> 9-800", *body])
+        (finding,) = findings(PythonLoopTensorIndexing, draw(text))
+        assert finding.message.startswith("A Python loop picks 10 pieces")
+
+    def test_without_stacks(self) -> None:
+        body = [line for index in range(10) for line in calls([SELECT, FILL], 10 + 20 * index, "  ", index)]
+        (finding,) = findings(PythonLoopTensorIndexing, draw("\n".join(["ProfilerStep#1 0-9000", *body])))
+        assert finding.places == []
+        assert finding.confidence == "high"
+
+    def test_less_surely_without_the_index(self) -> None:
+        (match,) = matches(step(loop(10, "aten::select 2", "aten::fill_ 2")))
+        assert match.confidence == "medium"
+        assert match.facts["stride"] == "not recorded"
+
+    def test_less_surely_backwards_where_each_iteration_may_need_the_one_before(self) -> None:
+        (match,) = matches(step(loop(12, SELECT, FILL, indices=range(12, 0, -1))))
+        assert match.confidence == "medium"
+
+    def test_less_surely_with_a_matrix_product_in_the_body(self) -> None:
+        (match,) = matches(step(loop(12, SELECT, "aten::linear 2", "aten::tanh 2")))
+        assert match.confidence == "medium"
+
+    def test_picks_from_equal_tensors_in_turns(self) -> None:
+        body = [
+            line
+            for number in range(24)
+            for index in [number // 2 if number % 2 else 63 - number // 2]
+            for line in calls([SELECT, FILL][: 1 + number % 2], 10 + 20 * number, "  ", index)
+        ]
+        (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *body])))
+        assert match.facts["iterations"] == 12
+
+    def test_every_loop_of_a_function_is_in_one_finding(self) -> None:
+        first, second = (loop(10, SELECT, FILL, start=10 + 1000 * number) for number in range(2))
+        other = loop(10, SELECT, FILL, function="train.py(30): other", start=3010)
+        found = findings(PythonLoopTensorIndexing, step(first, second, other))
+        assert [(finding.places[0].function, finding.matches) for finding in found] == [("main", 2), ("other", 1)]
+
+    def test_loops_of_launches_whose_time_on_the_host_is_no_work(self) -> None:
+        launch = "aten::mul 30 kernel=mul@{at}-{later}"
+        assert not matches(step(loop(10, SELECT, "aten::mul 30")))
+        text = "\n".join(["ProfilerStep#1 0-20000", loop(10, SELECT, launch)])
+        assert matches(draw(text, A100))
+
+    def test_benchmarks_of_the_recorded_sizes(self) -> None:
+        (match,) = matches(step(loop(10, SELECT, FILL)))
+        benchmark = PythonLoopTensorIndexing().benchmark(match)
+        assert benchmark is not None
+        assert benchmark.setup == "import torch\nx = torch.zeros(10, 16)"
+        for statement in (benchmark.setup, benchmark.before, benchmark.after):
+            ast.parse(statement)
+
+
+class TestSaves:
+    def test_all_iterations_but_one(self) -> None:
+        # 10 × (2 + 2) µs; one tenth is left, at best 0.4 of that.
+        profile = step(loop(10, SELECT, FILL))
+        assert saving_ns(PythonLoopTensorIndexing, profile) == (0, 36_000, 38_400)
+
+    def test_nothing_of_the_time_that_operators_work(self) -> None:
+        # A pick takes 2 µs, so that any operator takes up to 8: of mul's 12 µs, 4 are work, 40 of the loop's 140 µs.
+        profile = step(loop(10, SELECT, "aten::mul 12"))
+        assert saving_ns(PythonLoopTensorIndexing, profile) == (0, 100_000, 140_000 - round(140_000 * 0.04))
+
+
+class TestStaysQuiet:
+    def test_below_ten_iterations(self) -> None:
+        assert not matches(step(loop(9, SELECT, FILL)))
+
+    def test_below_a_hundredth_of_the_step(self) -> None:
+        # The loop lasts from 10 to 465 µs.
+        assert matches(step(loop(10, SELECT, FILL), end=45_000))
+        assert not matches(step(loop(10, SELECT, FILL), end=46_000))
+
+    def test_when_the_index_does_not_move(self) -> None:
+        assert not matches(step(loop(14, SELECT, "aten::relu 2", indices=[0] * 14)))
+
+    def test_when_the_index_moves_to_and_fro(self) -> None:
+        order = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7]
+        assert not matches(step(loop(14, SELECT, FILL, indices=order)))
+
+    @pytest.mark.parametrize("cell", ["lstm_cell", "gru_cell", "rnn_tanh_cell", "_thnn_fused_lstm_cell"])
+    def test_for_recurrent_cells(self, cell: str) -> None:
+        assert not matches(step(loop(12, SELECT, f"aten::{cell} 2")))
+
+    def test_for_layers_without_a_recorded_index(self) -> None:
+        assert not matches(step(loop(12, "aten::select 2", "aten::linear 2", "aten::relu 2")))
+
+    def test_for_batches_of_an_evaluation(self) -> None:
+        rows = range(0, 192, 16)
+        assert matches(step(loop(12, SLICE, "aten::relu 2", indices=rows)))
+        assert not matches(step(loop(12, SLICE, "aten::linear 2", indices=rows)))
+
+    @pytest.mark.parametrize(
+        "training",
+        ["Optimizer.step#SGD.step 2", "autograd::engine::evaluate_function:MulBackward0 2", "ProfilerStep#7 2"],
+    )
+    def test_for_batches_of_a_training(self, training: str) -> None:
+        assert not matches(draw(loop(12, SLICE, "aten::relu 2", training, indices=range(0, 192, 16))))
+
+    def test_for_large_bodies(self) -> None:
+        operators = ["aten::relu 0"] * 31
+        assert matches(step(loop(12, SELECT, *operators)))
+        assert not matches(step(loop(12, SELECT, *operators, "aten::relu 0")))
+
+    def test_for_operators_that_mostly_work(self) -> None:
+        # Of 20 µs, 12 are work, and of the loop's 22 that is more than half.
+        assert not matches(step(loop(12, SELECT, "aten::mul 20")))
+
+    def test_for_few_columns_picked_again_and_again(self) -> None:
+        assert not matches(step(loop(40, SELECT, FILL, indices=[0, 1, 2, 3, 4] * 8)))
+
+    def test_for_straight_code(self) -> None:
+        names = ["add", "mul", "sub", "div", "exp", "log", "tanh", "relu", "sum", "mean", "max", "min"]
+        body = [
+            line
+            for index, name in enumerate(names)
+            for line in calls([SELECT, f"aten::{name} 2"], 10 + 20 * index, "  ", index)
+        ]
+        assert not matches(draw("\n".join([f"{MAIN} 0-9000", *body])))
+
+    @pytest.mark.parametrize(
+        "function", ["torch/utils/data/_utils/fetch.py(54): <listcomp>", "transformers/generation.py(9): search"]
+    )
+    def test_in_libraries(self, function: str) -> None:
+        assert not matches(step(loop(12, SELECT, FILL, function=function)))
+
+    def test_in_the_fetch_of_a_loader_without_stacks(self) -> None:
+        assert not matches(step(loop(12, SELECT, function="enumerate(DataLoader)#_Iter.__next__")))
+
+    def test_for_a_loop_that_picks_nothing(self) -> None:
+        assert not matches(step(loop(100, "aten::matmul 2", "aten::add 2")))
+
+    def test_for_pieces_that_are_put_together_again(self) -> None:
+        assert not matches(draw(f"{MAIN} 0-9000\n  aten::unbind 2-8\n  aten::stack 10-20\n  aten::add 30-40"))
