@@ -1,0 +1,82 @@
+"""Memory as the report shows it: each device's curve, who holds its peak, what steps keep."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tidy_plugin.profile.allocations import HOST, Allocations, MemoryDevice, asked_by
+from tb_tidy_plugin.profile.memory import DeviceMemory, Memory, StepMemory, memory_of
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report.figures import DeviceMemoryRow, MemoryHolder, MemoryStep
+from tb_tidy_plugin.report.places import Places
+from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.strings import NumberTable
+
+MOST_HOLDERS = 50
+
+
+def memory_rows(profile: Profile, places: Places) -> list[DeviceMemoryRow]:
+    """One row per device, the CPU first; none where no memory was recorded."""
+    memory = memory_of(profile)
+    return [] if memory is None else [_row(profile, places, memory, device) for device in memory.by_device]
+
+
+def _row(profile: Profile, places: Places, memory: Memory, device: DeviceMemory) -> DeviceMemoryRow:
+    peak, curve = device.peak, device.curve
+    return DeviceMemoryRow(
+        device=device_text(memory.devices[device.device]),
+        basis=device.basis,
+        time_ns=list(curve.time_ns),
+        allocated_bytes=list(curve.allocated_bytes),
+        reserved_bytes=None if curve.reserved_bytes is None else list(curve.reserved_bytes),
+        peak_ns=peak.time_ns,
+        peak_bytes=peak.allocated_bytes,
+        peak_reserved_bytes=device.peak_reserved_bytes,
+        other_bytes=peak.other_bytes,
+        allocations=device.allocations,
+        holders=[] if peak.alive is None else holders_of(profile, places, peak.alive)[:MOST_HOLDERS],
+        steps=[_step(profile, step) for step in memory.steps if step.device == device.device],
+    )
+
+
+def device_text(device: MemoryDevice) -> str:
+    """`cpu`, `cuda:0`; without a number where none was recorded."""
+    return device.kind if device.kind == HOST or device.index == ABSENT else f"{device.kind}:{device.index}"
+
+
+def holders_of(profile: Profile, places: Places, allocations: Allocations) -> list[MemoryHolder]:
+    """Allocations by the operator that asked for them and the place it was called from, most bytes first."""
+    operators = NumberTable[str]()
+    causes = asked_by(profile, allocations.row).tolist()
+    names = operators.numbers((profile.name(row) if row != ABSENT else "" for row in causes), len(causes))
+    pairs = np.stack([names.astype(np.int64), places.number[allocations.row]])
+    both, number = np.unique(pairs, axis=1, return_inverse=True)
+    size = np.zeros(both.shape[1], np.int64)
+    np.add.at(size, number.reshape(-1), allocations.bytes)
+    count = np.bincount(number.reshape(-1), minlength=both.shape[1])
+    order = np.argsort(-size, kind="stable")
+    columns = (column[order].tolist() for column in (*both, count, size))
+    return [_holder(places, operators.values()[name], *values) for name, *values in zip(*columns, strict=True)]
+
+
+def _holder(places: Places, operator: str, place: int, count: int, size: int) -> MemoryHolder:
+    frame = places.frame(place)
+    return MemoryHolder(
+        operator=operator,
+        file=frame.file if frame else "",
+        line=frame.line if frame else None,
+        function=frame.function if frame else "",
+        allocations=count,
+        bytes=size,
+    )
+
+
+def _step(profile: Profile, step: StepMemory) -> MemoryStep:
+    return MemoryStep(
+        step=profile.steps.items[step.step].name,
+        start_bytes=step.start_bytes,
+        peak_bytes=step.peak_bytes,
+        end_bytes=step.end_bytes,
+        kept=step.kept,
+        kept_bytes=step.kept_bytes,
+    )

@@ -1,0 +1,50 @@
+"""The modules as the report shows them."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.profile.modules import Cost, Module, ModuleTree
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report.figures import ModuleRow
+from tb_tidy_plugin.sources.frames import parse_frame
+from tb_tidy_plugin.trace.columns import ABSENT
+
+
+def module_rows(profile: Profile, modules: ModuleTree) -> list[ModuleRow]:
+    """One row per module, in pre-order."""
+    on_device = any(_allocated(module, on_device=True) for module in modules.modules)
+    return [_row(profile, module, on_device=on_device) for module in modules.modules]
+
+
+def _row(profile: Profile, module: Module, *, on_device: bool) -> ModuleRow:
+    table, frame = profile.table, None
+    if module.forward_frame != ABSENT:
+        frame = parse_frame(table.names[table.name[module.forward_frame]])
+    return ModuleRow(
+        name=module.name,
+        class_name=module.class_name,
+        parent=None if module.parent == ABSENT else module.parent,
+        last=module.last_descendant,
+        depth=module.depth,
+        calls=module.calls,
+        places=module.places,
+        file=frame.file if frame else "",
+        line=frame.line if frame else None,
+        forward_ns=module.forward.host_ns,
+        forward_self_ns=module.forward_self.host_ns,
+        backward_ns=module.backward.host_ns,
+        backward_self_ns=module.backward_self.host_ns,
+        device_forward_ns=module.forward.device_ns,
+        device_backward_ns=module.backward.device_ns,
+        allocated_bytes=_allocated(module, on_device=on_device),
+    )
+
+
+def _allocated(module: Module, *, on_device: bool) -> int | None:
+    """Bytes allocated in both passes: on devices where modules allocate there at all, else on the host."""
+    amounts = [_of(cost, on_device=on_device) for cost in (module.forward, module.backward)]
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known else None
+
+
+def _of(cost: Cost, *, on_device: bool) -> int | None:
+    return cost.device_allocated_bytes if on_device else cost.host_allocated_bytes
