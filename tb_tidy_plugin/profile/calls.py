@@ -73,14 +73,17 @@ class Calls:
 
         A group is begun by one of `picks` or by a function that calls one; in bodies without such groups, by what
         follows one of `heads`, which hand out pieces. `is_own` tells by name whether a function is the user's own code,
-        None for no function; bodies of other code hold no loops.
+        None for no function; bodies of other code hold no loops. A function that holds a loop itself begins no group of
+        the loop that calls it.
         """
         functions = {row for row in self.caller[picks].tolist() if row != ABSENT and is_own(self._name(row))}
         starts, from_heads = functions.union(picks.tolist()), set(heads.tolist())
-        for body in self.bodies_with(rows_of([*starts, *from_heads])):
+        inner_first = sorted(self.bodies_with(rows_of([*starts, *from_heads])), reverse=True)
+        for body in inner_first:
             if is_own(self.caller_name(body[0])) is not False:
-                loops = self._loops_in(body, starts, limits)
-                yield from loops or self._loops_after(body, from_heads, limits)
+                loops = self._loops_in(body, starts, limits) or [*self._loops_after(body, from_heads, limits)]
+                starts -= {int(self.caller[body[0]])} if loops else set()
+                yield from loops
 
     def _loops_in(self, body: Sequence[int], starts: Container[int], limits: Limits) -> list[Loop]:
         first = rows_of(body)

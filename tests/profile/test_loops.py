@@ -139,6 +139,17 @@ class TestInProfiles:
         (loop,) = profile.calls.loops(profile.named("aten::select"), rows_of([]), limits, lambda name: True)
         assert len(loop.groups) == groups
 
+    def test_a_function_that_holds_a_loop_is_not_part_of_another(self) -> None:
+        calls = "\n".join(
+            f"          train.py(9): helper {at}-{at + 9}\n            aten::select {at + 1}-{at + 2}\n"
+            f"            aten::select {at + 3}-{at + 4}"
+            for at in (10, 20, 30)
+        )
+        profile = draw(f"        train.py(1): main 0-100\n{calls}")
+        limits = Limits(never=rows_of([]), largest=5, shortest=2)
+        found = profile.calls.loops(profile.named("aten::select"), rows_of([]), limits, lambda name: True)
+        assert {profile.calls.caller_name(loop.calls[0]) for loop in found} == {"train.py(9): helper"}
+
     def test_bodies_of_other_code_hold_none(self) -> None:
         profile = draw(self.BODY.format(inner="aten::add"))
         limits = Limits(never=rows_of([]), largest=5, shortest=1)
