@@ -1,0 +1,173 @@
+"""Calls nest as torch nests them, and self times add up."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tb_tidy_plugin.profile.nesting import Nesting
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.kineto import read_trace
+from tests.support.written import event, kineto_text, write
+
+
+@dataclass(eq=False)
+class Call:
+    row: int
+    name: str
+    start: int
+    end: int
+    parent: Call | None = None
+    children: list[Call] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return self.end - self.start
+
+    @property
+    def own(self) -> int:
+        return self.total - sum(child.total for child in self.children)
+
+
+def torchs_calls(calls: list[Call]) -> list[Call]:
+    """`EventList._populate_cpu_children` and `_remove_dup_nodes` for calls of one thread."""
+    stack: list[Call] = []
+    for call in sorted(calls, key=lambda call: (call.start, -call.end)):
+        while stack:
+            parent = stack[-1]
+            if call.start >= parent.end or call.end > parent.end:
+                stack.pop()
+            else:
+                parent.children.append(call)
+                call.parent = parent
+                break
+        stack.append(call)
+    while True:
+        doubled = set()
+        for call in calls:
+            if call.parent is not None and call.parent.name == call.name and len(call.parent.children) == 1:
+                call.parent.children = call.children
+                for child in call.children:
+                    child.parent = call.parent
+                doubled.add(call)
+        if not doubled:
+            return calls
+        calls = [call for call in calls if call not in doubled]
+
+
+@st.composite
+def any_events(draw_one: st.DrawFn) -> list[dict[str, Any]]:
+    rows = draw_one(
+        st.lists(
+            st.tuples(st.integers(0, 40), st.integers(0, 25), st.integers(1, 2), st.sampled_from("abc")),
+            min_size=1,
+            max_size=30,
+        )
+    )
+    return [
+        event(name, start, length, tid=thread, args={"Ev Idx": number})
+        for number, (start, length, thread, name) in enumerate(rows)
+    ]
+
+
+def profile_of(events: list[dict[str, Any]]) -> Profile:
+    with tempfile.TemporaryDirectory() as folder:
+        return Profile(read_trace(write(Path(folder, "t.json"), kineto_text(events))))
+
+
+@settings(max_examples=300, deadline=None)
+@given(any_events())
+def test_any_events_nest_as_in_torch(events: list[dict[str, Any]]) -> None:
+    profile = profile_of(events)
+    table, nested = profile.table, profile.nested
+    expected: dict[int, tuple[int | None, int]] = {}
+    overlapping = set()
+    for thread in np.unique(table.thread).tolist():
+        rows = np.flatnonzero(table.thread == thread)
+        rows = rows[np.argsort(table.event_index[rows])]
+        calls = [Call(row, profile.name(row), profile.start_ns(row), profile.end_ns(row)) for row in rows.tolist()]
+        for call in torchs_calls(calls):
+            expected[call.row] = (None if call.parent is None else call.parent.row, call.own)
+            times = sorted((child.start, child.end) for child in call.children)
+            if any(first[1] > second[0] for first, second in pairwise(times)):
+                overlapping.add(call.row)
+    found = {
+        int(row): (None if above == ABSENT else int(nested.rows[above]), int(self_ns))
+        for row, above, self_ns in zip(nested.rows, nested.parent, nested.self_ns, strict=True)
+    }
+    assert {row: parent for row, (parent, _) in found.items()} == {row: parent for row, (parent, _) in expected.items()}
+    # Calls that overlap in part are taken off the call around them once, not twice.
+    assert all(found[row][1] >= max(own, 0) for row, (_, own) in expected.items())
+    assert all(found[row][1] == own for row, (_, own) in expected.items() if row not in overlapping)
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_events())
+def test_self_times_are_part_of_totals_and_subtrees_are_slices(events: list[dict[str, Any]]) -> None:
+    nested, operators = profile_of(events).nested, profile_of(events).operators
+    assert (nested.self_ns >= 0).all()
+    assert (nested.self_ns <= operators.host_total_ns).all()
+    for at in range(len(nested)):
+        inside = [other for other in range(len(nested)) if at in around(nested, other)]
+        assert inside == list(range(at + 1, int(nested.last[at]) + 1))
+    values = np.arange(len(nested)) + 1
+    assert nested.sums(values).tolist() == [
+        int(values[at : last + 1].sum()) for at, last in enumerate(nested.last.tolist())
+    ]
+
+
+def around(nested: Nesting, at: int) -> list[int]:
+    found = []
+    while (at := int(nested.parent[at])) != ABSENT:
+        found.append(at)
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_events(), st.data())
+def test_outermost_calls_of_a_group_have_none_of_it_around(events: list[dict[str, Any]], data: st.DataObject) -> None:
+    nested = profile_of(events).nested
+    group = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(nested), max_size=len(nested))), np.int64)
+    chosen = np.flatnonzero(group != data.draw(st.integers(0, 2)))
+    found = nested.outermost(chosen, group[chosen])
+    wanted = set(chosen.tolist())
+    assert found.tolist() == [
+        not any(other in wanted and group[other] == group[at] for other in around(nested, at)) for at in chosen.tolist()
+    ]
+
+
+@st.composite
+def nested_events(draw_one: st.DrawFn) -> list[dict[str, Any]]:
+    """Calls that lie within each other, as a program makes them."""
+    events: list[dict[str, Any]] = []
+
+    def fill(start: int, end: int, depth: int) -> None:
+        at = start
+        while at < end and depth < 4 and len(events) < 60:
+            begin = draw_one(st.integers(at, end))
+            stop = draw_one(st.integers(begin, end))
+            if stop == begin:
+                return
+            events.append(event(draw_one(st.sampled_from("abc")), begin, stop - begin, args={"Ev Idx": len(events)}))
+            fill(begin, stop, depth + 1)
+            at = stop
+
+    fill(0, 64, 0)
+    return events or [event("a", 0, 1)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(nested_events())
+def test_self_times_add_up_to_the_time_of_the_roots(events: list[dict[str, Any]]) -> None:
+    profile = profile_of(events)
+    spans = sorted((entry["ts"], entry["ts"] + entry["dur"]) for entry in events)
+    covered = {moment for start, end in spans for moment in range(start, end)}
+    assert int(profile.nested.self_ns.sum()) == 1000 * len(covered)
