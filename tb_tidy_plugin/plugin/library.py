@@ -287,7 +287,7 @@ class Library:
             self._entries[key] = replace(entry, state="error", stage="", problem=problem)
             return
         self._entries[key] = replace(entry, state="done", stage="", fraction=1.0, problem=outcome.problem)
-        size = sum(memoryview(columns).nbytes for columns in outcome.events.values())
+        size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
         self._kept[key] = Kept(file, outcome, size)
         self._make_room()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 import msgspec
 from flask import Blueprint, Flask, Response, request, send_from_directory
@@ -19,6 +19,17 @@ from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.payloads import ProfileState, RuleInfo, RulesAnswer, RuleSection, SourceAnswer
 from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.plugin.tables import (
+    OPERATOR_GROUPS,
+    OPERATOR_ORDERS,
+    Page,
+    Tables,
+    cpu_answer,
+    memory_answer,
+    modules_answer,
+    operators_answer,
+)
+from tb_tidy_plugin.report.figures import CallKind
 from tb_tidy_plugin.sources.files import SourceText, read_source
 
 if TYPE_CHECKING:
@@ -39,8 +50,9 @@ STATIC_TYPES = {
 }
 """What is served of the bundle, and as what: an operating system's own table may call JavaScript plain text."""
 
-MOST_EVENTS = 500
-USUAL_EVENTS = 100
+MOST_ROWS = 500
+USUAL_ROWS = 100
+CALL_KINDS: tuple[CallKind, ...] = get_args(CallKind)
 PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
 
 _Value = TypeVar("_Value")
@@ -103,18 +115,42 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
 
     @api.get("/events")
     def events() -> Response:
-        finding, offset, limit = _given("finding"), _number("offset", 0), _number("limit", USUAL_EVENTS)
-        sort = request.args.get("sort", "start")
-        order = _one_of("sort", sort.removeprefix("-"), ORDERS)
-        if limit > MOST_EVENTS:
-            raise BadQueryError(f"`limit` is larger than {MOST_EVENTS}.", "Ask for one page after the other.")
+        finding, (offset, limit), (order, descending) = _given("finding"), _page(), _sort("start", ORDERS)
         columns = library.kept(_key(), PATIENCE_S).result.events.get(finding)
         if columns is None:
             raise NotFoundError(f"This profile has no finding `{finding}`.", "Reload the report.")
         found = msgspec.json.decode(columns, type=EventColumns)
-        return json_answer(page_of(found, offset, limit, order, descending=sort.startswith("-")))
+        return json_answer(page_of(found, offset, limit, order, descending=descending))
 
+    _add_tables(api, library)
     return api
+
+
+def _add_tables(api: Blueprint, library: Library) -> None:
+    """The routes of what is shown beside the report."""
+
+    def tables() -> Tables:
+        return library.kept(_key(), PATIENCE_S).result.tables
+
+    @api.get("/operators")
+    def operators() -> Response:
+        group = _one_of("group", request.args.get("group", OPERATOR_GROUPS[0]), OPERATOR_GROUPS)
+        (offset, limit), (order, descending) = _page(), _sort("-host_self_ns", OPERATOR_ORDERS)
+        kind = _one_of("kind", request.args.get("kind", ""), ("", *CALL_KINDS))
+        page = Page(offset, limit, order, descending, request.args.get("filter", ""), kind)
+        return json_answer(operators_answer(tables(), group, page))
+
+    @api.get("/modules")
+    def modules() -> Response:
+        return json_answer(modules_answer(tables()))
+
+    @api.get("/memory")
+    def memory() -> Response:
+        return json_answer(memory_answer(tables()))
+
+    @api.get("/cpu")
+    def cpu() -> Response:
+        return json_answer(cpu_answer(tables()))
 
 
 def rule_info(rule: type[Rule]) -> RuleInfo:
@@ -158,8 +194,23 @@ def _number(name: str, default: int) -> int:
     return int(text)
 
 
-def _one_of(name: str, value: str, known: Sequence[_Value]) -> _Value:
+def _page() -> tuple[int, int]:
+    """From where on how many rows are asked for."""
+    offset, limit = _number("offset", 0), _number("limit", USUAL_ROWS)
+    if limit > MOST_ROWS:
+        raise BadQueryError(f"`limit` is larger than {MOST_ROWS}.", "Ask for one page after the other.")
+    return offset, limit
+
+
+def _sort(usual: str, known: Sequence[_Value]) -> tuple[_Value, bool]:
+    """What to sort by, and whether the largest comes first, which a `-` before it says."""
+    sort = request.args.get("sort", usual)
+    return _one_of("sort", sort.removeprefix("-"), known, ", each also with `-`"), sort.startswith("-")
+
+
+def _one_of(name: str, value: str, known: Sequence[_Value], also: str = "") -> _Value:
     for each in known:
         if each == value:
             return each
-    raise BadQueryError(f"`{name}={value}` is not known.", f"Known: {', '.join(map(str, known))}, each also with `-`.")
+    names = ", ".join(str(each) for each in known if each != "")
+    raise BadQueryError(f"`{name}={value}` is not known.", f"Known: {names}{also}.")

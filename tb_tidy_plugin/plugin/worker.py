@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.units import Bytes
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.report.assemble import Analysis
 
 PROGRESS_PERIOD_S = 0.1
-READING_PART = 0.7  # of the whole work; from 60 to 90 % of the time, by what the rules find
+READING_PART = 0.6  # of the whole work; from 50 to 75 % of the time, by what the rules find
+CHECKED_PART = 0.8  # what is left are the tables: 0.1 s to 0.4 s on traces of 40,000 to 200,000 events
+ADDING_UP = "Adding up operators"
 INPUT = 0
 
 
@@ -55,12 +58,14 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
         problem: what could not be read of the file.
         source_files: the names of all Python files that the trace names.
         events: `EventColumns` by the finding's id, left as text until somebody asks.
+        tables: what is shown beside the report.
     """
 
     report: ProfileReport
     problem: Problem | None
     source_files: list[str]
     events: dict[str, msgspec.Raw]
+    tables: Tables
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failure"):
@@ -96,7 +101,9 @@ def analyse(file: TraceFile, send: Send) -> None:
     from tb_tidy_plugin.report.assemble import analyze_file
 
     try:
-        send(result_of(analyze_file(file, progress=throttled(file.path, send))))
+        analysis = analyze_file(file, progress=throttled(file.path, send))
+        send(Progress("analysing", ADDING_UP, CHECKED_PART))
+        send(result_of(analysis))
     except TraceError as problem:
         send(Failure(problem.error, problem.advice))
     except MemoryError:
@@ -122,7 +129,7 @@ def throttled(path: Path, send: Send) -> Callable[[str, float], None]:
             send(Progress("reading", text, fraction * READING_PART))
         else:
             text = f"Checking rule {round(fraction * rules) + 1} of {rules}"
-            send(Progress("analysing", text, READING_PART + fraction * (1 - READING_PART)))
+            send(Progress("analysing", text, READING_PART + fraction * (CHECKED_PART - READING_PART)))
 
     return report
 
@@ -130,6 +137,7 @@ def throttled(path: Path, send: Send) -> Callable[[str, float], None]:
 def result_of(analysis: Analysis) -> Result:
     """What TensorBoard's process needs of an analysis."""
     from tb_tidy_plugin.plugin.events import columns_of
+    from tb_tidy_plugin.report.tables import figures_of
 
     return Result(
         report=msgspec.structs.replace(analysis.report, path=printable(analysis.report.path)),
@@ -139,6 +147,7 @@ def result_of(analysis: Analysis) -> Result:
             finding: msgspec.Raw(msgspec.json.encode(columns_of(analysis.profile, evidence.rows)))
             for finding, evidence in analysis.evidence.items()
         },
+        tables=tables_of(figures_of(analysis.profile, tuple(analysis.evidence.values()))),
     )
 
 

@@ -47,9 +47,10 @@ def result(path: Path) -> Result:
 def test_progress_comes_first_and_the_result_last(tmp_path: Path) -> None:
     *before, last = messages(trace(tmp_path / "w.pt.trace.json"), *WITH_MADE_UP_RULE)
     progress = [each for each in before if isinstance(each, Progress)]
-    assert [each.state for each in progress] == ["reading", "analysing"]
+    assert [each.state for each in progress] == ["reading", "analysing", "analysing"]
     assert progress[0].stage.startswith("Reading ")
-    assert progress[1].stage == "Checking rule 1 of 1"
+    assert [each.stage for each in progress[1:]] == ["Checking rule 1 of 1", "Adding up operators"]
+    assert [each.fraction for each in progress] == sorted(each.fraction for each in progress)
     assert isinstance(last, Result)
     assert (last.report.worker, last.report.span) == ("worker", "7")
     assert last.problem is None

@@ -1,0 +1,125 @@
+"""The tables beside the report: kept as text until somebody asks, then filtered, sorted and cut into pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import msgspec
+
+from tb_tidy_plugin.plugin.payloads import CpuAnswer, MemoryAnswer, ModulesAnswer, OperatorsAnswer
+from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.report.figures import Figures
+
+OperatorOrder: TypeAlias = Literal[
+    "name", "shapes", "file", "line", "function", "module", "kind", "operators", "calls", "host_total_ns",
+    "host_self_ns", "device_total_ns", "device_self_ns", "device_busy_ns", "tensor_cores", "flops", "flops_per_second",
+    "bytes_per_second", "roofline", "low_ns", "median_ns", "high_ns", "longest_ns", "slow_calls", "share_of_best",
+]  # fmt: skip
+OPERATOR_ORDERS: tuple[OperatorOrder, ...] = get_args(OperatorOrder)
+OPERATOR_GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
+
+Test: TypeAlias = Callable[[OperatorRow], bool]
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """`Figures` whose parts are left as text: most of them are never asked for."""
+
+    operators: dict[OperatorGroup, msgspec.Raw]
+    modules: msgspec.Raw
+    memory: msgspec.Raw
+    cpu: msgspec.Raw
+    missing: dict[str, str]
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes."""
+        parts = (*self.operators.values(), self.modules, self.memory, self.cpu)
+        return sum(memoryview(part).nbytes for part in parts)
+
+
+def tables_of(figures: Figures) -> Tables:
+    """The figures as text."""
+    return Tables(
+        operators={group: _text(rows) for group, rows in figures.operators.items()},
+        modules=_text(figures.modules),
+        memory=_text(figures.memory),
+        cpu=_text(figures.cpu),
+        missing=figures.missing,
+    )
+
+
+def _text(value: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Which of the rows are wanted, and in which order.
+
+    Attributes:
+        text: only rows whose name, shapes, file, function or module holds it, in any case; or the row with this key.
+        kind: only rows of this kind, all where it is empty.
+    """
+
+    offset: int
+    limit: int
+    order: OperatorOrder
+    descending: bool
+    text: str = ""
+    kind: str = ""
+
+
+def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> OperatorsAnswer:
+    """One page of one grouping. Rows without the figure that orders them come last, whichever the direction."""
+    text = tables.operators.get(group)
+    rows = msgspec.json.decode(text, type=list[OperatorRow]) if text is not None else []
+    wanted = _holding(page.text)
+    chosen = [row for row in rows if wanted(row) and page.kind in {"", row.kind}]
+    ordered = _ordered(chosen, page.order, descending=page.descending)
+    return OperatorsAnswer(
+        group=group,
+        total=len(ordered),
+        offset=page.offset,
+        rows=ordered[page.offset : page.offset + page.limit],
+        missing=tables.missing.get(group),
+    )
+
+
+def _holding(text: str) -> Test:
+    """Shapes are also found where their `×` is typed as `x`."""
+    key, wanted = text, _plain(text)
+    return lambda row: wanted in _plain(" ".join((row.name, row.shapes, _place(row), row.module))) or row.key == key
+
+
+def _place(row: OperatorRow) -> str:
+    return f"{row.file}:{row.line} {row.function}" if row.file else ""
+
+
+def _plain(text: str) -> str:
+    return text.casefold().replace("×", "x")
+
+
+def _ordered(rows: list[OperatorRow], order: OperatorOrder, *, descending: bool) -> list[OperatorRow]:
+    values = [(getattr(row, order), at) for at, row in enumerate(rows)]
+    known = [(value, at) for value, at in values if value not in {None, ""}]
+    known.sort(key=lambda pair: pair[0], reverse=descending)
+    return [rows[at] for _, at in known] + [rows[at] for value, at in values if value in {None, ""}]
+
+
+def modules_answer(tables: Tables) -> ModulesAnswer:
+    """All modules."""
+    rows = msgspec.json.decode(tables.modules, type=list[ModuleRow])
+    return ModulesAnswer(rows=rows, missing=tables.missing.get("modules"))
+
+
+def memory_answer(tables: Tables) -> MemoryAnswer:
+    """All devices with memory events."""
+    devices = msgspec.json.decode(tables.memory, type=list[DeviceMemoryRow])
+    return MemoryAnswer(devices=devices, missing=tables.missing.get("memory"))
+
+
+def cpu_answer(tables: Tables) -> CpuAnswer:
+    """What the CPU did."""
+    return CpuAnswer(cpu=msgspec.json.decode(tables.cpu, type=CpuFigures))
