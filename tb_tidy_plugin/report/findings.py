@@ -75,7 +75,7 @@ def _finding(
         share=profile.share_of_step(cost_ns),
         saving=saving,
         details=[
-            Note(text=rule.why.format(**facts)),
+            Note(text=rule.why.format(**facts).rstrip(".") + "."),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
     )
