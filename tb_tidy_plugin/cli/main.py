@@ -11,6 +11,7 @@ from tb_tidy_plugin.cli.check import check
 from tb_tidy_plugin.cli.explain import explain
 from tb_tidy_plugin.cli.merge_device_events import merge_device_events
 from tb_tidy_plugin.cli.rules import rules
+from tb_tidy_plugin.cli.summary import summary
 from tb_tidy_plugin.errors import TidyError
 
 NOTHING_READ = 2
@@ -27,6 +28,7 @@ commands.add_command(check)
 commands.add_command(explain)
 commands.add_command(merge_device_events)
 commands.add_command(rules)
+commands.add_command(summary)
 
 
 def main() -> None:

@@ -1,0 +1,43 @@
+"""`tb-tidy summary`: where the time and the memory of a trace, a run or a logdir go."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import get_args
+
+import click
+import msgspec
+from rich.console import Console
+
+from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.report.figures import OperatorGroup
+from tb_tidy_plugin.report.summary import summary_of
+from tb_tidy_plugin.report.summary_text import Wanted, to_text
+
+GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--group", type=click.Choice(GROUPS), default="name", show_default=True, help="Group operators by this, in text."
+)
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table, in text.")
+def summary(path: Path, form: str, group: OperatorGroup, top: int) -> None:
+    """Show where time and memory go in PATH: a trace file, a run folder or a logdir.
+
+    Steps, what they are spent on, operators, modules, memory and CPU work. JSON has all rows of all tables: `profiles`
+    is a list of `{"run": …, "report": …, "figures": …}`, where `report` is a profile as `tb-tidy check --format json`
+    prints it and `figures` holds the tables that the page shows.
+
+    Exit codes: 0 done, 2 nothing could be read.
+    """
+    found = summary_of(path)
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
+        console.print(to_text(found, Wanted(group, top)))
+    sys.exit(DONE if found.profiles else NOTHING_READ)
