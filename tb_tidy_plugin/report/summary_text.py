@@ -97,10 +97,8 @@ def _steps(steps: Steps) -> Iterator[Text]:
     if steps.count == 1:
         yield Text(f"1 step of {_time(steps.median_ns)} ({STEP_BASIS[steps.basis]})")
         return
-    yield Text(
-        f"{steps.count} steps, median {_time(steps.median_ns)}, p10 to p90 {_time(steps.p10_ns)} to {_time(steps.p90_ns)} "
-        f"({STEP_BASIS[steps.basis]})"
-    )
+    spread = f"p10 to p90 {_time(steps.p10_ns)} to {_time(steps.p90_ns)}"
+    yield Text(f"{steps.count} steps, median {_time(steps.median_ns)}, {spread} ({STEP_BASIS[steps.basis]})")
     odd = [(step, ODDITIES[step.oddity]) for step in steps.items if step.oddity is not None]
     if odd:
         named = [f"{step.name} {_time(step.duration_ns)} ({what})" for step, what in odd[:MOST_ODD_STEPS]]
@@ -110,7 +108,7 @@ def _steps(steps: Steps) -> Iterator[Text]:
 
 def _lane(lane: Lane, steps: Steps) -> tuple[str, RenderableType]:
     whole_ns = sum(part.mean_ns for part in lane.parts)
-    kind = "whole trace" if steps.basis == "whole_trace" else "mean step"
+    kind = "whole trace" if steps.basis in {"whole_trace", "none"} else "mean step"
     table = _table("part", "time", f"of the {kind}")
     for part in sorted(lane.parts, key=lambda part: -part.mean_ns):
         _add(table, Text(part_text(part.part)), _time(part.mean_ns), str(Share(part.mean_ns / max(whole_ns, 1))))
@@ -207,7 +205,7 @@ def _cpu(cpu: CpuFigures, wanted: Wanted) -> RenderableType:
 
 
 def _cpu_lines(cpu: CpuFigures, wanted: Wanted) -> Iterable[RenderableType]:
-    threads = "1 thread" if cpu.threads == 1 else f"{cpu.threads} threads"
+    threads = "1 thread" if cpu.threads == 1 else f"{cpu.threads or 'no'} threads"
     mean = f", {cpu.mean_threads:.1f} on average" if cpu.most_threads > 1 else ""
     together = f", at most {cpu.most_threads} at once{mean}" if cpu.threads > 1 else ""
     yield Text(f"{threads} ran operators{together}")
