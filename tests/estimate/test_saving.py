@@ -1,0 +1,68 @@
+"""The bound on what edits save."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.estimate.saving import Saving, bound
+from tb_tidy_plugin.rulekit import Edit, Overlap, Profile, Remove, Scale, Unblock
+from tests.support.drawn import A100, draw, row_of
+
+TWO_STEPS = """
+ProfilerStep#1  0-1000
+  load          10-210
+  aten::mm      300-400
+    aten::add   310-360
+  wait          500-600
+ProfilerStep#2  1001-2001
+  load          1010-1810
+"""
+
+
+def saved(*edits: Edit) -> tuple[int, int, int]:
+    saving: Saving = bound(PROFILE, edits)
+    assert saving.basis == ("bound",)
+    return saving.expected_ns, saving.low_ns, saving.high_ns
+
+
+PROFILE = draw(TWO_STEPS)
+LOADS = (row_of(PROFILE, "load"), row_of(PROFILE, "load", 1))
+MM, ADD, WAIT = (row_of(PROFILE, name) for name in ("aten::mm", "aten::add", "wait"))
+
+
+def test_removed_events_save_their_time_per_step() -> None:
+    assert saved(Remove((MM,))) == (50_000, 0, 50_000)
+
+
+def test_time_inside_removed_time_counts_once() -> None:
+    assert saved(Remove((MM,)), Remove((ADD,))) == (50_000, 0, 50_000)
+
+
+def test_a_wait_saves_at_most_itself() -> None:
+    assert saved(Unblock(WAIT)) == (50_000, 0, 50_000)
+
+
+def test_scaled_events_save_the_rest() -> None:
+    assert saved(Scale((MM,), factor=0.5, low=0.2, high=0.9)) == (25_000, 0, 40_000)
+
+
+def test_scaled_time_inside_removed_time_is_gone_already() -> None:
+    assert saved(Remove((MM,)), Scale((ADD,), factor=0.5, low=0.2, high=0.9)) == (50_000, 0, 50_000)
+
+
+def test_work_beside_the_step_hides_behind_its_rest() -> None:
+    """500 µs of 1000 µs per step are loading, so 500 µs are left to hide it behind."""
+    assert saved(Overlap(LOADS)) == (500_000, 0, 500_000)
+
+
+def test_more_work_than_the_rest_of_the_step_cannot_all_hide() -> None:
+    profile = draw("ProfilerStep#1  0-1000\n  load  100-900")
+    saving = bound(profile, [Overlap((row_of(profile, "load"),))])
+    assert (saving.expected_ns, saving.high_ns) == (200_000, 800_000)
+
+
+def test_device_work_counts_in_the_step_that_launched_it() -> None:
+    profile: Profile = draw("ProfilerStep#1  0-100\n  aten::mm  10-20  kernel=gemm@200-260", A100)
+    assert bound(profile, [Remove((row_of(profile, "gemm"),))]).expected_ns == 60_000
+
+
+def test_nothing_saves_nothing() -> None:
+    assert saved() == (0, 0, 0)
