@@ -3,7 +3,8 @@
 import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
-  ErrorAnswer, ErrorInfo, EventsAnswer, ProfileState, ReportAnswer, RulesAnswer, RunsAnswer, SourceAnswer,
+  CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, MemoryAnswer, ModulesAnswer, OperatorsAnswer, ProfileState, ReportAnswer,
+  RulesAnswer, RunsAnswer, SourceAnswer,
 } from './types.gen';
 
 /** The server said no, and why. */
@@ -26,6 +27,10 @@ export const getReport = endpoint<ReportAnswer>('report');
 export const getRules = endpoint<RulesAnswer>('rules');
 export const getSource = endpoint<SourceAnswer>('source');
 export const getEvents = endpoint<EventsAnswer>('events');
+export const getOperators = endpoint<OperatorsAnswer>('operators');
+export const getModules = endpoint<ModulesAnswer>('modules');
+export const getMemory = endpoint<MemoryAnswer>('memory');
+export const getCpu = endpoint<CpuAnswer>('cpu');
 
 /** States of one profile while it is analysed, until it is done or has failed. */
 export async function* getProgress(key: ProfileKey, signal: AbortSignal): AsyncGenerator<ProfileState> {

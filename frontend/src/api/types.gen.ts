@@ -198,11 +198,14 @@ export interface OperatorsAnswer {
  *
  * Attributes:
  *     key: stable within its grouping: what a deep link holds.
+ *     kind: what the calls are: operators, annotations (`record_function`, steps), calls of the runtime
+ *         (`cudaLaunchKernel`); `mixed` for groups by line and module, which hold operators and calls of the runtime.
  *     name: the operator; where a group holds several, the one with the most host self time.
  *     operators: how many different operators the group holds.
  *     shapes: input shapes and dtypes as text, for groups by shape.
  *     file, line, function: the place, for groups by line; `line` as precise as the report's places.
- *     module: name of the module, for groups by module.
+ *     module: name of the module, for groups by module. Lines and modules have one more row, with an empty file or
+ *         module, for all calls of which none is known, so that every grouping adds up to the same self time.
  *     host_self_ns, device_self_ns: without calls inside.
  *     device_total_ns: durations of all launched work added up, as torch counts it.
  *     device_busy_ns: time in which at least one piece of that work ran.
@@ -229,6 +232,7 @@ export interface OperatorRow {
   host_total_ns: number;
   kernels: KernelRow[];
   key: string;
+  kind?: "annotation" | "mixed" | "operator" | "runtime";
   line?: number | null;
   longest_ns?: number | null;
   low_ns?: number | null;

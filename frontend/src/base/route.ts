@@ -2,7 +2,8 @@
 
 export const SORTS = ['saving', 'safe', 'cost', 'matches', 'file'] satisfies string[];
 export type Sort = 'saving' | 'safe' | 'cost' | 'matches' | 'file';
-export type View = 'findings' | 'source';
+export type View = 'overview' | 'findings' | 'operators' | 'modules' | 'memory' | 'cpu' | 'source';
+export type Grouping = 'name' | 'shape' | 'line' | 'module';
 
 export interface Route {
   run: string;
@@ -15,10 +16,16 @@ export interface Route {
   line: string;
   q: string;
   sort: Sort;
+  /** Name of the step that the overview shows; empty for the average of all. */
+  step: string;
+  /** How operators are grouped, and the key of the open row. */
+  by: Grouping;
+  op: string;
 }
 
 export const START: Route = {
   run: '', worker: '', span: '', view: 'findings', finding: '', file: '', line: '', q: '', sort: 'saving',
+  step: '', by: 'name', op: '',
 };
 
 /** The route in the address's keys; unknown and missing values become the defaults. */
@@ -27,12 +34,15 @@ export function routeFrom(keys: Record<string, string>): Route {
     run: keys['run'] ?? '',
     worker: keys['worker'] ?? '',
     span: keys['span'] ?? '',
-    view: keys['view'] === 'source' ? 'source' : 'findings',
+    view: viewFrom(keys['view'] ?? ''),
     finding: keys['finding'] ?? '',
     file: keys['file'] ?? '',
     line: keys['line'] ?? '',
     q: keys['q'] ?? '',
     sort: sortFrom(keys['sort'] ?? ''),
+    step: keys['step'] ?? '',
+    by: groupingFrom(keys['by'] ?? ''),
+    op: keys['op'] ?? '',
   };
 }
 
@@ -48,6 +58,9 @@ export function routeKeys(route: Route): Record<string, string | null> {
     line: route.view === 'source' && route.line ? route.line : null,
     q: route.q || null,
     sort: route.sort === START.sort ? null : route.sort,
+    step: route.view === 'overview' && route.step ? route.step : null,
+    by: route.view === 'operators' && route.by !== START.by ? route.by : null,
+    op: route.view === 'operators' && route.op ? route.op : null,
   };
 }
 
@@ -55,5 +68,19 @@ export function sortFrom(text: string): Sort {
   switch (text) {
     case 'safe': case 'cost': case 'matches': case 'file': return text;
     default: return 'saving';
+  }
+}
+
+export function viewFrom(text: string): View {
+  switch (text) {
+    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'source': return text;
+    default: return 'findings';
+  }
+}
+
+export function groupingFrom(text: string): Grouping {
+  switch (text) {
+    case 'shape': case 'line': case 'module': return text;
+    default: return 'name';
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import cases from '../../../tests/units_cases.json';
-import { bytes, count, inUnit, moment, nanoseconds, plural, share, timeUnit } from './units';
+import { bytes, count, inUnit, moment, nanoseconds, plural, share, timeUnit, partShare } from './units';
 
 const FORMATTERS: Record<string, (value: number) => string> = { bytes, nanoseconds, share };
 
@@ -36,4 +36,8 @@ it('counts in words', () => {
   expect(count(56451)).toBe('56,451');
   expect(count(4.3333)).toBe('4.3');
   expect([plural(1, 'match', 'matches'), plural(2, 'match', 'matches'), plural(0, 'step')]).toEqual(['1 match', '2 matches', '0 steps']);
+});
+
+it('never says nothing of a part that is there', () => {
+  expect([0, 1e-9, 0.00005, 0.1264].map(partShare)).toEqual(['0 %', '<0.01 %', '0.01 %', '12.6 %']);
 });

@@ -12,6 +12,9 @@ export const nanoseconds = (value: number): string => scaled(value, 1000, TIME_U
 /** A part of a whole between 0 and 1, as per cent: `12.5 %`. */
 export const share = (value: number): string => `${threeDigits(value * 100)} %`;
 
+/** The same for a column of parts: what is there is never `0 %`. */
+export const partShare = (value: number): string => (value > 0 && share(value) === share(0) ? '<0.01 %' : share(value));
+
 /** A point in time since the profile's start, exact enough to tell neighbours apart: `1,234.567 ms`. */
 export const moment = (value: number): string =>
   `${(value / 1e6).toLocaleString('en-US', { minimumFractionDigits: 3, maximumFractionDigits: 3 })} ms`;

@@ -3,11 +3,12 @@
 import { signal } from '@preact/signals';
 import type { Place } from '../api/types.gen';
 import type { Command } from '../base/keys';
-import type { Sort, View } from '../base/route';
+import type { Grouping, Sort, View } from '../base/route';
 import type { ProfileKey } from '../base/selection';
 import { gone } from './connection';
 import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
 import { wanted } from './focus';
+import { reloads } from './answers';
 import { moveSpot } from './outline';
 import { load, loaded, working } from './profile';
 import { go, route } from './route';
@@ -17,8 +18,11 @@ import { narrow } from './viewport';
 
 export const helpOpen = signal(false);
 
-export const chooseProfile = (key: Partial<ProfileKey>): void =>
-  go({ run: '', worker: '', span: '', file: '', line: '', view: 'findings', ...key }, 'push');
+/** Another profile, in the same view; its files are others. */
+export function chooseProfile(key: Partial<ProfileKey>): void {
+  const { view } = route.peek();
+  go({ run: '', worker: '', span: '', file: '', line: '', step: '', op: '', view: view === 'source' ? 'findings' : view, ...key }, 'push');
+}
 
 export const chooseView = (view: View): void => go({ view }, 'push');
 export const setQuery = (q: string): void => go({ q }, 'replace');
@@ -33,7 +37,10 @@ export function openFinding(id: string, withFocus: boolean): void {
 
 /** Back to the list; on a narrow page this closes the detail. */
 export function backToList(): void {
-  if (route.peek().view === 'source') go({ view: 'findings' }, 'push');
+  const { view, op } = route.peek();
+  if (view === 'operators' && op) openOperator('');
+  if (view !== 'findings' && view !== 'source') return;
+  if (view === 'source') go({ view: 'findings' }, 'push');
   else if (narrow.peek() && route.peek().finding) go({ finding: '' }, 'push');
   if (listed.peek().length > 0) wanted.value = 'row';
 }
@@ -44,6 +51,7 @@ export function move(by: 1 | -1): void {
     moveSpot(by);
     return;
   }
+  if (route.peek().view !== 'findings') return;
   const ids = listed.peek().map((each) => each.id);
   const at = ids.indexOf(rowInFocus.peek());
   const id = ids[Math.min(ids.length - 1, Math.max(0, at + by))];
@@ -56,8 +64,18 @@ export function move(by: 1 | -1): void {
 export const showSource = (at: Pick<Place, 'file' | 'line'>): void =>
   go({ view: 'source', file: at.file, line: String(at.line), finding: finding.peek()?.id ?? '' }, 'push');
 
+/** The average step, or the one of this name. */
+export const chooseStep = (step: string): void => go({ step }, 'replace');
+
+export const groupOperators = (by: Grouping): void => go({ by, op: '' }, 'push');
+
+/** Opens a row of the operators by its key; an empty one closes it. */
+export const openOperator = (op: string): void => go({ op }, 'push');
+
+const WITH_FILTER = new Set<View>(['findings', 'operators']);
+
 function editFilter(): void {
-  if (route.peek().view !== 'findings') chooseView('findings');
+  if (!WITH_FILTER.has(route.peek().view)) chooseView('findings');
   wanted.value = 'filter';
 }
 
@@ -80,6 +98,7 @@ export async function revalidate(): Promise<void> {
   if (gone.peek()) return;
   if (rules.peek().size === 0) void loadRules();
   if (!loaded.peek() && !working.peek()) loadSelected();
+  else reloads.value += 1;
 }
 
 /** Loads the selected profile, though a report of it may be on the screen. */
@@ -92,7 +111,7 @@ export function perform(command: Command): void {
   switch (command) {
     case 'next': return move(1);
     case 'previous': return move(-1);
-    case 'open': return openFinding(rowInFocus.peek(), true);
+    case 'open': if (route.peek().view === 'findings') openFinding(rowInFocus.peek(), true); return;
     case 'back': return backToList();
     case 'filter': return editFilter();
     case 'source': return showAnySource();

@@ -60,9 +60,9 @@ export function watchFindings(): void {
     announce(`${plural(listed.value.length, 'finding')}${q ? ` match ${q}` : ''}`);
   });
   effect(() => {
-    const { finding: id } = route.value;
+    const { finding: id, view } = route.value;
     if (!report.value || !id || findings.value.some((each) => each.id === id)) return;
     toast('That finding is not in this profile.');
-    go({ finding: '', view: 'findings' }, 'replace');
+    go({ finding: '', view: view === 'source' ? 'findings' : view }, 'replace');
   });
 }

@@ -2,7 +2,7 @@
 
 import { computed } from '@preact/signals';
 import type { Finding, Place } from '../api/types.gen';
-import { shortNames } from '../base/places';
+import { fileName, shortNames } from '../base/places';
 import { findings } from './findings';
 import { go, route } from './route';
 
@@ -21,9 +21,12 @@ export const outline = computed<readonly FileOutline[]>(() => {
     .toSorted((a, b) => b.spots.length - a.spots.length);
 });
 
-/** The file of the source view: the address's, else the first there is. */
-export const openFile = computed<FileOutline | null>(() =>
-  outline.value.find((each) => each.file === route.value.file) ?? outline.value[0] ?? null);
+/** The file of the source view: the address's, which need not have findings, else the first that has. */
+export const openFile = computed<FileOutline | null>(() => {
+  const { file } = route.value;
+  const known = outline.value.find((each) => each.file === file);
+  return known ?? (file ? { file, name: fileName(file), spots: [] } : outline.value[0] ?? null);
+});
 
 export const openLine = computed<number | null>(() => {
   const line = Number(route.value.line);

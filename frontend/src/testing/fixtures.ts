@@ -1,7 +1,7 @@
 /** Values of the API for tests: whole by default, each test names what it is about. */
 
 import type {
-  EventRow, Finding, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
+  EventRow, Finding, Lane, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
 } from '../api/types.gen';
 
 export const place = (changes: Partial<Place> = {}): Place => ({
@@ -51,4 +51,16 @@ export const source = (changes: Partial<SourceAnswer> = {}): SourceAnswer => ({
 export const eventRow = (changes: Partial<EventRow> = {}): EventRow => ({
   name: 'aten::item', start_ns: 1_000_000, duration_ns: 2000, step: 'ProfilerStep#1', lane: 'thread 1', shapes: '',
   place: 'train.py:42', ...changes,
+});
+
+export const lane = (changes: Partial<Lane> = {}): Lane => ({
+  lane: 'cuda:0', communication_overlapped_ns: 0,
+  parts: [
+    { part: 'matrix', mean_ns: 40e6, steps_ns: [35e6, 40e6, 45e6] },
+    { part: 'elementwise', mean_ns: 10e6, steps_ns: [10e6, 10e6, 10e6] },
+    { part: 'host_to_device', mean_ns: 10e6, steps_ns: [5e6, 10e6, 15e6] },
+    { part: 'idle_data_loading', mean_ns: 30e6, steps_ns: [30e6, 30e6, 30e6] },
+    { part: 'idle_unknown', mean_ns: 10e6, steps_ns: [10e6, 10e6, 10e6] },
+  ],
+  ...changes,
 });

@@ -12,6 +12,7 @@ import { LIST_WIDTHS, listWidth, setListWidth } from '../state/settings';
 import { narrow } from '../state/viewport';
 import { Detail } from './detail/Detail';
 import { List } from './list/List';
+import { Overview } from './overview/Overview';
 import { Outline } from './source/Outline';
 import { Source } from './source/Source';
 import { Bars } from './status/Bars';
@@ -48,8 +49,17 @@ function Screen() {
     case 'error': return <Broken error={now.error} />;
     case 'failed': return <Failed problem={now.problem} />;
     case 'working': return <Loading state={now.state} />;
-    case 'ready': return <Workspace />;
+    case 'ready': return <View />;
     default: return now satisfies never;
+  }
+}
+
+function View() {
+  const { view } = route.value;
+  switch (view) {
+    case 'findings': case 'source': return <Workspace />;
+    case 'overview': return <Overview />;
+    default: return <Workspace />;
   }
 }
 

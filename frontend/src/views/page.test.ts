@@ -1,7 +1,7 @@
 import { fireEvent, screen } from '@testing-library/preact';
 import { describe, expect, it, vi } from 'vitest';
 import type { ProfileState } from '../api/types.gen';
-import { finding, report, saving, state } from '../testing/fixtures';
+import { finding, lane, report, saving, state } from '../testing/fixtures';
 import { openPage, rows } from '../testing/page';
 import { Refusal, serve, serveProfile } from '../testing/server';
 
@@ -158,12 +158,12 @@ describe('the summary', () => {
 
   it('tells step time with its basis, what could be won, and how busy the device is', async () => {
     serveProfile(report({
-      findings: [finding('a', { saving: null })], breakdown, joint_saving: saving(24_000_000),
+      findings: [finding('a', { saving: null })], breakdown, lanes: [lane()], joint_saving: saving(24_000_000),
       devices: [{ kind: 'cuda', index: 0, name: 'NVIDIA A100', compute_capability: '8.0' }],
     }), state());
     await openPage();
     const text = (await screen.findByRole('region', { name: 'Summary of the profile' })).textContent;
-    for (const part of ['100 ms', 'median of 3 steps', 'marked by the profiler', '≈ 24 ms', '24 %', 'Device busy60 %', 'NVIDIA A100', 'Compute 50 %', 'Device idle 40 %', '✕ no memory', '56,451 events'])
+    for (const part of ['100 ms', 'median of 3 steps', 'marked by the profiler', '≈ 24 ms', '24 %', 'Device busy60 %', 'NVIDIA A100', 'Where the 100 ms of an average step go', 'Compute, mostly matrix products 50 %', 'Copies 10 %', 'Device idle, mostly waiting for data 40 %', '✕ no memory', '56,451 events'])
       expect(text).toContain(part);
   });
 

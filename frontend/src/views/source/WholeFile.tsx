@@ -27,7 +27,14 @@ export function WholeFile({ file, lines, line }: Props) {
 
 const characters = (line: Line): number => line.reduce((length, token) => length + token.text.length, 0);
 
+/** The lines with findings; without one there, the line that was asked for as well. */
 function marksOf({ spots }: FileOutline, current: number | null): Mark[] {
+  const asked = current === null || spots.some(({ place }) => place.line === current) ? []
+    : [{ line: current, endLine: current, current: true, note: '' }];
+  return [...asked, ...spotMarks(spots, current)];
+}
+
+function spotMarks(spots: FileOutline['spots'], current: number | null): Mark[] {
   return spots.map(({ place }) => {
     const here = spots.filter((other) => other.place.line === place.line);
     return {

@@ -1,7 +1,7 @@
 /** The profile at a glance. */
 
 import type { ProfileReport } from '../../api/types.gen';
-import { figures, segments } from '../../base/breakdown';
+import { averaged, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
 import { listed } from '../../base/recording';
 import { spread } from '../../base/statistics';
 import { nanoseconds, plural, share } from '../../base/units';
@@ -12,8 +12,6 @@ import { Metric } from './Metric';
 import { Recording } from './Recording';
 
 export function Summary({ report }: { report: ProfileReport }) {
-  const parts = segments(report.breakdown).map((part) => ({ ...part, text: share(part.share) }));
-  const beside = figures(report.breakdown);
   return (
     <section class="summary" aria-label="Summary of the profile">
       <dl class="metrics">
@@ -21,19 +19,30 @@ export function Summary({ report }: { report: ProfileReport }) {
         <Possible report={report} />
         <DeviceBusy report={report} />
       </dl>
-      {parts.length > 0 && (
-        <div class="time-use">
-          <h2 class="time-use-title">Where {nanoseconds(report.breakdown.wall_ns)} went</h2>
-          <StackedBar label="Where the time went" parts={parts} />
-          {beside.length > 0 && (
-            <p class="beside">Of the same time, overlapping: {beside.map((each) => `${each.label} ${share(each.share)}`).join(' · ')}</p>
-          )}
-        </div>
-      )}
+      <TimeUse report={report} />
       <Recording report={report} />
     </section>
   );
 }
+
+/** The overview's bar with its parts grouped. */
+function TimeUse({ report: { lanes = [] } }: { report: ProfileReport }) {
+  const lane = averaged(lanes);
+  const groups = lane ? groupsOf(lane, null) : [];
+  if (!lane || groups.length === 0) return null;
+  const parts = isHost(lane) ? groups.flatMap(({ slices }) => slices).map((slice) => ({ ...slice, text: share(slice.share) }))
+    : groups.map((group) => ({ part: group.group, label: groupText(group.label, mostly(group)), share: group.share, text: share(group.share) }));
+  const of = lanes.length > 1 ? `, mean of ${lanes.length} devices` : '';
+  return (
+    <div class="time-use">
+      <h2 class="time-use-title">Where the {nanoseconds(totalOf(groups))} of {per.value === 'step' ? 'an average step' : 'the trace'} go{of}</h2>
+      <StackedBar label="Where the time goes" parts={parts} />
+      {lane.communication_overlapped_ns > 0 && <p class="beside">Communication hidden behind compute: {nanoseconds(lane.communication_overlapped_ns)} per {per.value}</p>}
+    </div>
+  );
+}
+
+const groupText = (label: string, most: string | null): string => (most ? `${label}, mostly ${most.toLowerCase()}` : label);
 
 function StepTime({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
   if (steps.median_ns === null)

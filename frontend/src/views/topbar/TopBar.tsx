@@ -1,6 +1,7 @@
 /** What is looked at, and how: profile, view, filter. */
 
 import { SHORTCUTS } from '../../base/keys';
+import type { View } from '../../base/route';
 import { Button, CopyButton, IconButton } from '../../components/Button';
 import { Tabs } from '../../components/Tabs';
 import { chooseView, helpOpen } from '../../state/actions';
@@ -12,24 +13,29 @@ import { route } from '../../state/route';
 import { Filter } from './Filter';
 import { Pickers } from './Pickers';
 
-const TABS = [{ id: 'findings', label: 'Findings' }, { id: 'source', label: 'Source' }] satisfies { id: 'findings' | 'source'; label: string }[];
+const TABS: readonly { id: View; label: string }[] = [
+  { id: 'overview', label: 'Overview' }, { id: 'findings', label: 'Findings' }, { id: 'operators', label: 'Operators' },
+  { id: 'modules', label: 'Modules' }, { id: 'memory', label: 'Memory' }, { id: 'cpu', label: 'CPU' }, { id: 'source', label: 'Source' },
+];
 
 export const TopBar = () => (
-  <header class="topbar">
-    {finding.value && <div class="skip"><Button onClick={() => { wanted.value = 'heading'; }}>Skip the list</Button></div>}
-    <span class="brand"><BrandMark />TorchTidy</span>
-    <Pickers />
-    {report.value && <Tabs label="View" panel="view" tabs={TABS} chosen={route.value.view} onChoose={chooseView} />}
-    <span class="topbar-space" />
-    {report.value && (
-      <>
-        {route.value.view === 'findings' && <Filter />}
-        <CopyButton iconOnly label="Copy the report as Markdown" onCopy={copyReport} />
-        <IconButton icon="download" label="Download the report as JSON" onClick={downloadReport} />
-      </>
-    )}
-    <IconButton icon="keyboard" label={`Keyboard shortcuts (${SHORTCUTS.at(-1)?.keys[0] ?? ''})`} onClick={() => { helpOpen.value = true; }} />
-  </header>
+  <>
+    <header class="topbar">
+      {finding.value && route.value.view === 'findings' && <div class="skip"><Button onClick={() => { wanted.value = 'heading'; }}>Skip the list</Button></div>}
+      <span class="brand"><BrandMark />TorchTidy</span>
+      <Pickers />
+      <span class="topbar-space" />
+      {report.value && (
+        <>
+          {route.value.view === 'findings' && <Filter />}
+          <CopyButton iconOnly label="Copy the report as Markdown" onCopy={copyReport} />
+          <IconButton icon="download" label="Download the report as JSON" onClick={downloadReport} />
+        </>
+      )}
+      <IconButton icon="keyboard" label={`Keyboard shortcuts (${SHORTCUTS.at(-1)?.keys[0] ?? ''})`} onClick={() => { helpOpen.value = true; }} />
+    </header>
+    {report.value && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={TABS} chosen={route.value.view} onChoose={chooseView} /></nav>}
+  </>
 );
 
 const BrandMark = () => (

@@ -1,0 +1,109 @@
+/** Parts of a step in words and groups: what the bars, their legends and their tables show. */
+
+export type DevicePart =
+  | 'matrix' | 'attention' | 'convolution' | 'normalisation' | 'reduction' | 'elementwise' | 'optimizer' | 'other_compute'
+  | 'communication_exposed' | 'host_to_device' | 'device_to_host' | 'device_copy'
+  | 'idle_data_loading' | 'idle_compilation' | 'idle_garbage_collection' | 'idle_communication_wait'
+  | 'idle_synchronisation' | 'idle_launch_bound' | 'idle_unknown';
+export type HostPart = 'data_loading' | 'communication' | 'optimizer' | 'backward' | 'forward' | 'python' | 'other';
+export type PartName = DevicePart | HostPart;
+export type Group = 'compute' | 'communication' | 'copies' | 'idle' | 'model' | 'data' | 'python' | 'other';
+
+export interface LaneLike {
+  lane: string;
+  parts: readonly { part: PartName; mean_ns: number; steps_ns: readonly number[] }[];
+  communication_overlapped_ns: number;
+}
+
+export interface Slice { part: PartName; label: string; ns: number; share: number }
+export interface GroupSlice { group: Group; label: string; ns: number; share: number; slices: readonly Slice[] }
+
+const PARTS: Record<PartName, { group: Group; label: string }> = {
+  matrix: { group: 'compute', label: 'Matrix products' },
+  attention: { group: 'compute', label: 'Attention' },
+  convolution: { group: 'compute', label: 'Convolution' },
+  normalisation: { group: 'compute', label: 'Normalisation' },
+  reduction: { group: 'compute', label: 'Reduction' },
+  elementwise: { group: 'compute', label: 'Elementwise' },
+  optimizer: { group: 'compute', label: 'Optimizer' },
+  other_compute: { group: 'compute', label: 'Other kernels' },
+  communication_exposed: { group: 'communication', label: 'Exposed communication' },
+  host_to_device: { group: 'copies', label: 'Host to device' },
+  device_to_host: { group: 'copies', label: 'Device to host' },
+  device_copy: { group: 'copies', label: 'Within and between devices' },
+  idle_data_loading: { group: 'idle', label: 'Waiting for data' },
+  idle_compilation: { group: 'idle', label: 'Compilation' },
+  idle_garbage_collection: { group: 'idle', label: 'Python garbage collection' },
+  idle_communication_wait: { group: 'idle', label: 'Waiting for communication' },
+  idle_synchronisation: { group: 'idle', label: 'Synchronisation' },
+  idle_launch_bound: { group: 'idle', label: 'Host launches too slowly' },
+  idle_unknown: { group: 'idle', label: 'Cause unknown' },
+  data_loading: { group: 'data', label: 'Data loading' },
+  communication: { group: 'communication', label: 'Communication' },
+  backward: { group: 'model', label: 'Backward' },
+  forward: { group: 'model', label: 'Forward' },
+  python: { group: 'python', label: 'Python between operators' },
+  other: { group: 'other', label: 'Everything else' },
+};
+
+export const GROUPS: Record<Group, string> = {
+  compute: 'Compute', communication: 'Exposed communication', copies: 'Copies', idle: 'Device idle', model: 'Model and optimizer',
+  data: 'Data loading', python: 'Python between operators', other: 'Everything else',
+};
+
+const HOST = 'host';
+export const isHost = ({ lane }: Pick<LaneLike, 'lane'>): boolean => lane === HOST;
+
+/** The optimizer is kernels on a device, and a phase of the step on the host. */
+const groupOf = (part: PartName, host: boolean): Group => (host && part === 'optimizer' ? 'model' : PARTS[part].group);
+
+export const partLabel = (part: PartName): string => PARTS[part].label;
+
+/** The parts of one step, or of the average one, by group; what took no time is left out. */
+export function groupsOf(lane: LaneLike, step: number | null): GroupSlice[] {
+  const host = isHost(lane);
+  const times = lane.parts.map((each) => ({ part: each.part, ns: step === null ? each.mean_ns : each.steps_ns[step] ?? 0 }));
+  const total = times.reduce((sum, { ns }) => sum + ns, 0);
+  const groups = new Map<Group, Slice[]>();
+  for (const { part, ns } of times) {
+    if (ns <= 0) continue;
+    const group = groupOf(part, host);
+    groups.set(group, [...groups.get(group) ?? [], { part, label: partLabel(part), ns, share: ns / total }]);
+  }
+  return [...groups].map(([group, slices]) => {
+    const ns = slices.reduce((sum, slice) => sum + slice.ns, 0);
+    return { group, label: groupLabel(group, host), ns, share: ns / total, slices };
+  });
+}
+
+const groupLabel = (group: Group, host: boolean): string => (host && group === 'communication' ? 'Communication' : GROUPS[group]);
+
+export const totalOf = (groups: readonly GroupSlice[]): number => groups.reduce((sum, { ns }) => sum + ns, 0);
+
+/** Several devices as one: the mean of each part. */
+export function averaged(lanes: readonly LaneLike[]): LaneLike | null {
+  const [first] = lanes;
+  if (!first || lanes.length === 1) return first ?? null;
+  const names = [...new Set(lanes.flatMap((lane) => lane.parts.map(({ part }) => part)))].toSorted((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / lanes.length;
+  return {
+    lane: first.lane,
+    communication_overlapped_ns: mean(lanes.map((lane) => lane.communication_overlapped_ns)),
+    parts: names.map((part) => {
+      const of = lanes.flatMap((lane) => lane.parts.filter((each) => each.part === part));
+      const steps = Math.max(0, ...of.map((each) => each.steps_ns.length));
+      return {
+        part, mean_ns: mean(of.map((each) => each.mean_ns)),
+        steps_ns: Array.from({ length: steps }, (_, step) => mean(of.map((each) => each.steps_ns[step] ?? 0))),
+      };
+    }),
+  };
+}
+
+const ORDER = Object.keys(PARTS);
+
+/** What most of a group is, where one part is most of it: `Waiting for data`. */
+export function mostly({ slices, ns }: GroupSlice): string | null {
+  if (slices.length < 2) return null;
+  return slices.find((slice) => slice.ns > ns / 2)?.label ?? null;
+}

@@ -1,0 +1,45 @@
+/** Steps as columns: how high, cut into which parts, and what marks them as odd. */
+
+import { groupsOf, type LaneLike, type PartName } from './lanes';
+
+export type Oddity = 'warmup' | 'outlier';
+export const ODDITIES: Record<Oddity, { sign: string; word: string }> = {
+  warmup: { sign: '◇', word: 'warm-up' },
+  outlier: { sign: '▲', word: 'outlier' },
+};
+
+export interface StepLike { name: string; duration_ns: number; oddity?: Oddity | null }
+
+export interface Column {
+  index: number;
+  name: string;
+  /** The number that stands below the column. */
+  label: string;
+  ns: number;
+  /** Of the highest column. */
+  height: number;
+  oddity: Oddity | null;
+  /** Bottom first; shares of the column. */
+  pieces: readonly { part: PartName; share: number }[];
+}
+
+/** One column per step; a step without parts is one piece of none. */
+export function columnsOf(lane: LaneLike | null, steps: readonly StepLike[]): Column[] {
+  const most = Math.max(1, ...steps.map((step) => step.duration_ns));
+  return steps.map(({ name, duration_ns: ns, oddity = null }, index) => ({
+    index, name, ns, oddity, label: numberOf(name) ?? String(index + 1), height: ns / most,
+    pieces: lane ? groupsOf(lane, index).flatMap(({ slices }) => slices).map(({ part, share }) => ({ part, share })) : [],
+  }));
+}
+
+/** The profiler's own number of a step. */
+const numberOf = (name: string): string | null => /^ProfilerStep#(\d+)$/.exec(name)?.[1] ?? null;
+
+/** Odd steps by kind, for a sentence: `{ sign, word, names }`. */
+export function oddSteps(steps: readonly StepLike[]): { sign: string; word: string; names: string[] }[] {
+  const kinds: Oddity[] = ['warmup', 'outlier'];
+  return kinds.flatMap((kind) => {
+    const names = steps.filter((step) => step.oddity === kind).map((step) => step.name);
+    return names.length > 0 ? [{ ...ODDITIES[kind], names }] : [];
+  });
+}

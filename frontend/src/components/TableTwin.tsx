@@ -1,0 +1,22 @@
+/** A chart and the same figures as a table: one or the other, by a switch. */
+
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+
+interface Props { title: string; note?: string; aside?: ComponentChildren; chart: ComponentChildren; table: () => ComponentChildren }
+
+export function TableTwin({ title, note = '', aside, chart, table }: Props) {
+  const [asTable, setAsTable] = useState(false);
+  return (
+    <section class="chart" aria-label={title}>
+      <div class="chart-head">
+        <h2>{title}</h2>
+        {note && <span class="muted">{note}</span>}
+        <span class="chart-space" />
+        {aside}
+        <button type="button" class="button" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>Show as table</button>
+      </div>
+      {asTable ? table() : chart}
+    </section>
+  );
+}

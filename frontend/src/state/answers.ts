@@ -1,0 +1,61 @@
+/** Tables and charts of the selected profile: asked for when shown, kept, asked for again on a reload. */
+
+import { signal, type Signal } from '@preact/signals';
+import { useEffect, useState } from 'preact/hooks';
+import { getCpu, getMemory, getModules } from '../api/client';
+import type { ErrorInfo } from '../api/types.gen';
+import { keyText } from '../base/selection';
+import { faultInfo, gone, reach } from './connection';
+import { loaded, stale } from './profile';
+import { selectedKey } from './runs';
+
+export type Answered<A> =
+  | { kind: 'loading' }
+  | { kind: 'failed'; error: ErrorInfo | null; again: () => void }
+  | { kind: 'ready'; answer: A };
+
+interface Resource<A> {
+  ask: (query: Record<string, string>, given: AbortSignal) => Promise<A>;
+  /** What was last said, and of which profile. */
+  known: Signal<{ of: string; answer: A } | null>;
+  failed: Signal<{ of: string; error: ErrorInfo | null } | null>;
+}
+
+const resource = <A>(ask: Resource<A>['ask']): Resource<A> => ({ ask, known: signal(null), failed: signal(null) });
+
+export const modules = resource(getModules);
+export const memory = resource(getMemory);
+export const cpu = resource(getCpu);
+
+/** How often TensorBoard has reloaded: what is shown is asked for again, and its ETag says whether it is the same. */
+export const reloads = signal(0);
+
+/** Names the recording on the screen, and its version. */
+export const shownVersion = (): string =>
+  (selectedKey.value ? `${keyText(selectedKey.value)} ${loaded.value?.state.version ?? 0}` : '');
+
+/** What is on the screen stays as it is while a newer recording waits to be loaded. */
+export const shownReload = (): number => (stale.value ? -1 : reloads.value);
+
+/** An answer for a component. A known one is shown while it is asked for again. */
+export function useAnswer<A>({ ask, known, failed }: Resource<A>): Answered<A> {
+  const [tries, setTries] = useState(0);
+  const of = shownVersion();
+  const reload = shownReload();
+  const offline = gone.value;
+  useEffect(() => {
+    const key = selectedKey.peek();
+    if (!key || reload < 0) return undefined;
+    const turn = new AbortController();
+    reach(ask({ ...key }, turn.signal)).then((answer) => {
+      known.value = { of, answer };
+      failed.value = null;
+    }).catch((error: unknown) => {
+      if (!turn.signal.aborted) failed.value = { of, error: faultInfo(error) };
+    });
+    return () => turn.abort();
+  }, [of, ask, known, failed, reload, tries, offline]);
+  if (known.value?.of === of) return { kind: 'ready', answer: known.value.answer };
+  if (failed.value?.of === of) return { kind: 'failed', error: failed.value.error, again: () => setTries((before) => before + 1) };
+  return { kind: 'loading' };
+}

@@ -1,0 +1,104 @@
+import { fireEvent, screen, within } from '@testing-library/preact';
+import { describe, expect, it, vi } from 'vitest';
+import type { ProfileReport } from '../api/types.gen';
+import { finding, lane, report, saving, state } from '../testing/fixtures';
+import { key, openPage } from '../testing/page';
+import { serveProfile } from '../testing/server';
+
+const steps = {
+  ...report().steps,
+  items: [90, 100, 110].map((ms, index) => ({
+    name: `ProfilerStep#${index + 4}`, start_ns: index * 1e8, duration_ns: ms * 1e6, oddity: index === 2 ? 'outlier' as const : null,
+  })),
+};
+
+async function open(changes: Partial<ProfileReport> = {}, hash = ''): Promise<HTMLElement> {
+  serveProfile(report({ steps, lanes: [lane()], ...changes }), state());
+  await openPage(`torchtidy&p.torchtidy.view=overview${hash}`);
+  await screen.findByRole('heading', { level: 1, name: 'Overview' });
+  return screen.getByRole('main');
+}
+
+const chart = (name: string) => within(screen.getByRole('region', { name }));
+
+describe('the overview', () => {
+  it('opens by its tab, and the address knows', async () => {
+    serveProfile(report({ steps, lanes: [lane()] }), state());
+    await openPage();
+    fireEvent.click(await screen.findByRole('tab', { name: 'Overview' }));
+    expect(await screen.findByRole('heading', { level: 1, name: 'Overview' })).toBeTruthy();
+    expect(window.location.hash).toContain('p.torchtidy.view=overview');
+  });
+
+  it('says how long a step takes, where steps come from, and which are odd', async () => {
+    const text = (await open()).textContent;
+    expect(text).toContain('A step takes 100 ms (median of 3 steps, min–max 90 ms to 110 ms); steps are marked by the profiler.');
+    expect(text).toContain('▲ 1 outlier: ProfilerStep#6');
+  });
+
+  it('has the parts of the average step by group, with times and shares', async () => {
+    await open();
+    const groups = chart('cuda:0').getAllByRole('listitem').filter((item) => item.querySelector('.group-name'));
+    expect(groups.map((group) => group.querySelector('.group-name')?.textContent)).toEqual(['Compute50 ms50 %', 'Copies10 ms10 %', 'Device idle40 ms40 %']);
+    expect(groups[2]?.textContent).toContain('Waiting for data30 ms30 %');
+    expect(chart('cuda:0').getByText('Average step: 100 ms')).toBeTruthy();
+  });
+
+  it('shows the parts of a step that is chosen, by mouse and by arrows, and the average again', async () => {
+    await open();
+    fireEvent.click(screen.getByRole('option', { name: 'ProfilerStep#4: 90 ms' }));
+    expect(await chart('cuda:0').findByText('ProfilerStep#4: 90 ms')).toBeTruthy();
+    expect(window.location.hash).toContain('p.torchtidy.step=ProfilerStep');
+    key('ArrowRight', screen.getByRole('listbox', { name: 'Steps' }));
+    expect(await chart('cuda:0').findByText('ProfilerStep#5: 100 ms')).toBeTruthy();
+    key('End', screen.getByRole('listbox', { name: 'Steps' }));
+    await vi.waitFor(() => expect(within(screen.getByRole('listbox', { name: 'Steps' })).getByRole('option', { selected: true }).textContent).toContain('ProfilerStep#6: 110 ms, outlier'));
+    fireEvent.click(screen.getByRole('button', { name: 'Show the average step' }));
+    expect(await chart('cuda:0').findByText('Average step: 100 ms')).toBeTruthy();
+  });
+
+  it('has every chart as a table', async () => {
+    await open();
+    for (const button of screen.getAllByRole('button', { name: 'Show as table' })) fireEvent.click(button);
+    await vi.waitFor(() => expect(chart('Steps').getAllByRole('row').map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
+      ['Step', 'Start', 'Duration', 'Odd', 'Compute', 'Copies', 'Device idle'],
+      ['ProfilerStep#4', '0.000 ms', '90 ms', '', '45 ms', '5 ms', '40 ms'],
+      ['ProfilerStep#5', '100.000 ms', '100 ms', '', '50 ms', '10 ms', '40 ms'],
+      ['ProfilerStep#6', '200.000 ms', '110 ms', '▲ outlier', '55 ms', '15 ms', '40 ms'],
+    ]));
+    expect(chart('cuda:0').getAllByRole('row').map((row) => [...row.children].map((cell) => cell.textContent)).slice(0, 2)).toEqual([
+      ['Part', 'Group', 'Time per step', 'Share'], ['Matrix products', 'Compute', '40 ms', '40 %'],
+    ]);
+  });
+
+  it('opens one of the three findings that are worth most', async () => {
+    const findings = [1, 5, 3, 4].map((ms) => finding(`f${ms}`, { saving: saving(ms * 1e6) }));
+    await open({ findings });
+    const list = within(screen.getByRole('region', { name: 'Findings worth most' }));
+    expect(list.getAllByRole('listitem').map((item) => item.textContent)).toEqual([
+      'Severity: mediumFinding f5saves 5 ms per step', 'Severity: mediumFinding f4saves 4 ms per step', 'Severity: mediumFinding f3saves 3 ms per step',
+    ]);
+    fireEvent.click(list.getByRole('button', { name: /Finding f4/ }));
+    expect(await screen.findByRole('heading', { level: 1, name: 'Finding f4' })).toBeTruthy();
+  });
+
+  it('has no strip and no step time where there are no steps', async () => {
+    const text = (await open({
+      steps: { basis: 'none', count: 0, median_ns: null, items: [] },
+      lanes: [lane({ parts: [{ part: 'matrix', mean_ns: 3e6, steps_ns: [3e6] }], communication_overlapped_ns: 1e6 })],
+    })).textContent;
+    expect(text).toContain('It holds no steps');
+    expect(screen.queryByRole('listbox')).toBeNull();
+    expect(text).toContain('Whole trace: 3 ms');
+    expect(text).toContain('Communication hidden behind compute: 1 ms per trace');
+  });
+
+  it('names devices, what was recorded, and notes on quality', async () => {
+    const text = (await open({
+      devices: [{ kind: 'cuda', index: 0, name: 'NVIDIA A100', compute_capability: '8.0' }],
+      quality: { partial: false, dropped_events: 2, parent_mismatch: null, notes: ['Clocks were `41 µs` apart.'] },
+    })).textContent;
+    for (const part of ['cuda:0 · NVIDIA A100', 'no memory: record with profile_memory=True', 'Clocks were 41 µs apart.', '2 events could not be used'])
+      expect(text).toContain(part);
+  });
+});

@@ -1,0 +1,37 @@
+/** The findings that are worth most. */
+
+import type { Finding } from '../../api/types.gen';
+import { sorted } from '../../base/ranking';
+import { nanoseconds } from '../../base/units';
+import { Button } from '../../components/Button';
+import { SeverityGlyph } from '../../components/Severity';
+import { Message } from '../../components/Spans';
+import { chooseView, openFinding } from '../../state/actions';
+import { per } from '../../state/profile';
+
+const TOP = 3;
+
+export function Headline({ findings }: { findings: readonly Finding[] }) {
+  const top = sorted(findings, 'saving').slice(0, TOP);
+  if (top.length === 0) return <p class="muted">No check found anything wrong with this profile.</p>;
+  return (
+    <section class="headline" aria-label="Findings worth most">
+      <div class="chart-head">
+        <h2>Worth most</h2>
+        <span class="chart-space" />
+        {findings.length > top.length && <Button kind="quiet" onClick={() => chooseView('findings')}>All {findings.length} findings</Button>}
+      </div>
+      <ol>
+        {top.map((finding) => (
+          <li key={finding.id}>
+            <button type="button" class="headline-finding" onClick={() => openFinding(finding.id, true)}>
+              <SeverityGlyph level={finding.severity} />
+              <span class="headline-text"><Message text={finding.message} /></span>
+              <span class="number">{finding.saving ? <>saves <b>{nanoseconds(finding.saving.expected_ns)}</b> per {per.value}</> : <span class="muted">no saving known</span>}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

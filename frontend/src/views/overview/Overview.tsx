@@ -1,0 +1,64 @@
+/** Where the time of a step goes, what stands out, and what was recorded on which device. */
+
+import type { ProfileReport } from '../../api/types.gen';
+import { averaged } from '../../base/lanes';
+import { oddSteps } from '../../base/stepStrip';
+import { spread } from '../../base/statistics';
+import { nanoseconds, plural } from '../../base/units';
+import { STEP_BASIS } from '../../base/words';
+import { chooseStep } from '../../state/actions';
+import { report } from '../../state/profile';
+import { route } from '../../state/route';
+import { Headline } from './Headline';
+import { LaneChart } from './LaneChart';
+import { Setup } from './Setup';
+import { StepsChart } from './StepsChart';
+
+export function Overview() {
+  const shown = report.value;
+  if (!shown) return null;
+  const { items } = shown.steps;
+  const at = items.findIndex((step) => step.name === route.value.step);
+  const step = at < 0 ? null : at;
+  const lanes = shown.lanes ?? [];
+  return (
+    <main class="page" aria-labelledby="page-title">
+      <div class="page-body">
+        <h1 id="page-title">Overview</h1>
+        <StepsText report={shown} />
+        <Headline findings={shown.findings} />
+        {items.length > 1 && (
+          <StepsChart steps={items} lane={averaged(lanes)} lanes={lanes.length} chosen={step}
+            onChoose={(index) => chooseStep(index === null ? '' : items[index]?.name ?? '')} />
+        )}
+        {lanes.map((lane) => <LaneChart key={lane.lane} lane={lane} report={shown} step={step} />)}
+        <Setup report={shown} />
+      </div>
+    </main>
+  );
+}
+
+/** Median, spread, basis and odd steps, in one or two sentences. */
+function StepsText({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
+  if (steps.median_ns === null)
+    return <p class="lead">The recording is <b>{nanoseconds(duration)}</b> long. {NO_STEPS}</p>;
+  const range = spread(steps);
+  return (
+    <>
+      <p class="lead">
+        {steps.count > 1 ? <>A step takes <b>{nanoseconds(steps.median_ns)}</b> (median of {plural(steps.count, 'step')}
+          {range && `, ${range.label} ${nanoseconds(range.low)} to ${nanoseconds(range.high)}`})</>
+          : <>The one step takes <b>{nanoseconds(steps.median_ns)}</b></>}; steps are {STEP_BASIS[steps.basis]}.
+      </p>
+      {oddSteps(steps.items).map(({ sign, word, names }) => (
+        <p class="odd-steps"><span class="odd-sign" aria-hidden="true">{sign}</span> {plural(names.length, word)}: {namesText(names)}</p>
+      ))}
+    </>
+  );
+}
+
+const NO_STEPS = 'It holds no steps, so there is no step time.';
+const MOST_NAMES = 6;
+
+const namesText = (names: readonly string[]): string =>
+  names.slice(0, MOST_NAMES).join(', ') + (names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '');

@@ -1,0 +1,39 @@
+/** The step strip and its table. */
+
+import type { StepItem } from '../../api/types.gen';
+import { ticks } from '../../base/axis';
+import { groupsOf, type LaneLike } from '../../base/lanes';
+import { columnsOf, ODDITIES } from '../../base/stepStrip';
+import { moment, nanoseconds } from '../../base/units';
+import { Button } from '../../components/Button';
+import { DataTable, type TableColumn } from '../../components/DataTable';
+import { StepStrip } from '../../components/StepStrip';
+import { TableTwin } from '../../components/TableTwin';
+
+interface Props { steps: readonly StepItem[]; lane: LaneLike | null; lanes: number; chosen: number | null; onChoose: (index: number | null) => void }
+
+export function StepsChart({ steps, lane, lanes, chosen, onChoose }: Props) {
+  const most = Math.max(1, ...steps.map((step) => step.duration_ns));
+  const marks = ticks(most).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }));
+  return (
+    <TableTwin title="Steps" note={`time of each step by part${lanes > 1 ? `, mean of ${lanes} devices` : ''}; choose one to see its parts below`}
+      aside={chosen !== null && <Button onClick={() => onChoose(null)}>Show the average step</Button>}
+      chart={<StepStrip columns={columnsOf(lane, steps)} marks={marks} chosen={chosen} onChoose={onChoose} />}
+      table={() => <DataTable label="Table of the steps" columns={columns(lane)} rows={steps} />} />
+  );
+}
+
+/** One column per group that occurs in any step. */
+function columns(lane: LaneLike | null): TableColumn<StepItem>[] {
+  const groups = lane ? groupsOf(lane, null) : [];
+  return [
+    { label: 'Step', cell: (step) => step.name },
+    { label: 'Start', number: true, cell: (step) => moment(step.start_ns) },
+    { label: 'Duration', number: true, cell: (step) => nanoseconds(step.duration_ns) },
+    { label: 'Odd', cell: (step) => (step.oddity ? `${ODDITIES[step.oddity].sign} ${ODDITIES[step.oddity].word}` : '') },
+    ...groups.map(({ group, label }): TableColumn<StepItem> => ({
+      label, number: true,
+      cell: (_, index) => nanoseconds(lane ? groupsOf(lane, index).find((each) => each.group === group)?.ns ?? 0 : 0),
+    })),
+  ];
+}
