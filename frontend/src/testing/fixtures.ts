@@ -1,7 +1,7 @@
 /** Values of the API for tests: whole by default, each test names what it is about. */
 
 import type {
-  EventRow, Finding, Lane, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
+  EventRow, Finding, Lane, OperatorRow, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
 } from '../api/types.gen';
 
 export const place = (changes: Partial<Place> = {}): Place => ({
@@ -62,5 +62,11 @@ export const lane = (changes: Partial<Lane> = {}): Lane => ({
     { part: 'idle_data_loading', mean_ns: 30e6, steps_ns: [30e6, 30e6, 30e6] },
     { part: 'idle_unknown', mean_ns: 10e6, steps_ns: [10e6, 10e6, 10e6] },
   ],
+  ...changes,
+});
+
+export const operatorRow = (key: string, changes: Partial<OperatorRow> = {}): OperatorRow => ({
+  key, name: key, kind: 'operator', operators: 1, calls: 12, host_self_ns: 2e6, host_total_ns: 3e6, device_self_ns: 5e6, device_total_ns: 6e6,
+  device_busy_ns: 6e6, tensor_cores: true, flops: 1e9, flops_per_second: 1.5e12, bytes_per_second: 1e9, roofline: 0.5, kernels: [], findings: [],
   ...changes,
 });

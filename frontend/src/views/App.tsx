@@ -12,6 +12,7 @@ import { LIST_WIDTHS, listWidth, setListWidth } from '../state/settings';
 import { narrow } from '../state/viewport';
 import { Detail } from './detail/Detail';
 import { List } from './list/List';
+import { Operators } from './operators/Operators';
 import { Overview } from './overview/Overview';
 import { Outline } from './source/Outline';
 import { Source } from './source/Source';
@@ -59,6 +60,7 @@ function View() {
   switch (view) {
     case 'findings': case 'source': return <Workspace />;
     case 'overview': return <Overview />;
+    case 'operators': return <Operators />;
     default: return <Workspace />;
   }
 }

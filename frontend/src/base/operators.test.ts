@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { columnsOf, descendsFirst, flopsText, titleOf, type OperatorLike } from './operators';
+
+const ROW: OperatorLike = {
+  name: 'aten::mm', operators: 3, calls: 1200, shapes: '4×4', file: '/job/train.py', line: 7, function: 'step', module: 'Linear_0',
+  host_total_ns: 3e6, host_self_ns: 2e6, device_total_ns: 4e6, device_self_ns: null, tensor_cores: null,
+  flops_per_second: 81.34e9, roofline: 0.125, low_ns: 1000, median_ns: 2000, high_ns: 9000, slow_calls: 2,
+};
+const texts = (...given: Parameters<typeof columnsOf>) => columnsOf(...given).map(({ label, text }) => [label, text(ROW)]);
+
+describe('columns', () => {
+  it('have all figures of a device, with units', () => {
+    expect(texts('name', true)).toEqual([
+      ['Operator', 'aten::mm'], ['Calls', '1,200'], ['Host self', '2 ms'], ['Host total', '3 ms'], ['Device self', '–'],
+      ['Device total', '4 ms'], ['Tensor cores', 'unknown'], ['FLOP/s', '81.3 GFLOP/s'], ['Roofline', '12.5 %'],
+    ]);
+  });
+
+  it('have the spread for groups by shape, and nothing of a device that was not recorded', () => {
+    expect(texts('shape', false)).toEqual([
+      ['Operator', 'aten::mm'], ['Input shapes', '4×4'], ['Calls', '1,200'], ['Host self', '2 ms'], ['Host total', '3 ms'],
+      ['FLOP/s', '81.3 GFLOP/s'], ['Low–median–high', '1 µs – 2 µs – 9 µs'], ['Slow calls', '2'],
+    ]);
+  });
+
+  it('begin with the place or the module', () => {
+    expect(texts('line', false).slice(0, 2)).toEqual([['Source line', 'train.py:7 step'], ['Most time in', 'aten::mm and 2 others']]);
+    expect(titleOf(ROW, 'module')).toBe('Linear_0');
+    expect(titleOf({ ...ROW, module: '' }, 'module')).toBe('aten::mm');
+  });
+});
+
+it('sorts numbers from the largest, words from the first', () => {
+  expect(['name', 'file', 'calls', 'roofline'].map((id) => columnsOf('line', true).find((each) => each.id === id)).map((each) => each && descendsFirst(each.id)))
+    .toEqual([false, false, true, true]);
+});
+
+it('writes rates with three digits', () => {
+  expect([0, 999, 1000, 123_456, 9.99e12, 2e18].map(flopsText)).toEqual([
+    '0 FLOP/s', '999 FLOP/s', '1 kFLOP/s', '123 kFLOP/s', '9.99 TFLOP/s', '2,000 PFLOP/s',
+  ]);
+});
+
+it('claims nothing where nothing ran on the device or no work is known', () => {
+  const row = { ...ROW, device_total_ns: 0, flops_per_second: 0, roofline: null };
+  expect(columnsOf('name', true).slice(-3).map(({ text }) => text(row))).toEqual(['–', '–', '–']);
+});

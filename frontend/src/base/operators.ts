@@ -1,0 +1,112 @@
+/** Columns of the operator table, by grouping. */
+
+import { count, nanoseconds, partShare, plural } from './units';
+import { fileName } from './places';
+import type { Grouping } from './route';
+
+export interface OperatorLike {
+  name: string; operators: number; calls: number; shapes?: string; file?: string; line?: number | null; function?: string; module?: string;
+  host_total_ns: number; host_self_ns: number;
+  device_total_ns: number | null; device_self_ns: number | null;
+  tensor_cores: boolean | null; flops_per_second: number | null; roofline: number | null;
+  low_ns?: number | null; median_ns?: number | null; high_ns?: number | null; slow_calls?: number | null;
+}
+
+export type OperatorColumn =
+  | 'name' | 'shapes' | 'file' | 'module' | 'calls' | 'host_total_ns' | 'host_self_ns' | 'device_total_ns' | 'device_self_ns'
+  | 'tensor_cores' | 'flops_per_second' | 'roofline' | 'median_ns' | 'slow_calls';
+
+export interface ColumnSpec {
+  id: OperatorColumn;
+  label: string;
+  /** What the heading means, for its tooltip. */
+  hint: string;
+  number: boolean;
+  /** As CSS for the grid. */
+  width: string;
+  text: (row: OperatorLike) => string;
+}
+
+export const GROUPINGS: readonly { by: Grouping; label: string }[] = [
+  { by: 'name', label: 'Name' }, { by: 'shape', label: 'Name and shapes' }, { by: 'line', label: 'Source line' }, { by: 'module', label: 'Module' },
+];
+
+const time = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
+
+const LEADS: Record<Grouping, ColumnSpec[]> = {
+  name: [words('name', 'Operator', 'Name of the operator', 'minmax(200px, 1fr)', (row) => row.name)],
+  shape: [
+    words('name', 'Operator', 'Name of the operator', 'minmax(240px, 1.4fr)', (row) => row.name),
+    words('shapes', 'Input shapes', 'Shapes and types of the inputs', 'minmax(160px, 1fr)', (row) => row.shapes ?? ''),
+  ],
+  line: [
+    words('file', 'Source line', 'Line of your code that the operators were called from', 'minmax(180px, 1fr)', placeOf),
+    words('name', 'Most time in', 'The operator with the most host self time', 'minmax(160px, 1fr)', mostTimeIn),
+  ],
+  module: [
+    words('module', 'Module', 'The module that the operators were called in', 'minmax(180px, 1fr)', (row) => row.module ?? ''),
+    words('name', 'Most time in', 'The operator with the most host self time', 'minmax(160px, 1fr)', mostTimeIn),
+  ],
+};
+
+const COMMON: readonly ColumnSpec[] = [
+  number('calls', 'Calls', 'Number of calls', 64, (row) => count(row.calls)),
+  number('host_self_ns', 'Host self', 'CPU time without calls inside', 80, (row) => time(row.host_self_ns)),
+  number('host_total_ns', 'Host total', 'CPU time with calls inside', 84, (row) => time(row.host_total_ns)),
+];
+const DEVICE: readonly ColumnSpec[] = [
+  number('device_self_ns', 'Device self', 'Time of the work that the calls themselves launched', 92, (row) => time(row.device_self_ns)),
+  number('device_total_ns', 'Device total', 'Time of all launched work, calls inside included', 96, (row) => time(row.device_total_ns)),
+  words('tensor_cores', 'Tensor cores', 'Whether the kernels use tensor cores, by their names', '104px', (row) => (row.tensor_cores === null && !row.device_total_ns ? '–' : coresText(row.tensor_cores))),
+];
+const RATE: readonly ColumnSpec[] = [
+  number('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second', 100, (row) => (!row.flops_per_second ? '–' : flopsText(row.flops_per_second))),
+  number('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : partShare(row.roofline))),
+];
+const SPREAD: readonly ColumnSpec[] = [
+  number('median_ns', 'Low–median–high', 'CPU time that a tenth, half and nine tenths of the calls stay below', 172, spreadText),
+  number('slow_calls', 'Slow calls', 'Calls that took far longer than the median', 84, (row) => (typeof row.slow_calls === 'number' ? count(row.slow_calls) : '–')),
+];
+
+/** What leaves no figure in a recording without a device is not shown. */
+export const columnsOf = (by: Grouping, hasDevice: boolean): readonly ColumnSpec[] => [
+  ...LEADS[by], ...COMMON, ...(hasDevice ? DEVICE : []), ...(hasDevice ? RATE : RATE.slice(0, 1)), ...(by === 'shape' ? SPREAD : []),
+];
+
+const WORDS = new Set<OperatorColumn>(['name', 'shapes', 'file', 'module']);
+export const descendsFirst = (column: OperatorColumn): boolean => !WORDS.has(column);
+
+function words(id: OperatorColumn, label: string, hint: string, width: string, text: ColumnSpec['text']): ColumnSpec {
+  return { id, label, hint, width, text, number: false };
+}
+
+function number(id: OperatorColumn, label: string, hint: string, px: number, text: ColumnSpec['text']): ColumnSpec {
+  return { id, label, hint, width: `${px}px`, text, number: true };
+}
+
+/** `train.py:42 train_step`. */
+function placeOf(row: OperatorLike): string {
+  const line = typeof row.line === 'number' ? `:${row.line}` : '';
+  return [row.file ? `${fileName(row.file)}${line}` : '', row.function ?? ''].filter(Boolean).join(' ');
+}
+
+function mostTimeIn(row: OperatorLike): string {
+  return row.operators > 1 ? `${row.name} and ${plural(row.operators - 1, 'other')}` : row.name;
+}
+
+export const titleOf = (row: OperatorLike, by: Grouping): string => (LEADS[by][0]?.text(row) ?? '') || row.name;
+
+export const coresText = (cores: boolean | null): string => (cores === null ? 'unknown' : cores ? 'yes' : 'no');
+
+const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
+
+/** `81.3 GFLOP/s`. */
+export function flopsText(perSecond: number): string {
+  const power = Math.min(PREFIXES.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(perSecond, 1)) / 3)));
+  return `${Number((perSecond / 1000 ** power).toPrecision(3)).toLocaleString('en-US')} ${PREFIXES[power] ?? ''}FLOP/s`;
+}
+
+function spreadText({ low_ns: low, median_ns: median, high_ns: high }: OperatorLike): string {
+  if (typeof low !== 'number' || typeof median !== 'number' || typeof high !== 'number') return '–';
+  return `${nanoseconds(low)} – ${nanoseconds(median)} – ${nanoseconds(high)}`;
+}

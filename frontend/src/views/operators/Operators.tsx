@@ -1,0 +1,90 @@
+/** The operators: a table that the server groups, filters and sorts, and beside it the row that is open. */
+
+import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
+import { columnsOf, GROUPINGS } from '../../base/operators';
+import { groupingFrom } from '../../base/route';
+import { plural } from '../../base/units';
+import { Failure } from '../../components/Failure';
+import { Hero } from '../../components/Hero';
+import { Icon } from '../../components/Icon';
+import { Skeleton } from '../../components/Progress';
+import { Select } from '../../components/Select';
+import { ServerTable } from '../../components/ServerTable';
+import { Message } from '../../components/Spans';
+import { groupOperators, openOperator } from '../../state/actions';
+import { useWantedFocus } from '../../state/focus';
+import { announce } from '../../state/notices';
+import { filterText, kind, setFilter, useOperator, useOperators, type Kind, type OperatorTable } from '../../state/operators';
+import { report } from '../../state/profile';
+import { route } from '../../state/route';
+import { narrow } from '../../state/viewport';
+import { Panel } from './Panel';
+
+const KINDS: readonly { value: Kind; label: string }[] = [
+  { value: 'operator', label: 'Operators' }, { value: 'annotation', label: 'Annotations' }, { value: 'runtime', label: 'Runtime calls' }, { value: '', label: 'All calls' },
+];
+
+export function Operators() {
+  const { by, op } = route.value;
+  const hasDevice = report.value?.recorded.includes('device') ?? false;
+  const columns = useMemo(() => columnsOf(by, hasDevice), [by, hasDevice]);
+  const table = useOperators(by, columns.map(({ id }) => id));
+  const row = useOperator(table, by, op);
+  const covered = narrow.value && row !== null;
+  const total = table?.total.value ?? null;
+  useEffect(() => { if (total !== null) announce(plural(total, 'row')); }, [total, by]);
+  return (
+    <div class="beside-panel">
+      {!covered && (
+        <main class="table-page" aria-labelledby="page-title">
+          <div class="table-head">
+            <h1 id="page-title">Operators</h1>
+            <div class="segmented" role="group" aria-label="Group by">
+              {GROUPINGS.map((each) => (
+                <button type="button" class="button" aria-pressed={each.by === by} onClick={() => groupOperators(groupingFrom(each.by))}>{each.label}</button>
+              ))}
+            </div>
+            {(by === 'name' || by === 'shape') && (
+              <Select label="Show" value={kind.value} options={KINDS} onChange={(value) => { kind.value = KINDS.find((each) => each.value === value)?.value ?? ''; }} />
+            )}
+            <Filter />
+            <span class="muted table-note">{total !== null && `${plural(total, 'row')}; `}times are totals over the recording</span>
+          </div>
+          {table && <Rows table={table} columns={columns} opened={op} />}
+        </main>
+      )}
+      {row && <Panel row={row} by={by} hasDevice={hasDevice} />}
+    </div>
+  );
+}
+
+function Filter() {
+  const input = useRef<HTMLInputElement>(null);
+  useWantedFocus('filter', input);
+  return (
+    <label class="filter" title="Part of a name, of shapes, of a file or of a module">
+      <Icon name="search" />
+      <span class="hidden">Filter operators</span>
+      <input ref={input} type="search" placeholder="Filter (/)" value={filterText.value} autocomplete="off" spellcheck={false}
+        onInput={(event) => setFilter(event.currentTarget.value)} />
+    </label>
+  );
+}
+
+const LEAST_PX = { name: 900, shape: 1320, line: 980, module: 980 };
+const LEAST_HOST_PX = { name: 560, shape: 980, line: 660, module: 660 };
+
+function Rows({ table, columns, opened }: { table: OperatorTable; columns: ReturnType<typeof columnsOf>; opened: string }) {
+  const said = table.said.value;
+  const total = said?.total ?? 0;
+  const onRange = useCallback((first: number, last: number) => { if (total > 0) table.need(first, last); }, [table, total]);
+  if (table.failed.value) return <div class="pad"><Failure error={table.error.value} onRetry={table.refresh} /></div>;
+  if (!said) return <Skeleton rows={8} />;
+  if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
+  if (total === 0) return <p class="pad muted">Nothing matches the filter.</p>;
+  const hasDevice = columns.some(({ id }) => id === 'device_self_ns');
+  return (
+    <ServerTable label="Operators" columns={columns} least={(hasDevice ? LEAST_PX : LEAST_HOST_PX)[said.group]} total={total} row={table.row} onRange={onRange}
+      sort={table.sort.value} onSort={table.sortBy} opened={opened} onOpen={(key) => openOperator(key === opened ? '' : key)} />
+  );
+}
