@@ -46,7 +46,7 @@ def _slow(profile: Profile, cpu: CpuWork, places: Places, call: SlowCall, step: 
 
 
 def _frames(profile: Profile) -> list[FrameRow] | None:
-    """Python functions by self time; that of built-ins, which have no file, is of the function that calls them."""
+    """Python functions by self time; built-ins and modules have no file: theirs is of the function that calls them."""
     times = frame_times(profile)
     if times is None:
         return None

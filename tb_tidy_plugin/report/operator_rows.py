@@ -55,13 +55,18 @@ def linked_calls(profile: Profile, evidence: Sequence[Evidence]) -> dict[str, Ro
 
 
 def _linked(profile: Profile, rows: Rows) -> Rows:
-    size, nested, operators = profile.tree.size, profile.nested, profile.operators
-    is_meant = profile.inside(rows[rows < size])
-    is_meant[size:] = False
+    nested, operators, size = profile.nested, profile.operators, profile.tree.size
+    is_meant = profile.inside(rows[rows < size])  # by the tree, in which Python frames are, too
     is_meant[rows] = True
-    work_call = operators.work_call[is_meant[operators.work]]
-    positions = np.concatenate([nested.at[is_meant], work_call])
-    return np.unique(positions[positions != ABSENT])
+    calls = nested.at[is_meant]
+    calls = calls[calls != ABSENT]
+    change = np.zeros(len(nested) + 1, np.int64)
+    np.add.at(change, calls, 1)
+    np.add.at(change, nested.last[calls] + 1, -1)
+    is_linked = (np.cumsum(change)[:-1] > 0) & (profile.table.category[nested.rows] != Category.RUNTIME)
+    is_linked[calls] = True
+    is_linked[operators.work_call[is_meant[operators.work]]] = True
+    return np.flatnonzero(is_linked)
 
 
 def operator_rows(parts: Parts, by: OperatorGroup) -> list[OperatorRow]:
