@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.categories import INSTANT_NAMES, PROFILER_SPAN, category_of, is_unmarked_annotation
-from tb_tidy_plugin.trace.chunks import ID_FIELDS, Chunk, ChunkDecoder
+from tb_tidy_plugin.trace.chunks import ID_FIELDS, NO_TIME, Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,
@@ -114,12 +114,14 @@ def _categories(label: Numbers, name: Numbers, labels: tuple[str, ...], names: t
 
 def _impossible(rows: Mask, start_ns: Times, duration_ns: Times, on_device: Mask) -> tuple[Mask, Counter[str]]:
     """Which of `rows` have times that cannot be right, and how many for which reason."""
-    overflowed = rows & (duration_ns < 0)
-    timeless = rows & on_device & (start_ns <= 0) & bool((start_ns[rows] > 0).any()) & ~overflowed
-    reasons = Counter(
-        {"negative or impossible duration": int(overflowed.sum()), "device work at time zero": int(timeless.sum())}
-    )
-    return overflowed | timeless, reasons
+    wrong = {
+        "impossible time": rows & (start_ns == NO_TIME),
+        "negative or impossible duration": rows & (start_ns != NO_TIME) & (duration_ns < 0),
+    }
+    known = rows & ~(wrong["impossible time"] | wrong["negative or impossible duration"])
+    wrong["device work at time zero"] = known & on_device & (start_ns <= 0) & bool((start_ns[known] > 0).any())
+    reasons = Counter({reason: int(these.sum()) for reason, these in wrong.items()})
+    return np.logical_or.reduce(list(wrong.values())), reasons
 
 
 def _threads(thread: Numbers, decoder: ChunkDecoder) -> tuple[Numbers, tuple[Thread, ...]]:

@@ -20,9 +20,12 @@ from tb_tidy_plugin.trace.strings import NumberTable
 EXACT_FLOAT_US = float(1 << 43)
 """Up to 101 days, float64 is close enough to a time in µs with three decimals to round to the right ns."""
 
-LATEST_US = float((1 << 63) // 1000 - 1)  # what int64 ns can hold
+LATEST_US = float((1 << 63) // 3000)  # until 2067: the time between two such times still fits int64 ns
 LONGEST_US = EXACT_FLOAT_US  # a longer duration is an overflow, see https://github.com/pytorch/kineto/issues/646
 UNREADABLE = "unreadable"
+NO_TIME = -(1 << 63)
+"""The start of an event whose time no clock can show."""
+
 NO_ARGS = msgspec.Raw(b"")
 INT64_MAX = (1 << 63) - 1
 
@@ -140,7 +143,7 @@ class ChunkDecoder:
             pass
         try:
             return _tolerant(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
-        except (*NOT_JSON, ValueError, ArithmeticError):
+        except (*NOT_JSON, TypeError, ValueError, ArithmeticError):
             self.dropped[UNREADABLE] += 1
             return None
 
@@ -179,17 +182,19 @@ class ChunkDecoder:
 
 
 def _nanoseconds(times_us: NDArray[np.float64]) -> Times:
-    """Integer ns of times in µs, exactly as written up to the third decimal; 0 for what is no time."""
-    times = np.where(np.abs(times_us) < LATEST_US, times_us, 0)
+    """Integer ns of times in µs, exactly as written up to the third decimal; `NO_TIME` for what is no time."""
+    possible = np.abs(times_us) < LATEST_US
+    times = np.where(possible, times_us, 0)
     whole = np.floor(times)
     nanoseconds: Times = whole.astype(np.int64) * 1000 + np.rint((times - whole) * 1000).astype(np.int64)
+    nanoseconds[~possible] = NO_TIME
     return nanoseconds
 
 
 def _exact_nanoseconds(events: EventList) -> Times:
     """The same for decimal times, which lose nothing however large they are."""
     limit = int(LATEST_US)
-    return np.array([round(event.ts * 1000) if abs(event.ts) < limit else 0 for event in events], np.int64)
+    return np.array([round(event.ts * 1000) if -limit < event.ts < limit else NO_TIME for event in events], np.int64)
 
 
 def _durations(durations_us: Sequence[float]) -> Times:

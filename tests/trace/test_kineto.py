@@ -258,6 +258,19 @@ class TestMalformed:
         assert names(table) == ["a", "c"]
         assert table.dropped == {"unreadable": 1}
 
+    @pytest.mark.parametrize("damage", [{"dur": {}}, {"dur": []}, {"ts": None}, {"ts": {}}, {"ts": "1e999999999"}])
+    def test_a_field_of_a_wrong_kind_costs_one_event(self, tmp_path: Path, damage: dict[str, object]) -> None:
+        table = read(tmp_path, kineto_text([event("a", 1, 1), event("b", 1, 1) | damage, event("c", 2, 1)]))
+        assert set(names(table)) - {"b"} == {"a", "c"}
+
+    @pytest.mark.parametrize("digits", ["1e999999999", "-1e999999999", "1e400", "9.3e18", "1" * 30])
+    def test_a_time_beyond_all_clocks_costs_one_event(self, tmp_path: Path, digits: str) -> None:
+        text = kineto_text([event("a", 5, 1), event("b", 777, 1), event("c", 7, 1)]).replace("777", digits)
+        table = read(tmp_path, text)
+        assert names(table) == ["a", "c"]
+        assert table.origin_ns == 5_000
+        assert sum(table.dropped.values()) == 1
+
     def test_broken_metadata_costs_only_itself(self, tmp_path: Path) -> None:
         table = read(tmp_path, kineto_text([event("a", 0, 1)], '"note": "he said /"hi/""'))
         assert names(table) == ["a"]
