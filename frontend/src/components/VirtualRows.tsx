@@ -19,7 +19,12 @@ interface Props {
   centre?: number | null;
   /** Whenever it changes, the pane goes back to its first row. */
   order?: string;
-  role?: 'table' | 'region';
+  role?: 'table' | 'treegrid' | 'region';
+  /** Brought into sight whenever it changes. */
+  keep?: number;
+  /** The id of the row that has the focus while the pane has it. */
+  active?: string;
+  onKeyDown?: (event: KeyboardEvent) => void;
 }
 
 type Library = typeof import('./scrolling');
@@ -35,7 +40,7 @@ export function VirtualRows(props: Props) {
 }
 
 function Rows({ library, ...props }: Props & { library: Library }) {
-  const { count, rowHeight, headerHeight = 0, onRange, centre = null, order = '', role = 'region' } = props;
+  const { count, rowHeight, headerHeight = 0, onRange, centre = null, order = '', role = 'region', keep = -1, active, onKeyDown } = props;
   const pane = useRef<HTMLDivElement>(null);
   const [, redraw] = useReducer((drawn: number) => drawn + 1, 0);
   const options = {
@@ -63,10 +68,15 @@ function Rows({ library, ...props }: Props & { library: Library }) {
   useEffect(() => {
     if (centre !== null) virtual.scrollToIndex(centre, { align: 'center' });
   }, [centre, count, virtual]);
+  const kept = useRef(keep);
+  useEffect(() => {
+    if (keep >= 0 && keep !== kept.current) virtual.scrollToIndex(keep, { align: 'auto' });
+    kept.current = keep;
+  }, [keep, virtual]);
 
   return (
     <div class={`virtual ${props.class}`} ref={pane} role={role} aria-label={props.label} tabIndex={0}
-      aria-rowcount={role === 'table' ? count + 1 : undefined}>
+      aria-rowcount={role === 'region' ? undefined : count + 1} aria-activedescendant={active} {...(onKeyDown && { onKeyDown })}>
       <div class="virtual-rows" role="presentation" style={{ height: `${virtual.getTotalSize()}px`, minWidth: props.width ?? '100%' }}>
         {props.header}
         {rows.map((item) => (

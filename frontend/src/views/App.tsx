@@ -12,6 +12,7 @@ import { LIST_WIDTHS, listWidth, setListWidth } from '../state/settings';
 import { narrow } from '../state/viewport';
 import { Detail } from './detail/Detail';
 import { List } from './list/List';
+import { Modules } from './modules/Modules';
 import { Operators } from './operators/Operators';
 import { Overview } from './overview/Overview';
 import { Outline } from './source/Outline';
@@ -61,6 +62,7 @@ function View() {
     case 'findings': case 'source': return <Workspace />;
     case 'overview': return <Overview />;
     case 'operators': return <Operators />;
+    case 'modules': return <Modules />;
     default: return <Workspace />;
   }
 }

@@ -1,0 +1,83 @@
+import { fireEvent, screen, within } from '@testing-library/preact';
+import { beforeEach, expect, it, vi } from 'vitest';
+import type { ModuleRow } from '../api/types.gen';
+import { report, state } from '../testing/fixtures';
+import { key, openPage } from '../testing/page';
+import { Refusal, serveProfile, type TestServer } from '../testing/server';
+
+beforeEach(() => { // nothing is laid out in a test: a pane as high as this has rows in sight
+  vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(400);
+  vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(900);
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(400);
+});
+
+const row = (name: string, parent: number | null, last: number, depth: number, changes: Partial<ModuleRow> = {}): ModuleRow => ({
+  name, class_name: name.split('_')[0] ?? '', parent, last, depth, calls: 3, places: 1, file: 'nn.py', line: 1, forward_ns: 4e6, forward_self_ns: 1e6,
+  backward_ns: 6e6, backward_self_ns: 2e6, device_forward_ns: null, device_backward_ns: null, allocated_bytes: null, ...changes,
+});
+/** Net(Block(Linear)) and Loss; the Linear is below what is open at the start. */
+const ROWS = [row('Net_0', null, 3, 0), row('Block_0', 0, 3, 1), row('Layer_0', 1, 3, 2), row('Linear_0', 2, 3, 3), row('Loss_0', null, 4, 0)];
+
+async function open(rows = ROWS, missing: string | null = null): Promise<TestServer> {
+  const server = serveProfile(report(), state());
+  server.answers['modules'] = () => ({ rows, missing });
+  await openPage('torchtidy&p.torchtidy.view=modules');
+  return server;
+}
+
+const tree = () => screen.findByRole('treegrid', { name: 'Modules' });
+const names = async () => (await within(await tree()).findAllByRole('rowheader')).map((cell) => cell.textContent.replaceAll(/[▾▸ ]/g, ''));
+
+it('shows the first levels, and opens and closes by arrows', async () => {
+  await open();
+  const grid = await tree();
+  await vi.waitFor(async () => expect(await names()).toEqual(['Net_0', 'Block_0', 'Layer_0', 'Loss_0']));
+  for (const name of ['ArrowDown', 'ArrowDown', 'ArrowRight']) {
+    key(name, grid);
+    await Promise.resolve();
+    await new Promise((done) => { setTimeout(done, 20); });
+  }
+  expect(await names()).toEqual(['Net_0', 'Block_0', 'Layer_0', 'Linear_0', 'Loss_0']);
+  expect(grid.getAttribute('aria-activedescendant')).toBe('tree-2');
+  key('Home', grid);
+  await new Promise((done) => { setTimeout(done, 20); });
+  key('ArrowLeft', grid);
+  await vi.waitFor(async () => expect(await names()).toEqual(['Net_0', 'Loss_0']));
+  const [first] = within(grid).getAllByRole('row').slice(1);
+  expect([first?.getAttribute('aria-expanded'), first?.getAttribute('aria-level')]).toEqual(['false', '1']);
+});
+
+it('opens by its sign', async () => {
+  await open();
+  const sign = (await tree()).querySelectorAll('.tree-sign')[0];
+  if (sign) fireEvent.click(sign);
+  await vi.waitFor(async () => expect(await names()).toEqual(['Net_0', 'Loss_0']));
+});
+
+it('has times with units, and columns for device and memory only where there are figures', async () => {
+  await open();
+  const headings = async () => within(await tree()).getAllByRole('columnheader').map((cell) => cell.textContent);
+  expect(await headings()).toEqual(['Module', 'Calls', 'Host', 'Forward', 'Forward self', 'Backward', 'Backward self']);
+  await open([row('Net_0', null, 0, 0, { device_forward_ns: 5e6, device_backward_ns: 7e6, allocated_bytes: 2048 })]);
+  expect((await headings()).slice(-4)).toEqual(['Device', 'Device forward', 'Device backward', 'Allocated']);
+  expect((await within(await tree()).findAllByRole('gridcell')).map((cell) => cell.textContent)).toEqual([
+    '3', '10 ms', '4 ms', '1 ms', '6 ms', '2 ms', '12 ms', '5 ms', '7 ms', '2 KiB',
+  ]);
+});
+
+it('says why there are none', async () => {
+  await open([], 'No stacks; record with `with_stack=True`.');
+  await screen.findByRole('heading', { name: 'Not in this recording' });
+  expect(screen.getByRole('main').textContent).toContain('No stacks; record with with_stack=True.');
+});
+
+it('says what went wrong, and asks again', async () => {
+  const server = await open();
+  await tree();
+  server.answers['modules'] = () => { throw new Refusal(500, 'Broken.', 'Wait.'); };
+  await openPage('torchtidy&p.torchtidy.view=modules');
+  expect(await screen.findByText('Broken. Wait.')).toBeTruthy();
+  server.answers['modules'] = () => ({ rows: ROWS, missing: null });
+  fireEvent.click(screen.getByRole('button', { name: 'Try again' }));
+  expect(await tree()).toBeTruthy();
+});
