@@ -1,0 +1,272 @@
+"""The web API's tables: operators sorted, filtered and paged; modules, memory, CPU work; what is missing and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import jsonschema
+import msgspec
+import pytest
+from flask.testing import FlaskClient
+
+from tb_tidy_plugin.plugin import web
+from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.payloads import (
+    CpuAnswer,
+    ErrorAnswer,
+    MemoryAnswer,
+    ModulesAnswer,
+    OperatorsAnswer,
+    ReportAnswer,
+)
+from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.plugin.tables import OPERATOR_GROUPS, OPERATOR_ORDERS
+from tb_tidy_plugin.report.checker import MISSING
+from tests.support.logdirs import multiplications, trace
+from tests.support.recordings import ROOT, shared
+from tests.support.waiting import until
+from tests.support.workers import WITH_MADE_UP_RULE
+from tests.support.written import event, kineto_text, write
+
+Answer = TypeVar("Answer")
+
+OPERATORS = 700
+SCHEMA = json.loads((ROOT / "docs" / "api.schema.json").read_text())
+SMALL, SAMPLE = "run=run&worker=w&span=7", "run=sample&worker=workstation&span=1795242346135690847"
+
+
+def sample() -> Path:
+    (path,) = (ROOT / "sample_runs" / "image_classifier_untidy").glob("*.gz")
+    return path
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("tables")
+    trace(root / "run" / "w.7.pt.trace.json.gz", OPERATORS)
+    bare = kineto_text([*multiplications(3), event("aten::relu", 90, 1)])
+    (root / "bare").mkdir()
+    write(root / "bare" / "w.7.pt.trace.json", bare.replace("Input Dims", "No Dims"))
+    (root / "broken").mkdir()
+    (root / "broken" / "w.pt.trace.json").touch()
+    (root / "sample").mkdir()
+    (root / "sample" / sample().name).write_bytes(sample().read_bytes())
+    return root
+
+
+@pytest.fixture(scope="module")
+def library(logs: Path) -> Library:
+    return Library([Logdir(str(logs))], WITH_MADE_UP_RULE)
+
+
+@pytest.fixture(scope="module")
+def client(library: Library) -> Iterator[FlaskClient]:
+    library.start()
+    until(lambda: not library.scanning)
+    with web.create_app(library, ()).test_client() as client:
+        yield client
+
+
+def answer(client: FlaskClient, query: str, kind: type[Answer]) -> Answer:
+    response = client.get(f"/api/{query}")
+    assert response.status_code == 200, response.text
+    return msgspec.json.decode(response.data, type=kind)
+
+
+def operators(client: FlaskClient, query: str = "", profile: str = SAMPLE) -> OperatorsAnswer:
+    return answer(client, f"operators?{profile}&limit=500{query}", OperatorsAnswer)
+
+
+# Operators
+
+
+def test_operators_by_name_are_what_is_answered_without_a_grouping(client: FlaskClient) -> None:
+    found = operators(client)
+    assert (found.group, found.offset, found.missing) == ("name", 0, None)
+    assert found.total == len(found.rows)
+    times = [row.host_self_ns for row in found.rows]
+    assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize("group", OPERATOR_GROUPS)
+def test_each_grouping_adds_up_to_the_same(client: FlaskClient, group: str) -> None:
+    by_name = sum(row.host_self_ns for row in operators(client).rows if row.kind != "annotation")
+    first = operators(client, f"&group={group}")
+    rest = operators(client, f"&group={group}&offset=500")
+    rows = [*first.rows, *rest.rows]
+    assert len(rows) == first.total == rest.total
+    assert sum(row.host_self_ns for row in rows if row.kind != "annotation") == by_name
+
+
+@pytest.mark.parametrize("order", OPERATOR_ORDERS)
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("group", ["shape", "line"])
+def test_sorted_by_any_column_with_unknown_ones_last(client: FlaskClient, order: str, sign: str, group: str) -> None:
+    values: list[Any] = [getattr(row, order) for row in operators(client, f"&group={group}&sort={sign}{order}").rows]
+    known = [value for value in values if value not in {None, ""}]
+    assert known == sorted(known, reverse=bool(sign))
+    assert all(value in {None, ""} for value in values[len(known) :])
+
+
+def test_equal_rows_keep_their_order_in_both_directions(client: FlaskClient) -> None:
+    rows = operators(client, "&kind=operator").rows
+    for sign in ("", "-"):
+        once = [row for row in operators(client, f"&kind=operator&sort={sign}calls").rows if row.calls == 3]
+        assert [row.key for row in once] == [row.key for row in rows if row.calls == 3]
+
+
+def test_pages(client: FlaskClient) -> None:
+    everything = operators(client, "&group=shape&sort=name").rows
+    first = answer(client, f"operators?{SAMPLE}&group=shape&sort=name", OperatorsAnswer)
+    assert (len(first.rows), first.rows) == (100, everything[:100])
+    page = answer(client, f"operators?{SAMPLE}&group=shape&sort=name&offset=7&limit=5", OperatorsAnswer)
+    assert (page.offset, page.rows, page.total) == (7, everything[7:12], first.total)
+    beyond = answer(client, f"operators?{SAMPLE}&group=shape&offset=100000", OperatorsAnswer)
+    assert (beyond.rows, beyond.total) == ([], first.total)
+
+
+@pytest.mark.parametrize(
+    ("group", "text", "words"),
+    [
+        ("name", "NATIVE_BATCH", "native_batch"),
+        ("shape", "48×3×32×32", "48×3×32×32"),
+        ("shape", "48x3x32x32", "48×3×32×32"),
+        ("shape", "INT64", "int64"),
+        ("line", "__getitem__", "__getitem__"),
+        ("line", "Train.py:41", "train.py"),
+        ("module", "residual", "ResidualBlock"),
+    ],
+)
+def test_filter_looks_at_name_shapes_place_and_module(client: FlaskClient, group: str, text: str, words: str) -> None:
+    all_rows, found = operators(client, f"&group={group}"), operators(client, f"&group={group}&filter={quote(text)}")
+    assert found.rows
+    assert found.total < all_rows.total
+    for row in found.rows:
+        assert words in f"{row.name} {row.shapes} {row.file} {row.function} {row.module}"
+
+
+def test_one_row_by_its_key(client: FlaskClient) -> None:
+    wanted = operators(client, "&group=module").rows[3]
+    assert operators(client, f"&group=module&filter={wanted.key}").rows == [wanted]
+
+
+def test_nothing_is_found_where_nothing_is(client: FlaskClient) -> None:
+    found = operators(client, "&filter=no+such+operator")
+    assert (found.total, found.rows, found.missing) == (0, [], None)
+
+
+def test_one_kind_of_calls(client: FlaskClient) -> None:
+    assert {row.name for row in operators(client, "&kind=annotation").rows} >= {"ProfilerStep*"}
+    assert all(row.kind == "operator" for row in operators(client, "&kind=operator").rows)
+
+
+def test_rows_name_their_findings(client: FlaskClient) -> None:
+    client.get(f"/api/progress?{SMALL}").get_data()
+    (report,) = answer(client, f"report?{SMALL}", ReportAnswer).report.profiles
+    (row,) = operators(client, "&kind=operator", SMALL).rows
+    assert (row.calls, row.findings) == (OPERATORS, [finding.id for finding in report.findings])
+
+
+# Modules, memory, CPU work
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        *((f"operators?{SAMPLE}&group={group}&limit=500", "OperatorsAnswer") for group in OPERATOR_GROUPS),
+        ("operators?run=bare&worker=w&span=7&group=shape", "OperatorsAnswer"),
+        (f"modules?{SAMPLE}", "ModulesAnswer"),
+        (f"memory?{SAMPLE}", "MemoryAnswer"),
+        (f"cpu?{SAMPLE}", "CpuAnswer"),
+    ],
+)
+def test_answers_fit_their_schema(client: FlaskClient, query: str, kind: str) -> None:
+    document = {"$ref": f"#/definitions/{kind}", "definitions": SCHEMA["definitions"]}
+    jsonschema.validate(json.loads(client.get(f"/api/{query}").data), document)
+
+
+def test_modules(client: FlaskClient) -> None:
+    found = answer(client, f"modules?{SAMPLE}", ModulesAnswer)
+    assert found.missing is None
+    assert (found.rows[0].name, found.rows[0].last) == ("Sequential_0", len(found.rows) - 1)
+
+
+def test_cpu_work(client: FlaskClient) -> None:
+    cpu = answer(client, f"cpu?{SAMPLE}", CpuAnswer).cpu
+    assert cpu.threads == 1
+    assert cpu.frames is not None
+    assert cpu.frames[0].function == "__getitem__"
+
+
+def test_memory(tmp_path: Path) -> None:
+    (path,) = shared("traces/v100_memory_compile_216k").glob("*.gz")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / path.name).write_bytes(path.read_bytes())
+    library = Library([Logdir(str(tmp_path))])
+    library.start()
+    until(lambda: not library.scanning)
+    client = web.create_app(library, ()).test_client()
+    found = answer(client, "memory?run=run&worker=rank0&span=", MemoryAnswer)
+    assert found.missing is None
+    assert [device.device for device in found.devices] == ["cpu", "cuda:1"]
+    assert all(len(device.time_ns) <= 2000 for device in found.devices)
+
+
+# What is not there
+
+
+def test_what_was_not_recorded_says_how_to_record_it(client: FlaskClient) -> None:
+    bare = "run=bare&worker=w&span=7"
+    for group, need in (("shape", "shapes"), ("line", "stacks"), ("module", "stacks")):
+        found = operators(client, f"&group={group}", bare)
+        assert (found.group, found.total, found.rows, found.missing) == (group, 0, [], MISSING[need])
+    assert answer(client, f"modules?{bare}", ModulesAnswer) == ModulesAnswer(rows=[], missing=MISSING["stacks"])
+    assert answer(client, f"memory?{bare}", MemoryAnswer) == MemoryAnswer(devices=[], missing=MISSING["memory"])
+    assert answer(client, f"cpu?{bare}", CpuAnswer).cpu.frames is None
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ("operators", 400, "no `run`"),
+        ("modules?run=run&worker=w", 400, "no `span`"),
+        (f"operators?{SMALL}&group=color", 400, "Known: name, shape, line, module."),
+        (f"operators?{SMALL}&group=", 400, "group"),
+        (f"operators?{SMALL}&sort=color", 400, "Known: name, shapes, file"),
+        (f"operators?{SMALL}&sort=kernels", 400, "sort"),
+        (f"operators?{SMALL}&sort=--calls", 400, "sort"),
+        (f"operators?{SMALL}&sort=__class__", 400, "sort"),
+        (f"operators?{SMALL}&kind=color", 400, "Known: operator, annotation, runtime, mixed."),
+        (f"operators?{SMALL}&limit=501", 400, "larger than 500"),
+        (f"operators?{SMALL}&offset=-1", 400, "offset"),
+        ("operators?run=nothing&worker=w&span=7", 404, "no run `nothing`"),
+        ("cpu?run=broken&worker=w&span=", 404, "The file is empty"),
+        ("memory?run=run&worker=w&span=8", 404, "span `8`"),
+    ],
+)
+def test_is_answered_with_what_is_wrong(client: FlaskClient, query: str, code: int, words: str) -> None:
+    response = client.get(f"/api/{query}")
+    assert response.status_code == code, response.text
+    found = msgspec.json.decode(response.data, type=ErrorAnswer).error
+    assert words in found.message + found.advice
+
+
+@pytest.mark.parametrize("path", ["operators", "modules", "memory", "cpu"])
+def test_what_has_not_changed_is_not_sent_again(client: FlaskClient, path: str) -> None:
+    first = client.get(f"/api/{path}?{SAMPLE}")
+    assert first.headers["ETag"].startswith('W/"')
+    again = client.get(f"/api/{path}?{SAMPLE}", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")
+
+
+def test_tables_count_as_memory(client: FlaskClient, library: Library) -> None:
+    kept = library.kept(Key("sample", "workstation", "1795242346135690847"), 60.0)
+    tables = kept.result.tables
+    events = sum(len(bytes(columns)) for columns in kept.result.events.values())
+    assert kept.size == events + tables.size
+    assert tables.size > sum(len(bytes(rows)) for rows in tables.operators.values()) > 100_000
