@@ -23,7 +23,7 @@ STEP_BASIS = {
     "whole_trace": "no steps recorded: the whole trace counts as one",
     "none": "only device events: no steps",
 }
-PRECISION = {"exact": "", "aligned": "", "definition": ", somewhere in the function defined there"}
+PRECISION = {"exact": "", "aligned": "", "definition": "; the recording holds the function, not the calling line"}
 SHARES = (
     ("data loading", "data_loading_ns"),
     ("device busy", "device_busy_ns"),
