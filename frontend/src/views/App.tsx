@@ -12,6 +12,7 @@ import { LIST_WIDTHS, listWidth, setListWidth } from '../state/settings';
 import { narrow } from '../state/viewport';
 import { Detail } from './detail/Detail';
 import { List } from './list/List';
+import { Memory } from './memory/Memory';
 import { Modules } from './modules/Modules';
 import { Operators } from './operators/Operators';
 import { Overview } from './overview/Overview';
@@ -63,6 +64,7 @@ function View() {
     case 'overview': return <Overview />;
     case 'operators': return <Operators />;
     case 'modules': return <Modules />;
+    case 'memory': return <Memory />;
     default: return <Workspace />;
   }
 }

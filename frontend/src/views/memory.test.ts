@@ -1,0 +1,61 @@
+import { fireEvent, screen, within } from '@testing-library/preact';
+import { expect, it, vi } from 'vitest';
+import type { DeviceMemoryRow } from '../api/types.gen';
+import { report, state } from '../testing/fixtures';
+import { openPage } from '../testing/page';
+import { serveProfile } from '../testing/server';
+
+const MIB = 2 ** 20;
+const device = (changes: Partial<DeviceMemoryRow> = {}): DeviceMemoryRow => ({
+  device: 'cuda:0', basis: 'total_allocated', time_ns: [0, 100e6, 200e6], allocated_bytes: [MIB, 8 * MIB, 2 * MIB],
+  reserved_bytes: [4 * MIB, 16 * MIB, 16 * MIB], peak_ns: 100e6, peak_bytes: 8 * MIB, peak_reserved_bytes: 16 * MIB, other_bytes: 2 * MIB, allocations: 1200,
+  holders: [{ operator: 'aten::mm', file: '/job/train.py', line: 42, function: 'step', allocations: 3, bytes: 6 * MIB }],
+  steps: [{ step: 'ProfilerStep#1', start_bytes: MIB, peak_bytes: 8 * MIB, end_bytes: 2 * MIB, kept: 1, kept_bytes: MIB }], ...changes,
+});
+
+async function open(devices: DeviceMemoryRow[], missing: string | null = null): Promise<HTMLElement> {
+  const server = serveProfile(report({ duration_ns: 400e6 }), state());
+  server.answers['memory'] = () => ({ devices, missing });
+  await openPage('torchtidy&p.torchtidy.view=memory');
+  await screen.findByRole('heading', { level: 1, name: 'Memory' });
+  await vi.waitFor(() => expect(screen.getAllByRole('heading').length).toBeGreaterThan(1));
+  return screen.getByRole('main');
+}
+
+const table = (name: string | RegExp) => within(screen.getByRole('region', { name })).getAllByRole('row').map((row) => [...row.children].map((cell) => cell.textContent));
+
+it('draws allocated and reserved memory, and marks the peak', async () => {
+  const page = await open([device()]);
+  expect(page.textContent).toContain('Peak 8 MiB at 100 ms, 16 MiB reserved at most; 1,200 allocations; as the allocator counts');
+  expect(screen.getByRole('img', { name: /Peak 8 MiB at 100 ms/ }).querySelectorAll('.plot-line').length).toBe(2);
+  expect(page.querySelector('.plot-peak-text')?.textContent).toBe('8 MiB');
+  expect([...page.querySelectorAll('.plot-mark')].map((mark) => mark.textContent)).toEqual(['0', '4 MiB', '8 MiB', '12 MiB', '16 MiB']);
+  expect([...page.querySelectorAll('.plot-time')].map((mark) => mark.textContent)).toEqual(['0', '100 ms', '200 ms', '300 ms', '400 ms']);
+});
+
+it('has the curve as a table', async () => {
+  await open([device()]);
+  fireEvent.click(screen.getByRole('button', { name: 'Show as table' }));
+  await vi.waitFor(() => expect(table('Memory of cuda:0 over time')).toEqual([
+    ['From', 'Allocated', 'Reserved'], ['0.000 ms', '1 MiB', '4 MiB'], ['100.000 ms', '8 MiB', '16 MiB'], ['200.000 ms', '2 MiB', '16 MiB'],
+  ]));
+});
+
+it('names what holds the peak, and what steps keep', async () => {
+  const page = await open([device()]);
+  expect(table(/^1 holder/)[1]).toEqual(['aten::mm', 'train.py:42 · step', '3', '6 MiB', '75 %']);
+  expect(page.textContent).toContain('2 MiB of the peak (25 %) were allocated before the recording');
+  expect(table('Steps of cuda:0')[1]).toEqual(['ProfilerStep#1', '1 MiB', '8 MiB', '2 MiB', '1 MiB', '1']);
+});
+
+it('claims no more than was recorded', async () => {
+  const page = await open([device({ basis: 'running_sum', reserved_bytes: null, peak_reserved_bytes: null, holders: [], other_bytes: null, steps: [{ step: 's', start_bytes: 0, peak_bytes: 1, end_bytes: 0, kept: null, kept_bytes: null }] })]);
+  expect(page.textContent).toContain('at least this much');
+  expect(page.querySelectorAll('.plot-line').length).toBe(1);
+  expect(page.textContent).toContain('nothing can be named');
+  expect(table('Steps of cuda:0')[1]).toEqual(['s', '0 B', '1 B', '0 B', '–', '–']);
+});
+
+it('says why there is none', async () => {
+  expect((await open([], 'No memory events; record with `profile_memory=True`.')).textContent).toContain('record with profile_memory=True');
+});

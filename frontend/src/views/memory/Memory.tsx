@@ -1,0 +1,66 @@
+/** Memory of each device over time, what holds its peak, and what steps keep. */
+
+import type { DeviceMemoryRow, MemoryHolder, MemoryStep } from '../../api/types.gen';
+import { placeText } from '../../base/places';
+import { bytes, count, partShare, plural } from '../../base/units';
+import { Button } from '../../components/Button';
+import { DataTable, type TableColumn } from '../../components/DataTable';
+import { NotRecorded, Waiting } from '../../components/Waiting';
+import { showSource } from '../../state/actions';
+import { memory, useAnswer } from '../../state/answers';
+import { MemoryChart } from './MemoryChart';
+
+export const Memory = () => (
+  <main class="page" aria-labelledby="page-title">
+    <div class="page-body">
+      <h1 id="page-title">Memory</h1>
+      <Waiting of={useAnswer(memory)}>
+        {({ devices, missing }) => (devices.length > 0 ? devices.map((device) => <DeviceMemory key={device.device} device={device} />)
+          : <NotRecorded reason={missing ?? 'No memory events were recorded.'} />)}
+      </Waiting>
+    </div>
+  </main>
+);
+
+const DeviceMemory = ({ device }: { device: DeviceMemoryRow }) => (
+  <>
+    <MemoryChart device={device} />
+    <Holders device={device} />
+    {device.steps.length > 0 && (
+      <section class="chart" aria-label={`Memory by step on ${device.device}`}>
+        <div class="chart-head"><h3>By step on {device.device}</h3><span class="muted">kept: allocated in the step and not freed in it</span></div>
+        <DataTable label={`Steps of ${device.device}`} columns={STEP_COLUMNS} rows={device.steps} />
+      </section>
+    )}
+  </>
+);
+
+const orNone = (value: number | null, text: (value: number) => string): string => (value === null ? '–' : text(value));
+
+const STEP_COLUMNS: readonly TableColumn<MemoryStep>[] = [
+  { label: 'Step', cell: (step) => step.step },
+  { label: 'At its start', number: true, cell: (step) => bytes(step.start_bytes) },
+  { label: 'Peak', number: true, cell: (step) => bytes(step.peak_bytes) },
+  { label: 'At its end', number: true, cell: (step) => bytes(step.end_bytes) },
+  { label: 'Kept', number: true, cell: (step) => orNone(step.kept_bytes, bytes) },
+  { label: 'Kept allocations', number: true, cell: (step) => orNone(step.kept, count) },
+];
+
+function Holders({ device: { device, holders, other_bytes: other, peak_bytes: peak } }: { device: DeviceMemoryRow }) {
+  const columns: TableColumn<MemoryHolder>[] = [
+    { label: 'Operator', cell: (holder) => holder.operator },
+    { label: 'Place', cell: ({ file, line, function: name }) => (file && line !== null
+      ? <Button kind="quiet" onClick={() => showSource({ file, line })}>{placeText({ file, line })}{name && ` · ${name}`}</Button> : file || '–') },
+    { label: 'Allocations', number: true, cell: (holder) => count(holder.allocations) },
+    { label: 'Holds', number: true, cell: (holder) => bytes(holder.bytes) },
+    { label: 'Of the peak', number: true, cell: (holder) => (peak > 0 ? partShare(holder.bytes / peak) : '–') },
+  ];
+  const before = other ? `${bytes(other)} of the peak (${partShare(other / peak)}) were allocated before the recording` : '';
+  return (
+    <section class="chart" aria-label={`What holds the peak of ${device}`}>
+      <div class="chart-head"><h3>What holds the peak of {device}</h3><span class="muted">{before}</span></div>
+      {holders.length > 0 ? <DataTable label={`${plural(holders.length, 'holder')} of ${device}`} columns={columns} rows={holders} />
+        : <p class="muted">The events of this recording do not say which allocation is which, so nothing can be named.</p>}
+    </section>
+  );
+}
