@@ -10,7 +10,7 @@ export const SHORTCUTS: readonly { keys: string[]; label: string }[] = [
   { keys: ['↑', 'k'], label: 'Previous finding' },
   { keys: ['Enter'], label: 'Open the finding' },
   { keys: ['Esc'], label: 'Back to the list' },
-  { keys: ['/'], label: 'Filter findings' },
+  { keys: ['/'], label: 'Filter findings or operators' },
   { keys: ['s'], label: 'Show the whole source file' },
   { keys: ['['], label: 'Previous place of the finding' },
   { keys: [']'], label: 'Next place of the finding' },

@@ -10,6 +10,7 @@ import { route } from '../state/route';
 import { screen } from '../state/screen';
 import { LIST_WIDTHS, listWidth, setListWidth } from '../state/settings';
 import { narrow } from '../state/viewport';
+import { Cpu } from './cpu/Cpu';
 import { Detail } from './detail/Detail';
 import { List } from './list/List';
 import { Memory } from './memory/Memory';
@@ -65,7 +66,8 @@ function View() {
     case 'operators': return <Operators />;
     case 'modules': return <Modules />;
     case 'memory': return <Memory />;
-    default: return <Workspace />;
+    case 'cpu': return <Cpu />;
+    default: return view satisfies never;
   }
 }
 

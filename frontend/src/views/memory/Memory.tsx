@@ -15,12 +15,15 @@ export const Memory = () => (
     <div class="page-body">
       <h1 id="page-title">Memory</h1>
       <Waiting of={useAnswer(memory)}>
-        {({ devices, missing }) => (devices.length > 0 ? devices.map((device) => <DeviceMemory key={device.device} device={device} />)
+        {({ devices, missing }) => (devices.length > 0 ? acceleratorsFirst(devices).map((device) => <DeviceMemory key={device.device} device={device} />)
           : <NotRecorded reason={missing ?? 'No memory events were recorded.'} />)}
       </Waiting>
     </div>
   </main>
 );
+
+const acceleratorsFirst = (devices: readonly DeviceMemoryRow[]): DeviceMemoryRow[] =>
+  devices.toSorted((a, b) => Number(a.device.startsWith('cpu')) - Number(b.device.startsWith('cpu')));
 
 const DeviceMemory = ({ device }: { device: DeviceMemoryRow }) => (
   <>
