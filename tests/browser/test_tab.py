@@ -9,7 +9,11 @@ import pytest
 from playwright.sync_api import FrameLocator, Locator, expect
 
 import tb_tidy_plugin
+from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import Finding, ProfileReport
+from tb_tidy_plugin.report.tables import figures_of
+from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.browser.conftest import Tab
 from tests.support.recordings import ROOT
@@ -27,6 +31,12 @@ def rows(frame: FrameLocator) -> Locator:
 def reported(run: str) -> ProfileReport:
     (report,) = tb_tidy_plugin.analyze(ROOT / "sample_runs" / run).runs
     return report.profiles[0]
+
+
+def tables(run: str) -> Figures:
+    (file,) = find_traces(ROOT / "sample_runs" / run)
+    analysis = analyze_file(file)
+    return figures_of(analysis.profile, list(analysis.evidence.values()))
 
 
 def plain(text: str) -> str:
@@ -55,7 +65,10 @@ def test_figures_are_those_of_the_report(tab: Tab) -> None:
     summary = frame.get_by_role("region", name="Summary of the profile")
     assert report.steps.median_ns is not None
     expect(summary).to_contain_text(str(Nanoseconds(report.steps.median_ns)))
-    expect(summary).to_contain_text(str(Share(report.breakdown.data_loading_ns / report.breakdown.wall_ns)))
+    (lane,) = report.lanes
+    mean_ns = sum(part.mean_ns for part in lane.parts)
+    for part in lane.parts:
+        expect(summary).to_contain_text(str(Share(part.mean_ns / mean_ns)))
     expect(summary).to_contain_text(f"{report.events:,} events")
     finding = report.findings[0]
     rows(frame).first.click()
@@ -165,3 +178,44 @@ def test_a_new_run_appears_on_reload(tab: Tab, logdir: Path) -> None:
         if "late" in picker.locator("option").all_text_contents():
             break
     assert "late" in picker.locator("option").all_text_contents()
+
+
+class TestWhereTheTimeGoes:
+    """The other views; their figures are those of the report and of the tables behind `tb-tidy summary`."""
+
+    def test_overview_shows_every_part_of_the_average_step(self, tab: Tab) -> None:
+        frame, report = tab.open(run=UNTIDY, view="overview"), reported(UNTIDY)
+        for part in report.lanes[0].parts:
+            expect(frame.get_by_role("main")).to_contain_text(str(Nanoseconds(part.mean_ns)))
+
+    def test_operators_are_sorted_by_the_server(self, tab: Tab) -> None:
+        frame, figures = tab.open(run=UNTIDY, view="operators"), tables(UNTIDY)
+        slowest = max(figures.operators["name"], key=lambda row: row.host_self_ns)
+        main = frame.get_by_role("main")
+        first = main.get_by_role("row").nth(1)
+        expect(first).to_contain_text(slowest.name)
+        expect(first).to_contain_text(str(Nanoseconds(slowest.host_self_ns)))
+        expect(first).to_contain_text(f"{slowest.calls:,}")
+        main.get_by_role("columnheader", name=re.compile("Calls")).get_by_role("button").or_(
+            main.get_by_role("columnheader", name=re.compile("Calls"))
+        ).last.click()
+        most = max(row.calls for row in figures.operators["name"])
+        expect(main.get_by_role("row").nth(1)).to_contain_text(f"{most:,}")
+
+    def test_modules_are_a_tree(self, tab: Tab) -> None:
+        frame, figures = tab.open(run=UNTIDY, view="modules"), tables(UNTIDY)
+        root = figures.modules[0]
+        row = frame.get_by_role("treegrid").get_by_role("row").nth(1)
+        expect(row).to_contain_text(root.name)
+        expect(row).to_contain_text(str(Nanoseconds(root.forward_ns)))
+
+    def test_memory_that_was_not_recorded_says_how(self, tab: Tab) -> None:
+        frame = tab.open(run=UNTIDY, view="memory")
+        expect(frame.get_by_role("main")).to_contain_text("profile_memory=True")
+
+    def test_cpu_work(self, tab: Tab) -> None:
+        frame, figures = tab.open(run=UNTIDY, view="cpu"), tables(UNTIDY)
+        assert figures.cpu.frames is not None
+        own = next(each for each in figures.cpu.frames if each.own_code)
+        expect(frame.get_by_role("main")).to_contain_text(own.function)
+        expect(frame.get_by_role("main")).to_contain_text(str(Nanoseconds(own.self_ns)))
