@@ -35,7 +35,8 @@ def test_the_result_of_the_real_worker(tmp_path: Path) -> None:
     found = Analysis(file, worker_command()).outcome(seen.append)
     assert isinstance(found, Result)
     assert found.report.worker == "worker"
-    assert [progress.state for progress in seen] == ["reading", "analysing"]
+    assert list(dict.fromkeys(progress.state for progress in seen)) == ["reading", "analysing"]
+    assert seen[-1].stage == "Adding up operators"
 
 
 def test_a_module_of_the_users_does_not_stand_in_for_pythons_own(
