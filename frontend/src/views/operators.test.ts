@@ -71,6 +71,13 @@ describe('the operators', () => {
     expect(screen.queryByRole('table')).toBeNull();
   });
 
+  it('say that there are none, or none that match', async () => {
+    await open('', []);
+    expect(await screen.findByText('This recording has no such calls.')).toBeTruthy();
+    fireEvent.input(screen.getByRole('searchbox', { name: 'Filter operators' }), { target: { value: 'x' } });
+    expect(await screen.findByText('Nothing matches the filter.')).toBeTruthy();
+  });
+
   it('say what went wrong, and ask again', async () => {
     const server = await open();
     const fine = server.answers['operators'];

@@ -93,6 +93,12 @@ describe('the overview', () => {
     expect(text).toContain('Communication hidden behind compute: 1 ms per trace');
   });
 
+  it('does not call a whole recording a step', async () => {
+    const text = (await open({ steps: { basis: 'whole_trace', count: 1, median_ns: 87e6, items: [{ name: 'trace', start_ns: 0, duration_ns: 87e6 }] } })).textContent;
+    expect(text).toContain('The recording is 87 ms long. It marks no steps, so all of it counts as one.');
+    expect(screen.queryByRole('listbox')).toBeNull();
+  });
+
   it('names devices, what was recorded, and notes on quality', async () => {
     const text = (await open({
       devices: [{ kind: 'cuda', index: 0, name: 'NVIDIA A100', compute_capability: '8.0' }],

@@ -81,7 +81,7 @@ function Rows({ table, columns, opened }: { table: OperatorTable; columns: Retur
   if (table.failed.value) return <div class="pad"><Failure error={table.error.value} onRetry={table.refresh} /></div>;
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
-  if (total === 0) return <p class="pad muted">Nothing matches the filter.</p>;
+  if (total === 0) return <p class="pad muted">{filterText.value ? 'Nothing matches the filter.' : 'This recording has no such calls.'}</p>;
   const hasDevice = columns.some(({ id }) => id === 'device_self_ns');
   return (
     <ServerTable label="Operators" columns={columns} least={(hasDevice ? LEAST_PX : LEAST_HOST_PX)[said.group]} total={total} row={table.row} onRange={onRange}

@@ -22,7 +22,7 @@ export function Panel({ row, by, hasDevice }: Props) {
   useEffect(() => heading.current?.focus({ preventScroll: true }), [row.key]);
   const { file = '', line = null } = row;
   const found = findings.value.filter((finding) => row.findings.includes(finding.id));
-  const [Box, Title] = narrow.value ? ['main', 'h1'] as const : ['aside', 'h2'] as const; // alone on the page, it is its content
+  const [Box, Title, Part] = narrow.value ? ['main', 'h1', 'h2'] as const : ['aside', 'h2', 'h3'] as const; // alone on the page, it is its content
   return (
     <Box class="panel" aria-label={title}>
       <div class="panel-head">
@@ -44,7 +44,7 @@ export function Panel({ row, by, hasDevice }: Props) {
       </dl>
       {found.length > 0 && (
         <section>
-          <h3>Findings</h3>
+          <Part>Findings</Part>
           <ul>
             {found.map((finding) => (
               <li><button type="button" class="headline-finding" onClick={() => openFinding(finding.id, true)}><SeverityGlyph level={finding.severity} /><span class="headline-text"><Message text={finding.message} /></span></button></li>
@@ -54,7 +54,7 @@ export function Panel({ row, by, hasDevice }: Props) {
       )}
       {row.kernels.length > 0 && (
         <section>
-          <h3>Largest kernels, copies and fills</h3>
+          <Part>Largest kernels, copies and fills</Part>
           <DataTable label="Kernels" rows={row.kernels} columns={[
             { label: 'Kernel', cell: (kernel) => <span class="path kernel-name" title={kernel.name}>{kernel.name}</span> },
             { label: 'Kind', cell: (kernel) => kernel.kind },

@@ -42,6 +42,8 @@ export function Overview() {
 function StepsText({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
   if (steps.median_ns === null)
     return <p class="lead">The recording is <b>{nanoseconds(duration)}</b> long. {NO_STEPS}</p>;
+  if (steps.basis === 'whole_trace')
+    return <p class="lead">The recording is <b>{nanoseconds(steps.median_ns)}</b> long. It marks no steps, so all of it counts as one.</p>;
   const range = spread(steps);
   return (
     <>
