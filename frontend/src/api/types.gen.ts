@@ -371,8 +371,9 @@ export interface CodeChange {
 /**
  * Where in the user's source the matches of a finding are.
  *
- * `line` is 1-based. `precision` says how it is known: `definition` is the line on which the enclosing function is
- * defined, never the calling line itself. `own_code` is false when no frame outside installed packages was recorded.
+ * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
+ * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
+ * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step.
  */
 export interface Place {
   duration_ns: number;
