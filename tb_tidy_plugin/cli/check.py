@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
+from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.rules import chosen_rules
 from tb_tidy_plugin.report.assemble import analyze_path
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report, Severity
 from tb_tidy_plugin.report.text import to_text
-from tb_tidy_plugin.trace.files import TraceFile
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 DONE, FAIL_ON_REACHED, NOTHING_READ = 0, 1, 2
@@ -39,7 +36,7 @@ def check(path: Path, form: str, fail_on: Severity | None, names: tuple[str, ...
 
     Exit codes: 0 done, 1 `--fail-on` reached, 2 nothing could be read.
     """
-    with _progress() as progress:
+    with progress_bar() as progress:
         report = analyze_path(path, chosen_rules(names), progress)
     if form == "json":
         click.echo(to_json(report), nl=False)
@@ -57,19 +54,3 @@ def _exit_code(report: Report, fail_on: Severity | None) -> int:
     counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     findings = (finding for run in report.runs for profile in run.profiles for finding in profile.findings)
     return FAIL_ON_REACHED if any(finding.severity in counted for finding in findings) else DONE
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[TraceFile, str, float], object] | None]:
-    """A progress bar on stderr, only where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-
-        def show(file: TraceFile, stage: str, fraction: float) -> None:
-            bar.update(task, description=f"{stage} {file.path.name}", completed=fraction)
-
-        yield show

@@ -11,6 +11,7 @@ import msgspec
 from rich.console import Console
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.report.summary import summary_of
 from tb_tidy_plugin.report.summary_text import Wanted, to_text
@@ -34,7 +35,8 @@ def summary(path: Path, form: str, group: OperatorGroup, top: int) -> None:
 
     Exit codes: 0 done, 2 nothing could be read.
     """
-    found = summary_of(path)
+    with progress_bar() as progress:
+        found = summary_of(path, progress)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -31,6 +31,9 @@ from tb_tidy_plugin.trace.kineto import read_trace
 ReportProgress: TypeAlias = Callable[[str, float], object]
 """Called with what is being done (`reading`, `analysing`) and how much of it is done, 0 to 1."""
 
+PathProgress: TypeAlias = Callable[[TraceFile, str, float], object]
+"""The same for many files: called with the file, too."""
+
 RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
 
@@ -55,7 +58,7 @@ class Analysis:
 def analyze_path(
     path: str | os.PathLike[str],
     rules: Sequence[type[Rule]] | None = None,
-    progress: Callable[[TraceFile, str, float], object] | None = None,
+    progress: PathProgress | None = None,
 ) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
 
@@ -67,23 +70,44 @@ def analyze_path(
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
     """
-    runs, problems = [], []
-    for run, files in groupby(find_traces(Path(path)), key=lambda file: file.run):
+    runs: list[model.RunReport] = []
+    problems: list[model.Problem] = []
+    for run, found in groupby(analyses(path, rules, progress), key=lambda each: each[0].run):
         profiles = []
-        for file in files:
-            try:
-                analysis = analyze_file(file, rules, _for_file(progress, file))
-            except TraceError as problem:
-                problems.append(problem_of(file, problem))
-                continue
-            profiles.append(analysis.report)
-            problems.extend([analysis.problem] if analysis.problem else [])
+        for _, analysis in found:
+            if isinstance(analysis, Analysis):
+                profiles.append(analysis.report)
+            problems += problems_of(analysis)
         if profiles:
             runs.append(model.RunReport(run=run, profiles=profiles))
     return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
 
 
-def _for_file(progress: Callable[[TraceFile, str, float], object] | None, file: TraceFile) -> ReportProgress | None:
+def analyses(
+    path: str | os.PathLike[str],
+    rules: Sequence[type[Rule]] | None = None,
+    progress: PathProgress | None = None,
+) -> Iterator[tuple[TraceFile, Analysis | model.Problem]]:
+    """Each trace at `path` and what became of it, in the order of runs, workers and spans.
+
+    Raises:
+        NotFoundError: nothing is there.
+    """
+    for file in find_traces(Path(path)):
+        try:
+            yield file, analyze_file(file, rules, _for_file(progress, file))
+        except TraceError as problem:
+            yield file, problem_of(file, problem)
+
+
+def problems_of(analysis: Analysis | model.Problem) -> list[model.Problem]:
+    """What could not be read of a trace: nothing, a part, or all of it."""
+    if isinstance(analysis, model.Problem):
+        return [analysis]
+    return [analysis.problem] if analysis.problem else []
+
+
+def _for_file(progress: PathProgress | None, file: TraceFile) -> ReportProgress | None:
     return None if progress is None else lambda stage, fraction: progress(file, stage, fraction)
 
 

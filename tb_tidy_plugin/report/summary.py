@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.report.assemble import analyze_file, problem_of
+from tb_tidy_plugin.report.assemble import Analysis, PathProgress, analyses, problems_of
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Model, Problem, ProfileReport
 from tb_tidy_plugin.report.tables import figures_of
-from tb_tidy_plugin.rulekit import Rule
-from tb_tidy_plugin.trace.files import TraceFile, find_traces
 
 
 class ProfileSummary(Model, frozen=True):
@@ -33,7 +28,7 @@ class Summary(Model, frozen=True):
     problems: list[Problem]
 
 
-def summary_of(path: str | os.PathLike[str], rules: Sequence[type[Rule]] | None = None) -> Summary:
+def summary_of(path: str | os.PathLike[str], progress: PathProgress | None = None) -> Summary:
     """The summary of a trace file, a run folder or a logdir.
 
     Raises:
@@ -41,18 +36,9 @@ def summary_of(path: str | os.PathLike[str], rules: Sequence[type[Rule]] | None 
     """
     profiles: list[ProfileSummary] = []
     problems: list[Problem] = []
-    for file in find_traces(Path(path)):
-        try:
-            profile, problem = _profile(file, rules)
-        except TraceError as error:
-            problems.append(problem_of(file, error))
-            continue
-        profiles.append(profile)
-        problems += [problem] if problem else []
+    for file, analysis in analyses(path, progress=progress):
+        if isinstance(analysis, Analysis):
+            figures = figures_of(analysis.profile, tuple(analysis.evidence.values()))
+            profiles.append(ProfileSummary(run=file.run, report=analysis.report, figures=figures))
+        problems += problems_of(analysis)
     return Summary(schema=SCHEMA_VERSION, version=__version__, profiles=profiles, problems=problems)
-
-
-def _profile(file: TraceFile, rules: Sequence[type[Rule]] | None) -> tuple[ProfileSummary, Problem | None]:
-    analysis = analyze_file(file, rules)
-    figures = figures_of(analysis.profile, tuple(analysis.evidence.values()))
-    return ProfileSummary(run=file.run, report=analysis.report, figures=figures), analysis.problem

@@ -1,23 +1,15 @@
-"""Operator tables: grouped, described, sorted and paged; lines as `place_of` names them, row by row."""
+"""Operator tables: grouped and described; lines as `place_of` names them, row by row."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tb_tidy_plugin.profile.modules import modules_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.operator_tables import (
-    SORT_KEYS,
-    OperatorTable,
-    Query,
-    operator_table,
-    page_of,
-    places_of_tree,
-    python_lines,
-)
+from tb_tidy_plugin.report.operator_tables import OperatorTable, operator_table
+from tb_tidy_plugin.report.places import places_of
 from tb_tidy_plugin.sources.frames import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -92,7 +84,6 @@ def test_by_module() -> None:
 def test_without_stacks_there_are_no_lines_and_no_modules() -> None:
     profile = draw("aten::mm 0-10")
     assert operator_table(profile, "line").rows == operator_table(profile, "module").rows == ()
-    assert python_lines(profile) is None
 
 
 def test_calls_and_kernels_of_a_row() -> None:
@@ -101,45 +92,6 @@ def test_calls_and_kernels_of_a_row() -> None:
     (relu,) = [row for row in table.rows if row.name == "aten::relu"]
     assert [profile.name(row) for row in table.calls_of(profile, relu).tolist()] == ["aten::relu", "aten::relu"]
     assert [(use.name, use.count) for use in table.kernels_of(profile, relu)] == [("elementwise_kernel", 2)]
-
-
-def test_python_time_counts_for_the_users_own_code() -> None:
-    found = python_lines(draw(STEP, A100))
-    assert found is not None
-    assert [(line.place.file, line.calls, line.self_ns) for line in found] == [
-        ("train.py", 3, (1890 - 880 - 100 - 600 + 600 + 20) * 1000),
-        ("net.py", 3, (860 - 260 - 100) * 1000),
-    ]
-
-
-def test_pages() -> None:
-    table = operator_table(draw(STEP, A100), "name")
-    slowest = page_of(table, Query("device_total_ns"), limit=1)
-    assert ([row.name for row in slowest.rows], slowest.matches) == (["ProfilerStep*"], 5)
-    operators = page_of(table, Query("name", descending=False, kind="operator"))
-    assert [row.name for row in operators.rows] == ["aten::addmm", "aten::linear", "aten::relu"]
-    assert [row.name for row in page_of(table, Query("name", text="LIN")).rows] == ["aten::linear"]
-    assert [row.name for row in page_of(table, Query("name"), offset=4, limit=9).rows] == ["ProfilerStep*"]
-    with pytest.raises(KeyError):
-        page_of(table, Query("colour"))
-
-
-def test_rows_without_a_figure_come_last_either_way() -> None:
-    table = operator_table(draw(STEP, A100), "name")
-    for descending in (True, False):
-        values = [row.rate.flops for row in page_of(table, Query("flops", descending)).rows]
-        known = [value for value in values if value is not None]
-        assert values == known + [None] * (len(values) - len(known))
-        assert known == sorted(known, reverse=descending)
-        assert len(known) == 3
-
-
-@pytest.mark.parametrize("sort", SORT_KEYS)
-@pytest.mark.parametrize("by", ["name", "shape", "line", "module"])
-def test_every_figure_sorts_every_table(sort: str, by: str) -> None:
-    table = operator_table(draw(STEP, A100), by)  # type: ignore[arg-type]
-    page = page_of(table, Query(sort))
-    assert Counter(map(id, page.rows)) == Counter(map(id, table.rows))
 
 
 def test_stacks_that_operators_carry_themselves(tmp_path: Path) -> None:
@@ -156,9 +108,9 @@ def test_stacks_that_operators_carry_themselves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", TRACES, ids=IDS)
 def test_lines_are_those_of_place_of(path: Path) -> None:
     profile = Profile(read_trace(path))
-    number, frames = places_of_tree(profile)
+    places = places_of(profile)
     for row in range(0, profile.tree.size, 11):
-        assert place_of(profile, row) == (None if number[row] == ABSENT else frames[number[row]])
+        assert place_of(profile, row) == places.of(row)
 
 
 @pytest.mark.parametrize("name", ["b200_eager", "mi300_ddp8_resnet_checkpoint", "mi300_sglang_prefill_decode"])

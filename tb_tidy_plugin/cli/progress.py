@@ -1,0 +1,29 @@
+"""The progress bar of commands that read traces."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from tb_tidy_plugin.report.assemble import PathProgress
+from tb_tidy_plugin.trace.files import TraceFile
+
+
+@contextmanager
+def progress_bar() -> Iterator[PathProgress | None]:
+    """What to call with each file, stage and fraction; None where stderr is no terminal and nobody would see a bar."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def show(file: TraceFile, stage: str, fraction: float) -> None:
+            bar.update(task, description=f"{stage} {file.path.name}", completed=fraction)
+
+        yield show
