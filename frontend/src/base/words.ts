@@ -10,7 +10,7 @@ export const STEP_BASIS: Record<StepBasis, string> = {
   profiler_step: 'marked by the profiler',
   optimizer_step: 'taken from optimizer steps',
   data_loader: 'taken from the data loader',
-  whole_trace: 'the whole trace as one step',
+  whole_trace: 'no steps were marked: the whole trace counts as one',
   none: 'no steps found',
 };
 
@@ -29,8 +29,8 @@ export function precisionText(precision: Precision): string {
   switch (precision) {
     case 'exact': return 'Exact line, as recorded.';
     case 'aligned': return 'Line found by matching the recorded calls with the source text.';
-    case 'definition': return 'The call is inside this function. Marked is the line that defines it, '
-      + 'since the recording does not hold the calling line.';
+    case 'definition': return 'The call is inside this function. Marked is the line that the recording gives for the function, '
+      + 'where it is defined or was when recording began; the calling line is not recorded.';
     default: return precision satisfies never;
   }
 }

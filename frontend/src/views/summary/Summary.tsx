@@ -45,7 +45,7 @@ function TimeUse({ report: { lanes = [] } }: { report: ProfileReport }) {
 const groupText = (label: string, most: string | null): string => (most ? `${label}, mostly ${most.toLowerCase()}` : label);
 
 function StepTime({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
-  if (steps.median_ns === null)
+  if (steps.median_ns === null || steps.basis === 'whole_trace')
     return <Metric name="Trace length" value={nanoseconds(duration)} note={capital(STEP_BASIS[steps.basis])} />;
   const range = spread(steps);
   return (
