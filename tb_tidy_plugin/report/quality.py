@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Quality
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
+from tb_tidy_plugin.units import Nanoseconds
+
+LAUNCH = r"LaunchKernel|LaunchCooperative|ModuleLaunch|GraphLaunch|Memcpy\w*Async|Memset\w*Async"
+"""Runtime calls that give the device something to do."""
 
 NOTABLE_MISMATCH = 0.001
 """Above this share of misplaced Python frames the user is told."""
@@ -23,10 +29,7 @@ def quality_of(profile: Profile) -> Quality:
     notes += [f"{count:,} events left out: {reason}." for reason, count in table.dropped.items() if count]
     if mismatch is not None and mismatch > NOTABLE_MISMATCH:
         notes.append(f"{mismatch:.1%} of the Python frames hang below another frame than they were recorded under.")
-    work = table.is_category(DEVICE_WORK)
-    unlaunched = int((profile.launch[work] == ABSENT).sum())
-    if unlaunched:
-        notes.append(f"{unlaunched:,} of {int(work.sum()):,} device events have no launch in the file.")
+    notes += [*_steps(profile), *_launches(profile), *_devices(profile)]
     if "device" in profile.recorded and not profile.tree.size:
         notes.append("Only device events were recorded: there are no steps and no source lines.")
     return Quality(
@@ -35,6 +38,56 @@ def quality_of(profile: Profile) -> Quality:
         parent_mismatch=mismatch,
         notes=notes,
     )
+
+
+def _steps(profile: Profile) -> Iterator[str]:
+    steps = profile.steps
+    overlapping = int((steps.starts[1:] < np.maximum.accumulate(steps.ends)[:-1]).sum()) if steps.items else 0
+    if overlapping:
+        begin = _many(overlapping, "step begins", "steps begin")
+        yield f"{begin} before the one before ends: shared time counts in both."
+    empty = sum(step.duration_ns == 0 for step in steps.items)
+    if empty:
+        yield f"{_many(empty, 'step has', 'steps have')} no length."
+
+
+def _launches(profile: Profile) -> Iterator[str]:
+    """Device events and their launches, and the arrows that say the same."""
+    table, launch = profile.table, profile.launch
+    work = np.flatnonzero(table.is_category(DEVICE_WORK))
+    if not len(work):
+        return
+    launched = work[launch[work] != ABSENT]
+    if len(launched) < len(work):
+        yield f"{len(work) - len(launched):,} of {len(work):,} device events have no launch in the file."
+    calls = profile.matching(LAUNCH, Category.RUNTIME)
+    idle = int((~np.isin(calls, launch[launched])).sum())
+    if idle:
+        yield f"{_many(idle, 'launch has', 'launches have')} no device event in the file."
+    early_ns = table.start_ns[launch[launched]] - table.start_ns[launched]
+    early = int((early_ns > 0).sum())
+    if early:
+        start = _many(early, "device event starts", "device events start")
+        yield f"{start} up to {Nanoseconds(early_ns.max())} before the launch: clocks differ."
+    flows = table.flows
+    started = np.unique(flows.flow[flows.is_start])
+    loose = int((~np.isin(flows.flow[~flows.is_start], started)).sum())
+    if loose and len(launched) < len(work):  # normal in Kineto's traces, and of no account where launches are known
+        yield f"{_many(loose, 'arrow ends', 'arrows end')} without having started."
+
+
+def _devices(profile: Profile) -> Iterator[str]:
+    table = profile.table
+    known = profile.metadata.devices
+    used = set(np.unique(table.device[table.is_category(DEVICE_WORK)]).tolist())
+    strange = sorted(used - {device.id for device in known} - set(profile.metadata.inferred_devices))
+    if strange and known:
+        names = ", ".join(map(str, strange))
+        yield f"The trace describes no device {names}: its name and peak rates are unknown."
+
+
+def _many(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def parent_mismatch(profile: Profile) -> float | None:

@@ -1,0 +1,88 @@
+"""What is said of a recording that is not all right; and that its sums are right nevertheless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tb_tidy_plugin
+from tb_tidy_plugin.report.model import ProfileReport
+from tests.support.recordings import shared
+from tests.support.written import event, kineto_text, write
+
+STEP = event("ProfilerStep#1", 100, 1000, cat="user_annotation")
+
+
+def launch(ts: float, **args: object) -> dict[str, object]:
+    return event("cudaLaunchKernel", ts, 2, cat="cuda_runtime", args=args)
+
+
+def kernel(ts: float, dur: float = 50, **args: object) -> dict[str, object]:
+    return event("gemm", ts, dur, cat="kernel", pid=0, tid=7, args={"device": 0, "stream": 7} | args)
+
+
+def arrow(phase: str, number: int, ts: float) -> dict[str, object]:
+    return {"ph": phase, "id": number, "cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 1, "ts": ts}
+
+
+CASES: dict[str, tuple[list[dict[str, object]], str]] = {
+    "kernel without launch": ([kernel(200)], "1 of 1 device events have no launch in the file."),
+    "launch without kernel": (
+        [launch(110, correlation=1), launch(120, correlation=2), kernel(200, correlation=1)],
+        "1 launch has no device event in the file.",
+    ),
+    "kernel before its launch": (
+        [launch(210, correlation=1), kernel(200, correlation=1)],
+        "1 device event starts up to 10 µs before the launch: clocks differ.",
+    ),
+    "arrow without start": (
+        [launch(110, correlation=1), kernel(200, correlation=1), arrow("f", 9, 200)],
+        "1 arrow ends without having started.",
+    ),
+    "device beyond the properties": (
+        [launch(110, correlation=1), kernel(200, correlation=1, device=9)],
+        "The trace describes no device 9: its name and peak rates are unknown.",
+    ),
+    "overlapping steps": (
+        [event("ProfilerStep#2", 900, 1000, cat="user_annotation", tid=2)],
+        "1 step begins before the one before ends: shared time counts in both.",
+    ),
+    "a step of no length": ([event("ProfilerStep#2", 1200, 0, cat="user_annotation")], "1 step has no length."),
+    "negative duration": ([event("aten::mm", 200, -7)], "1 events left out: negative or impossible duration."),
+}
+
+
+def analyzed(tmp_path: Path, events: list[dict[str, object]]) -> ProfileReport:
+    footer = '"deviceProperties": [{"id": 0, "name": ""}]'
+    write(tmp_path / "w.1.pt.trace.json", kineto_text([STEP, *events], footer))
+    return tb_tidy_plugin.analyze(tmp_path).runs[0].profiles[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_said_and_never_summed_wrongly(tmp_path: Path, case: str) -> None:
+    events, note = CASES[case]
+    report = analyzed(tmp_path, events)
+    assert note in report.quality.notes
+    for lane in report.lanes:
+        steps = [sum(times) for times in zip(*(part.steps_ns for part in lane.parts), strict=True)]
+        assert steps == [step.duration_ns for step in report.steps.items]
+        assert all(time >= 0 for part in lane.parts for time in part.steps_ns)
+    kernels = [each for each in events if each["cat"] == "kernel"]
+    if kernels:
+        assert report.breakdown.device_busy_ns == 50_000
+        assert report.devices[0].name == ""
+
+
+def test_nothing_is_said_of_a_sound_recording(tmp_path: Path) -> None:
+    report = analyzed(
+        tmp_path, [launch(110, correlation=1), kernel(200, correlation=1), arrow("s", 1, 110), arrow("f", 1, 200)]
+    )
+    assert report.quality.notes == []
+
+
+def test_notes_of_a_real_trace() -> None:
+    (run,) = tb_tidy_plugin.analyze(shared("traces/mi300_ddp8_resnet_checkpoint")).runs
+    notes = " ".join(run.profiles[0].quality.notes)
+    assert "968 of 3,653 device events have no launch in the file." in notes
+    assert "0.9% of the Python frames" in notes
