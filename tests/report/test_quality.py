@@ -37,7 +37,7 @@ CASES: dict[str, tuple[list[dict[str, object]], str]] = {
         "1 device event starts up to 10 µs before the launch: clocks differ.",
     ),
     "arrow without start": (
-        [launch(110, correlation=1), kernel(200, correlation=1), arrow("f", 9, 200)],
+        [launch(110, correlation=1), kernel(200), arrow("f", 9, 200)],
         "1 arrow ends without having started.",
     ),
     "device beyond the properties": (
