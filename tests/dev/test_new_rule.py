@@ -55,7 +55,7 @@ def test_its_test_fails_until_it_is_written(copy: Copy) -> None:
     tested = copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", TEST)
     assert tested.returncode == 1, tested.stdout + tested.stderr
     assert "3 failed" in tested.stdout
-    assert tested.stdout.count("Failed: to be written") == 3
+    assert "Failed: to be written" in tested.stdout
 
 
 def test_a_file_that_is_there_is_kept(copy: Copy) -> None:
