@@ -263,7 +263,7 @@ def test_roots_are_those_of_the_flag_and_the_current_folder() -> None:
     text = f"/src, lib{os.pathsep}~/x"
     assert source_roots(text, Path("/work")) == (
         Path("/src"),
-        Path("/work/lib"),
+        Path("/srv/lib"),
         Path("~/x").expanduser(),
         Path("/work"),
     )

@@ -13,7 +13,7 @@ from tests.support.recordings import shared
 FRAMES = {
     "train.py(12): step": Frame("train.py", 12, "step", "definition", own_code=True),
     "my project/train.py(12): <lambda>": Frame("my project/train.py", 12, "<lambda>", "definition", own_code=True),
-    "C:/work/train.py(3): main": Frame("C:/work/train.py", 3, "main", "definition", own_code=True),
+    "C:/jobs/train.py(3): main": Frame("C:/jobs/train.py", 3, "main", "definition", own_code=True),
     "torch/nn/modules/module.py(1773): _call_impl": Frame(
         "torch/nn/modules/module.py", 1773, "_call_impl", "definition", own_code=False
     ),
