@@ -261,16 +261,16 @@ def test_the_time_in_a_span(span: str, seconds: float | None) -> None:
 
 def test_roots_are_those_of_the_flag_and_the_current_folder() -> None:
     text = f"/src, lib{os.pathsep}~/x"
-    assert source_roots(text, Path("/work")) == (
+    assert source_roots(text, Path("/srv/job")) == (
         Path("/src"),
-        Path("/srv/lib"),
+        Path("/srv/job/lib"),
         Path("~/x").expanduser(),
-        Path("/work"),
+        Path("/srv/job"),
     )
 
 
 def test_each_root_is_there_once() -> None:
-    assert source_roots("/work,/work", Path("/work")) == (Path("/work"),)
+    assert source_roots("/srv/job,/srv/job", Path("/srv/job")) == (Path("/srv/job"),)
 
 
 def test_a_service_started_in_the_root_of_the_disk_does_not_open_the_disk() -> None:
