@@ -6,6 +6,11 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+# No test asserts an absolute time, and a busy machine takes any time.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 NEVER_SKIPPED_IN_CI = ("browser", "torch")
 
