@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -245,6 +245,3 @@ def _devices(table: EventTable) -> list[int]:
 
 def _host(table: EventTable, pattern: re.Pattern[str], *categories: Category) -> Mask:
     return table.is_category(categories) & named(table, pattern.search)
-
-
-ALL_PARTS: tuple[Part, ...] = (*get_args(DevicePart), *get_args(HostPart))

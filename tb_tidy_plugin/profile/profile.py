@@ -182,11 +182,6 @@ class Profile:
         """The row itself and all of its descendants."""
         return range(row, int(self.tree.last_descendant[row]) + 1)
 
-    def next_sibling(self, row: int) -> int | None:
-        """The next row with the same parent, None for the last one."""
-        after = int(self.tree.last_descendant[row]) + 1
-        return after if after < self.tree.size and self.parent(after) == self.parent(row) else None
-
     def inputs(self, row: int) -> Inputs:
         """Shapes, dtypes and scalars of an operator; empty where they were not recorded."""
         return self.inputs_of(np.array([row]))[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -53,11 +52,6 @@ class Failed:
 
 
 Outcome: TypeAlias = Found | Clean | NotChecked | Failed
-
-
-def check(profile: Profile, rules: Iterable[type[Rule]]) -> dict[type[Rule], Outcome]:
-    """What each of `rules` says about `profile`."""
-    return {rule: check_rule(profile, rule) for rule in rules}
 
 
 def check_rule(profile: Profile, rule: type[Rule]) -> Outcome:

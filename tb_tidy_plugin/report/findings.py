@@ -29,23 +29,20 @@ class Evidence:
 
 
 def findings_of(profile: Profile, rule: type[Rule], matches: Sequence[Match]) -> list[Evidence]:
-    """One finding per subject and function, largest saving first."""
+    """One finding per subject and function, in the order of `by_saving`."""
     groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
     for match in matches:
         frame = place_of(profile, match.anchor)
         key = (match.subject, frame.file if frame else "", frame.function if frame else "")
         groups.setdefault(key, []).append((match, frame))
-    found = [_finding(profile, rule, key, group) for key, group in groups.items()]
-    return sorted(found, key=lambda evidence: -_expected_ns(evidence.finding))
-
-
-def _expected_ns(finding: Finding) -> int:
-    return finding.saving.expected_ns if finding.saving else 0
+    return sorted((_finding(profile, rule, key, group) for key, group in groups.items()), key=by_saving)
 
 
 def by_saving(evidence: Evidence) -> tuple[int, int, str]:
     """Sort key: largest expected saving first, then largest cost, then a stable order."""
-    return (-_expected_ns(evidence.finding), -evidence.finding.cost_ns, evidence.finding.id)
+    finding = evidence.finding
+    expected_ns = finding.saving.expected_ns if finding.saving else 0
+    return (-expected_ns, -finding.cost_ns, finding.id)
 
 
 def _finding(
