@@ -26,7 +26,7 @@ export function Head({ finding, heading }: Props) {
       <dl class="worth">
         {finding.saving && <SavingFigure saving={finding.saving} />}
         <div>
-          <dt>Costs now</dt>
+          <dt>Matched events take</dt>
           <dd class="worth-value">{nanoseconds(cost)}<span class="per"> per {per.value}</span></dd>
           {part !== null && <dd class="worth-note">{share(part)} of the {per.value} time</dd>}
         </div>
