@@ -37,7 +37,7 @@ def check(path: Path, form: str, fail_on: Severity | None, names: tuple[str, ...
     Exit codes: 0 done, 1 `--fail-on` reached, 2 nothing could be read.
     """
     with progress_bar() as progress:
-        report = analyze_path(path, chosen_rules(names), progress)
+        report = analyze_path(path, [rule() for rule in chosen_rules(names)], progress)
     if form == "json":
         click.echo(to_json(report), nl=False)
     else:

@@ -11,7 +11,7 @@ NAME = re.compile(r"(?P<category>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)/(?P<name>[a-z
 CURES = frozenset({"use", "avoid", "prefer"})
 """First words of a name that says the cure instead of the pattern."""
 
-FIRST_CODE, LAST_CODE = 101, 999
+FIRST_CODE, LAST_CODE = 101, 9999
 
 CATEGORY = '"""TODO: what the patterns of this category have in common."""\n'
 

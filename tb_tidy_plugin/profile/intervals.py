@@ -77,6 +77,10 @@ class Intervals:
         gaps = Intervals(np.concatenate([[edge.min], other.ends]), np.concatenate([other.starts, [edge.max]]))
         return self.intersection(gaps)
 
+    def plus(self, other: Intervals) -> Intervals:
+        """What either covers."""
+        return Intervals.union(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
+
     def containing(self, times: Times) -> NDArray[np.bool_]:
         """Which of `times` are covered; an interval's end is not."""
         at = np.searchsorted(self.starts, times, side="right") - 1

@@ -7,7 +7,7 @@ up to the step exactly, and time in which two things happened counts for the fir
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -84,7 +84,7 @@ def time_spent(table: EventTable) -> TimeSpent:
     """
     wall_ns = int(table.end_ns.max(initial=0) - table.start_ns.min(initial=0)) if len(table) else 0
     data_loading_ns = covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION)).total_ns
-    devices = _devices(table)
+    devices = devices_of(table)
     if not devices:
         return TimeSpent(wall_ns, data_loading_ns)
     per_device = [_device_time(_DeviceLayers(table, device)) for device in devices]
@@ -112,10 +112,31 @@ def step_parts(table: EventTable, steps: Steps) -> tuple[LaneParts, ...]:
         starts, ends = steps.starts, steps.ends
     else:
         starts, ends = table.start_ns.min(initial=0)[None], table.end_ns.max(initial=0)[None]
-    devices = _devices(table)
+    devices = devices_of(table)
     if not devices:
         return (_cut(None, list(_host_layers(table)), starts, ends, Intervals.none()),)
     return tuple(_device_lane(table, device, starts, ends) for device in devices)
+
+
+def device_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
+    """When `device` did what, and why it had nothing to do: the same parts over the whole profile, none overlapping.
+
+    The idle parts lie between the first and the last event of the profile.
+    """
+    work = _DeviceLayers(table, device)
+    left = covered(table, np.ones(len(table), np.bool_))
+    left = Intervals(left.starts[:1], left.ends[-1:])
+    parts: dict[DevicePart, Intervals] = {}
+    for part, layer in (*work.layers(), *_idle_layers(table, work.busy)):
+        parts[part] = left.intersection(layer) if part != "idle_unknown" else left
+        left = left.minus(layer)
+    return parts
+
+
+def devices_of(table: EventTable) -> list[int]:
+    """The devices that did something."""
+    devices: list[int] = np.unique(table.device[table.is_category(DEVICE_WORK)]).tolist()
+    return devices
 
 
 def _device_lane(table: EventTable, device: int, starts: Times, ends: Times) -> LaneParts:
@@ -125,7 +146,7 @@ def _device_lane(table: EventTable, device: int, starts: Times, ends: Times) -> 
 
 
 def _cut(
-    device: int | None, layers: list[tuple[Part, Intervals]], starts: Times, ends: Times, overlapped: Intervals
+    device: int | None, layers: Sequence[tuple[Part, Intervals]], starts: Times, ends: Times, overlapped: Intervals
 ) -> LaneParts:
     """Each layer takes what it covers of what is left; the last one takes the rest."""
     left = Intervals.union(starts, ends)
@@ -164,7 +185,7 @@ class _DeviceLayers:
         wanted = self._kind[self._table.name] == KERNEL_KINDS.index(kind)
         return covered(self._table, self._kernel & wanted)
 
-    def layers(self) -> Iterator[tuple[Part, Intervals]]:
+    def layers(self) -> Iterator[tuple[DevicePart, Intervals]]:
         """What the device does, most specific first."""
         yield "matrix", self.kernels("matrix")
         yield "attention", self.kernels("attention")
@@ -192,7 +213,7 @@ def _device_time(work: _DeviceLayers) -> tuple[int, ...]:
     )
 
 
-def _idle_layers(table: EventTable, busy: Intervals) -> Iterator[tuple[Part, Intervals]]:
+def _idle_layers(table: EventTable, busy: Intervals) -> Iterator[tuple[DevicePart, Intervals]]:
     """Why a device has nothing to do, told by what the host does meanwhile.
 
     A gap that begins while the host waits for the device is the wait's doing: the queue has run dry, and the host fills
@@ -236,11 +257,6 @@ def covered(table: EventTable, rows: Mask | Rows) -> Intervals:
 def named(table: EventTable, test: Callable[[str], object]) -> Mask:
     """Which rows have a name for which `test` holds."""
     return np.isin(table.name, numbers_where(table.names, test))
-
-
-def _devices(table: EventTable) -> list[int]:
-    devices: list[int] = np.unique(table.device[table.is_category(DEVICE_WORK)]).tolist()
-    return devices
 
 
 def _host(table: EventTable, pattern: re.Pattern[str], *categories: Category) -> Mask:

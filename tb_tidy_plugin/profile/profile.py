@@ -96,6 +96,11 @@ class Profile:
         """Where the time of the whole profile went."""
         return time_spent(self.table)
 
+    @cached_property
+    def device_busy(self) -> Intervals:
+        """When any device ran a kernel, a copy or a fill."""
+        return covered(self.table, self.table.is_category(DEVICE_WORK))
+
     def device_properties(self, device: int) -> DeviceProperties | None:
         """Properties of the device with this id, None where the trace has none."""
         return next((entry for entry in self.metadata.devices if entry.id == device), None)
@@ -355,9 +360,15 @@ class Profile:
 
     def device_activity_of(self, row: int) -> Rows:
         """Kernels, copies and fills launched by a host event or anything below it."""
+        return self.device_activity_of_all(np.array([row]))
+
+    def device_activity_of_all(self, rows: Rows) -> Rows:
+        """The same for many host events, one after the other."""
         causes, work = self._work_by_cause
-        low, high = np.searchsorted(causes, [row, int(self.tree.last_descendant[row]) + 1])
-        return work[low:high]
+        low = np.searchsorted(causes, rows)
+        count = np.searchsorted(causes, self.tree.last_descendant[rows] + 1) - low
+        found: Rows = work[np.arange(count.sum()) + np.repeat(low - np.cumsum(count) + count, count)]
+        return found
 
     # Time
 

@@ -19,7 +19,8 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule
-from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of
+from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of, worth_reporting
+from tb_tidy_plugin.report.ownership import without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.rulekit import Rule
 from tb_tidy_plugin.rules import all_rules
@@ -27,6 +28,7 @@ from tb_tidy_plugin.trace.columns import DEVICE_WORK
 from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.units import Share
 
 ReportProgress: TypeAlias = Callable[[str, float], object]
 """Called with what is being done (`reading`, `analysing`) and how much of it is done, 0 to 1."""
@@ -57,7 +59,7 @@ class Analysis:
 
 def analyze_path(
     path: str | os.PathLike[str],
-    rules: Sequence[type[Rule]] | None = None,
+    rules: Sequence[Rule] | None = None,
     progress: PathProgress | None = None,
 ) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
@@ -85,7 +87,7 @@ def analyze_path(
 
 def analyses(
     path: str | os.PathLike[str],
-    rules: Sequence[type[Rule]] | None = None,
+    rules: Sequence[Rule] | None = None,
     progress: PathProgress | None = None,
 ) -> Iterator[tuple[TraceFile, Analysis | model.Problem]]:
     """Each trace at `path` and what became of it, in the order of runs, workers and spans.
@@ -112,7 +114,7 @@ def _for_file(progress: PathProgress | None, file: TraceFile) -> ReportProgress 
 
 
 def analyze_file(
-    file: TraceFile, rules: Sequence[type[Rule]] | None = None, progress: ReportProgress | None = None
+    file: TraceFile, rules: Sequence[Rule] | None = None, progress: ReportProgress | None = None
 ) -> Analysis:
     """The analysis of one trace file.
 
@@ -124,24 +126,42 @@ def analyze_file(
     profile = Profile(
         with_device_events(read_trace(file.path, lambda done: report("reading", min(done / size, 1.0))), file.path)
     )
-    outcomes: dict[type[Rule], Outcome] = {}
-    chosen = all_rules() if rules is None else rules
-    for at, rule in enumerate(chosen):
-        report("analysing", at / len(chosen))
-        outcomes[rule] = check_rule(profile, rule)
-    found = [
-        evidence
-        for rule, outcome in outcomes.items()
-        if isinstance(outcome, Found)
-        for evidence in findings_of(profile, rule, outcome.matches)
-    ]
-    ranked = sorted(found, key=by_saving)
+    chosen = [rule() for rule in all_rules()] if rules is None else rules
+    outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction))
     return Analysis(
         report=_profile_report(file, profile, outcomes, ranked),
         profile=profile,
         evidence={evidence.finding.id: evidence for evidence in ranked},
         problem=_partly(file, profile),
     )
+
+
+def checked(
+    profile: Profile, rules: Sequence[Rule], progress: Callable[[float], object] = lambda _: None
+) -> tuple[dict[str, Outcome], list[Evidence]]:
+    """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
+    outcomes: dict[str, Outcome] = {}
+    for at, rule in enumerate(rules):
+        progress(at / len(rules))
+        outcomes[rule.name()] = check_rule(profile, rule)
+    matches = {name: outcome.matches for name, outcome in outcomes.items() if isinstance(outcome, Found)}
+    left, owned = without_owned(profile, matches)
+    ranked: list[Evidence] = []
+    for rule in rules:
+        if rule.name() in left:
+            kept, small = worth_reporting(rule, findings_of(profile, rule, left[rule.name()]))
+            ranked += kept
+            if not kept:
+                outcomes[rule.name()] = Clean(_left_out(owned.get(rule.name(), {}), small, rule))
+    return outcomes, sorted(ranked, key=by_saving)
+
+
+def _left_out(owned: Mapping[str, int], small: int, rule: Rule) -> str:
+    """Why a rule that found something reports nothing."""
+    parts = [f"{count} belong to `{owner}`" for owner, count in owned.items()]
+    if small:
+        parts.append(f"{small} cost less than {Share(rule.min_share)} of a step (`min-share`)")
+    return f"Found, and left out: {'; '.join(parts)}."
 
 
 def _silent(_stage: str, _fraction: float) -> None:
@@ -165,7 +185,7 @@ def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:
 
 
 def _profile_report(
-    file: TraceFile, profile: Profile, outcomes: Mapping[type[Rule], Outcome], ranked: Sequence[Evidence]
+    file: TraceFile, profile: Profile, outcomes: Mapping[str, Outcome], ranked: Sequence[Evidence]
 ) -> model.ProfileReport:
     table = profile.table
     lanes = step_parts(table, profile.steps)
@@ -188,16 +208,16 @@ def _profile_report(
     )
 
 
-def _outcome(rule: type[Rule], outcome: Outcome) -> model.Outcome:
+def _outcome(rule: str, outcome: Outcome) -> model.Outcome:
     match outcome:
         case Found():
-            return model.Outcome(rule=rule.name(), status="found")
-        case Clean():
-            return model.Outcome(rule=rule.name(), status="clean")
+            return model.Outcome(rule=rule, status="found")
+        case Clean(reason):
+            return model.Outcome(rule=rule, status="clean", reason=reason)
         case NotChecked(reason):
-            return model.Outcome(rule=rule.name(), status="not_checked", reason=reason)
+            return model.Outcome(rule=rule, status="not_checked", reason=reason)
         case Failed(error):
-            return model.Outcome(rule=rule.name(), status="failed", reason=error)
+            return model.Outcome(rule=rule, status="failed", reason=error)
 
 
 def _steps(profile: Profile) -> model.Steps:

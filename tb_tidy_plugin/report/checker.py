@@ -34,7 +34,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """The rule could look, and the pattern is not there."""
+    """The rule could look, and found nothing worth reporting; `reason` says what it found and left out."""
+
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Failed:
 Outcome: TypeAlias = Found | Clean | NotChecked | Failed
 
 
-def check_rule(profile: Profile, rule: type[Rule]) -> Outcome:
+def check_rule(profile: Profile, rule: Rule) -> Outcome:
     """What one rule says about `profile`."""
     if not profile.tree.size:
         return NotChecked(NO_HOST_EVENTS)
@@ -62,10 +64,9 @@ def check_rule(profile: Profile, rule: type[Rule]) -> Outcome:
     if missing:
         return NotChecked(" ".join(missing))
     try:
-        checker = rule()
-        if reason := checker.not_applicable(profile):
+        if reason := rule.not_applicable(profile):
             return NotChecked(reason)
-        matches = tuple(checker.detect(profile))
+        matches = tuple(rule.detect(profile))
     except Exception as error:  # one broken rule must not cost the user the others
         log.exception("rule %s failed", rule.name())
         return Failed(f"{type(error).__name__}: {error}")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tidy_plugin.estimate import saving as estimate
+from tb_tidy_plugin.estimate.saving import bound, intervals_of
+from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving, Severity
-from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit import Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
 
@@ -28,7 +29,7 @@ class Evidence:
     rows: Rows
 
 
-def findings_of(profile: Profile, rule: type[Rule], matches: Sequence[Match]) -> list[Evidence]:
+def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match]) -> list[Evidence]:
     """One finding per subject and function, in the order of `by_saving`."""
     groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
     for match in matches:
@@ -36,6 +37,12 @@ def findings_of(profile: Profile, rule: type[Rule], matches: Sequence[Match]) ->
         key = (match.subject, frame.file if frame else "", frame.function if frame else "")
         groups.setdefault(key, []).append((match, frame))
     return sorted((_finding(profile, rule, key, group) for key, group in groups.items()), key=by_saving)
+
+
+def worth_reporting(rule: Rule, found: Sequence[Evidence]) -> tuple[list[Evidence], int]:
+    """The findings that cost at least `min_share` of a step, and how many cost less."""
+    kept = [each for each in found if each.finding.share is None or each.finding.share >= rule.min_share]
+    return kept, len(found) - len(kept)
 
 
 def by_saving(evidence: Evidence) -> tuple[int, int, str]:
@@ -46,16 +53,15 @@ def by_saving(evidence: Evidence) -> tuple[int, int, str]:
 
 
 def _finding(
-    profile: Profile, rule: type[Rule], key: tuple[str, str, str], group: Sequence[tuple[Match, Frame | None]]
+    profile: Profile, rule: Rule, key: tuple[str, str, str], group: Sequence[tuple[Match, Frame | None]]
 ) -> Evidence:
     matches = [match for match, _ in group]
     rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
-    lead = max(matches, key=lambda match: profile.covered(np.array(match.events)).total_ns)
-    cost_ns = profile.per_step_ns(rows)
-    edits = [edit for match in matches for edit in rule().remedy(profile, match)]
-    saving = _saving(profile, edits)
-    page = page_of(rule)
+    lead = max(matches, key=lambda match: cost_ns_of(profile, [match]))
+    cost_ns = cost_ns_of(profile, matches)
+    saving = _saving(profile, rule, matches)
+    page = page_of(type(rule))
     facts = {name: str(fact) for name, fact in lead.facts.items()}
     finding = Finding(
         id=hashlib.sha256("\0".join((rule.name(), *key)).encode()).hexdigest()[:ID_DIGITS],
@@ -79,8 +85,24 @@ def _finding(
     return Evidence(finding, rows)
 
 
-def _saving(profile: Profile, edits: Sequence[Edit]) -> Saving:
-    saving = estimate.bound(profile, edits)
+def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:
+    """What the matches cost per step: the time they say is lost, else that of their events."""
+    lost = _lost(matches)
+    if lost is not None:
+        return per_step(profile, clipped_to_steps(profile, intervals_of(lost)))
+    return profile.per_step_ns(np.array([row for match in matches for row in match.events], np.int64))
+
+
+def _lost(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
+    """The spans that the matches of one finding lose; None where they cost the time of their events."""
+    if all(match.lost is None for match in matches):
+        return None
+    return [span for match in matches for span in match.lost or ()]
+
+
+def _saving(profile: Profile, rule: Rule, matches: Sequence[Match]) -> Saving:
+    edits = [edit for match in matches for edit in rule.remedy(profile, match)]
+    saving = bound(profile, edits, _lost(matches))
     return Saving(
         expected_ns=saving.expected_ns,
         low_ns=saving.low_ns,
@@ -110,7 +132,6 @@ def _places(profile: Profile, group: Sequence[tuple[Match, Frame | None]]) -> li
 
 
 def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
-    rows = np.array([row for match in matches for row in match.events], np.int64)
     return Place(
         file=frame.file,
         line=frame.line,
@@ -119,5 +140,5 @@ def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
         precision=frame.precision,
         own_code=frame.own_code,
         matches=len(matches),
-        duration_ns=profile.per_step_ns(rows),
+        duration_ns=cost_ns_of(profile, matches),
     )

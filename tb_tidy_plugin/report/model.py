@@ -99,7 +99,11 @@ class Finding(Model, frozen=True):
 
 
 class Outcome(Model, frozen=True):
-    """What one rule said about one profile. `reason` is set for `not_checked` and `failed`."""
+    """What one rule said about one profile.
+
+    `reason` is set for `not_checked` and `failed`, and for `clean` where what was found is not worth reporting or
+    another rule's.
+    """
 
     rule: str
     status: Status

@@ -2,6 +2,7 @@
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
+from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
@@ -9,6 +10,7 @@ from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.rulekit.rule import Benchmark, Match, Rule
+from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.units import Bytes, Fact, Nanoseconds, Share
@@ -23,6 +25,7 @@ __all__ = [
     "Fact",
     "HostWork",
     "Inputs",
+    "Intervals",
     "Limits",
     "Loop",
     "Match",
@@ -36,6 +39,7 @@ __all__ = [
     "Scale",
     "Shape",
     "Share",
+    "Threshold",
     "Unblock",
     "Update",
     "host_work",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Remove
+from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.units import Fact
 
 Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
@@ -26,6 +27,8 @@ class Match:
         subject: tells occurrences apart that a user would fix apart although they are in one function (an optimizer's
             class, a pair of modules); empty where the place says it all.
         confidence: how sure the rule is of this occurrence.
+        lost: the time that the pattern costs, where this is not the time of `events`: device time left idle after a
+            wait, communication that nothing hides. Start and end of each span, in ns of the profile.
     """
 
     anchor: int
@@ -33,6 +36,7 @@ class Match:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     subject: str = ""
     confidence: Confidence = "high"
+    lost: Sequence[tuple[int, int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Rule(ABC):
         why: the numbers and thresholds that made the rule speak, with facts in braces.
         fix: what to do, with facts in braces; an imperative sentence without its full stop.
         caveat: what the fix may change besides time, empty for nothing.
+        min_share: findings that cost less than this part of the step are not reported; applied by the report.
+        settings: thresholds that the user has set, by attribute name.
     """
 
     code: ClassVar[str]
@@ -62,6 +68,11 @@ class Rule(ABC):
     why: ClassVar[str]
     fix: ClassVar[str]
     caveat: ClassVar[str] = ""
+
+    min_share = Threshold(0.005, "less of a step is lost in the noise from step to step, and nobody would act on it")
+
+    def __init__(self, settings: Mapping[str, float] | None = None) -> None:
+        self.settings: Mapping[str, float] = settings or {}
 
     @abstractmethod
     def detect(self, profile: Profile) -> Iterator[Match]:

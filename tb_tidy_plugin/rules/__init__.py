@@ -15,7 +15,7 @@ def all_rules() -> tuple[type[Rule], ...]:
     """Every rule, by code."""
     modules = (module for module in pkgutil.walk_packages(__path__, f"{__name__}.") if not module.ispkg)
     found = [_rule_in(module.name) for module in modules]
-    return tuple(sorted(found, key=lambda rule: rule.code))
+    return tuple(sorted(found, key=lambda rule: int(rule.code.removeprefix("TT"))))
 
 
 def _rule_in(module_name: str) -> type[Rule]:

@@ -76,7 +76,7 @@ class TestTensorCreatedOnCpuThenMoved:
     @pytest.mark.parametrize("program", COPIES)
     def test_copies_on_the_cpu_and_to_meta_do_not_count_though_upstream_counts_them(self, program: str) -> None:
         assert upstream_count(program, "ExtraCUDACopyPattern") == 1
-        assert isinstance(check_rule(recorded(program), TensorCreatedOnCpuThenMoved), NotChecked)
+        assert isinstance(check_rule(recorded(program), TensorCreatedOnCpuThenMoved()), NotChecked)
 
     @pytest.mark.parametrize("program", COPIES)
     def test_upstreams_counts_where_the_copy_goes_to_a_gpu(self, program: str, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ class TestTensorCreatedOnCpuThenMoved:
 class TestFp32MatmulNoTf32:
     @pytest.mark.parametrize("program", shared_names("parity"))
     def test_a_cpu_has_no_tf32_though_upstream_counts_its_products(self, program: str) -> None:
-        assert isinstance(check_rule(recorded(program), Fp32MatmulNoTf32), NotChecked)
+        assert isinstance(check_rule(recorded(program), Fp32MatmulNoTf32()), NotChecked)
 
     def test_upstreams_counts_where_float32_runs_on_cuda_cores(self, tmp_path: Path) -> None:
         profile = on_a_gpu("mm_fp32", "aten::mm", SGEMM, tmp_path)
@@ -103,7 +103,7 @@ class TestFp32MatmulNoTf32:
 class TestTensorCoreShapeMisaligned:
     @pytest.mark.parametrize("program", ["mm_bf16_201_1", "mm_half_200_0"])
     def test_sizes_on_a_cpu_are_latent_though_upstream_counts_them(self, program: str) -> None:
-        outcome = check_rule(recorded(program), TensorCoreShapeMisaligned)
+        outcome = check_rule(recorded(program), TensorCoreShapeMisaligned())
         assert isinstance(outcome, NotChecked)
         assert "latent" in outcome.reason
 
@@ -123,7 +123,7 @@ allowed wherever an A100 was recorded with shapes, and no convolution before a b
 @pytest.mark.parametrize("name", shared_names("traces"))
 def test_real_devices(name: str, rule: type[Rule]) -> None:
     for path in sorted(shared(f"traces/{name}").glob("*.gz")):
-        outcome = check_rule(Profile(read_trace(path)), rule)
+        outcome = check_rule(Profile(read_trace(path)), rule())
         assert not isinstance(outcome, Failed)
         count = len(outcome.matches) if isinstance(outcome, Found) else 0
         assert count == REAL.get(name, {}).get(rule, 0)

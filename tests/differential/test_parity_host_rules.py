@@ -90,7 +90,7 @@ class TestRealTraces:
     @pytest.mark.parametrize("name", shared_names("traces"))
     def test_no_rule_breaks(self, name: str, rule: type[Rule]) -> None:
         for trace in shared(f"traces/{name}").glob("*.json.gz"):
-            assert not isinstance(check_rule(Profile(read_trace(trace)), rule), Failed)
+            assert not isinstance(check_rule(Profile(read_trace(trace)), rule()), Failed)
 
     def test_a_loader_without_workers_is_reported_by_its_annotation_alone(self) -> None:
         profile = recorded(shared("traces/v100_2021_resnet50_workers0"))

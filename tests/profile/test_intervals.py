@@ -33,6 +33,13 @@ def test_overlap(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> N
     assert make(left).overlap_ns(make(right)) == len(covered(left) & covered(right))
 
 
+@given(PAIRS, PAIRS)
+def test_what_either_covers(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
+    both = make(left).plus(make(right))
+    assert both.total_ns == len(covered(left) | covered(right))
+    assert (both.starts[1:] > both.ends[:-1]).all()
+
+
 @given(PAIRS, st.integers(0, 90), st.integers(0, 40))
 def test_time_within_a_window(pairs: list[tuple[int, int]], start: int, length: int) -> None:
     window = make(pairs).within(np.array([start]), np.array([start + length]))

@@ -28,9 +28,9 @@ ProfilerStep#2            1001-2001
 
 
 def findings(profile: Profile, rule: type[Rule] = SlowMultiplication) -> list[Finding]:
-    outcome = check_rule(profile, rule)
+    outcome = check_rule(profile, rule())
     assert isinstance(outcome, Found)
-    return [evidence.finding for evidence in findings_of(profile, rule, outcome.matches)]
+    return [evidence.finding for evidence in findings_of(profile, rule(), outcome.matches)]
 
 
 def test_one_finding_per_function_largest_saving_first() -> None:
@@ -123,13 +123,13 @@ def test_subjects_are_fixed_apart() -> None:
 
 class TestOutcomes:
     def test_found(self) -> None:
-        assert isinstance(check_rule(draw(TWO_STEPS), SlowMultiplication), Found)
+        assert isinstance(check_rule(draw(TWO_STEPS), SlowMultiplication()), Found)
 
     def test_clean(self) -> None:
-        assert check_rule(draw("aten::add  0-100  dims=4  types=float"), SlowMultiplication) == Clean()
+        assert check_rule(draw("aten::add  0-100  dims=4  types=float"), SlowMultiplication()) == Clean()
 
     def test_not_checked_says_which_option_to_switch_on(self) -> None:
-        outcome = check_rule(draw("aten::mm  0-100"), SlowMultiplication)
+        outcome = check_rule(draw("aten::mm  0-100"), SlowMultiplication())
         assert outcome == NotChecked("The profile has no input shapes; record with `record_shapes=True`.")
 
     def test_not_checked_where_the_question_makes_no_sense(self) -> None:
@@ -137,7 +137,7 @@ class TestOutcomes:
             def not_applicable(self, profile: Profile) -> str:
                 return "Not on Tuesdays."
 
-        assert check_rule(draw(TWO_STEPS), Never) == NotChecked("Not on Tuesdays.")
+        assert check_rule(draw(TWO_STEPS), Never()) == NotChecked("Not on Tuesdays.")
 
     def test_failed_rules_do_not_cost_the_others(self, caplog: pytest.LogCaptureFixture) -> None:
         class Broken(SlowMultiplication):
@@ -146,7 +146,7 @@ class TestOutcomes:
                 raise ZeroDivisionError("oh")
 
         with caplog.at_level(logging.CRITICAL):
-            assert check_rule(draw(TWO_STEPS), Broken) == Failed("ZeroDivisionError: oh")
+            assert check_rule(draw(TWO_STEPS), Broken()) == Failed("ZeroDivisionError: oh")
 
 
 def test_bytes_in_texts_have_units() -> None:

@@ -144,9 +144,9 @@ ProfilerStep#1             0-3000
 
 def found(profile: Profile, *rows: int) -> list[Evidence]:
     """One finding whose matched events are `rows`."""
-    outcome = check_rule(profile, SlowMultiplication)
+    outcome = check_rule(profile, SlowMultiplication())
     assert isinstance(outcome, Found)
-    (evidence,) = findings_of(profile, SlowMultiplication, outcome.matches)
+    (evidence,) = findings_of(profile, SlowMultiplication(), outcome.matches)
     return [Evidence(evidence.finding, np.array(sorted(rows), np.int64))]
 
 

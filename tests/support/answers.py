@@ -8,27 +8,31 @@ from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.rulekit import Match, Profile, Rule
 
 
-def matches_of(rule: type[Rule], profile: Profile) -> tuple[Match, ...]:
+def matches_of(rule: type[Rule] | Rule, profile: Profile) -> tuple[Match, ...]:
     """The matches; the test fails where the rule could not look or broke."""
-    outcome = check_rule(profile, rule)
+    outcome = check_rule(profile, _instance(rule))
     assert isinstance(outcome, Found | Clean), outcome
     return outcome.matches if isinstance(outcome, Found) else ()
 
 
-def findings(rule: type[Rule], profile: Profile) -> list[Finding]:
+def findings(rule: type[Rule] | Rule, profile: Profile) -> list[Finding]:
     """The findings, as the report has them."""
-    return [evidence.finding for evidence in findings_of(profile, rule, matches_of(rule, profile))]
+    return [evidence.finding for evidence in findings_of(profile, _instance(rule), matches_of(rule, profile))]
 
 
-def saving_ns(rule: type[Rule], profile: Profile) -> tuple[int, int, int]:
+def saving_ns(rule: type[Rule] | Rule, profile: Profile) -> tuple[int, int, int]:
     """Low, expected and high saving of the only finding, per step."""
     (finding,) = findings(rule, profile)
     assert finding.saving is not None
     return finding.saving.low_ns, finding.saving.expected_ns, finding.saving.high_ns
 
 
-def reason_not_checked(rule: type[Rule], profile: Profile) -> str:
+def reason_not_checked(rule: type[Rule] | Rule, profile: Profile) -> str:
     """Why the rule did not look; the test fails where it did."""
-    outcome = check_rule(profile, rule)
+    outcome = check_rule(profile, _instance(rule))
     assert isinstance(outcome, NotChecked), outcome
     return outcome.reason
+
+
+def _instance(rule: type[Rule] | Rule) -> Rule:
+    return rule if isinstance(rule, Rule) else rule()

@@ -443,7 +443,10 @@ export interface LanePart {
   steps_ns: number[];
 }
 /**
- * What one rule said about one profile. `reason` is set for `not_checked` and `failed`.
+ * What one rule said about one profile.
+ *
+ * `reason` is set for `not_checked` and `failed`, and for `clean` where what was found is not worth reporting or
+ * another rule's.
  */
 export interface Outcome {
   reason?: string | null;

@@ -1,0 +1,51 @@
+"""Numbers that a rule compares with, each with its reason, and settable in the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, overload
+
+
+class Configurable(Protocol):
+    """What has settings: a rule."""
+
+    settings: Mapping[str, float]
+
+
+class Threshold:
+    """A number that a rule compares with; on a rule it reads as the number, on the class as the threshold itself.
+
+    The attribute's name carries the unit (`min_share`, `min_bytes`, `min_wait_ns`). Users set it in the configuration
+    under the rule's name, with hyphens: `min-bytes = 4096`.
+
+    Attributes:
+        default: the number where the user sets none.
+        reason: why this number: a sentence without its full stop, for the rule's page.
+    """
+
+    def __init__(self, default: float, reason: str) -> None:
+        self.default = default
+        self.reason = reason
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, rule: None, owner: type) -> Threshold: ...
+
+    @overload
+    def __get__(self, rule: Configurable, owner: type) -> float: ...
+
+    def __get__(self, rule: Configurable | None, owner: type) -> Threshold | float:
+        return self if rule is None else rule.settings.get(self.name, self.default)
+
+
+def thresholds_of(rule: type) -> dict[str, Threshold]:
+    """The thresholds of a rule by attribute name, its own first, then what every rule has."""
+    found: dict[str, Threshold] = {}
+    for kind in rule.__mro__:
+        for name, value in vars(kind).items():
+            if isinstance(value, Threshold):
+                found.setdefault(name, value)
+    return found

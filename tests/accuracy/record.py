@@ -1,0 +1,93 @@
+"""Runs one program of the corpus: `python -m tests.accuracy.record PROGRAM` records it and prints what is found.
+
+A program is a module with `build() -> step`: a function that sets everything up and returns the function that makes one
+step. It may define
+
+- `ALSO = {"rule-name": "why it is true of this program"}`: findings besides the one its folder is named after;
+- `RANKS = 2`: run in so many processes, joined by gloo, one trace per rank.
+
+Steps are recorded as users record them: wait 1, warm up 2, record 4, with shapes and stacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from runpy import run_path
+
+M_MMAP_THRESHOLD = -3
+WAIT, WARMUP, ACTIVE = 1, 2, 4
+DISCARDED, TIMED = 5, 40
+
+
+def main() -> None:
+    """Records or times one program."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", type=Path)
+    parser.add_argument("--into", type=Path, help="folder of the trace; by default a new one")
+    parser.add_argument("--time", action="store_true", help="print the median step in seconds, without the profiler")
+    parser.add_argument("--steps", type=int, default=TIMED)
+    parser.add_argument("--no-stack", action="store_true")
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    module = run_path(str(given.program))
+    ranks = module.get("RANKS", 1)
+    if ranks > 1 and given.rank is None:
+        own = [sys.executable, "-m", "tests.accuracy.record", *sys.argv[1:]]
+        processes = [subprocess.Popen([*own, "--rank", str(rank)]) for rank in range(ranks)]
+        sys.exit(max(process.wait() for process in processes))
+    step = _prepare(module["build"], given.rank, ranks)
+    if given.time:
+        sys.stdout.write(f"{timed(step, given.steps):.6f}\n")
+    else:
+        record(step, given.into or Path("trace"), with_stack=not given.no_stack)
+
+
+def _prepare(build: Callable[[], Callable[[], object]], rank: int | None, ranks: int) -> Callable[[], object]:
+    """One thread, a fixed seed, and allocations that cost the same with and without the profiler."""
+    import torch
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 131_072)
+    if rank is not None:
+        store = f"file:///tmp/tb-tidy-accuracy-{os.getppid()}"
+        torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks)
+    return build()
+
+
+def timed(step: Callable[[], object], steps: int) -> float:
+    """Median seconds of a step, without the profiler."""
+    times = []
+    for _ in range(steps + DISCARDED):
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[DISCARDED:])
+
+
+def record(step: Callable[[], object], folder: Path, *, with_stack: bool = True) -> None:
+    """Writes one trace of a few steps into `folder`."""
+    from torch import profiler
+
+    with profiler.profile(
+        schedule=profiler.schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE),
+        on_trace_ready=profiler.tensorboard_trace_handler(str(folder)),
+        record_shapes=True,
+        with_stack=with_stack,
+    ) as recording:
+        for _ in range(WAIT + WARMUP + ACTIVE):
+            step()
+            recording.step()
+
+
+if __name__ == "__main__":
+    main()
