@@ -73,9 +73,8 @@ from __future__ import annotations
 
 import pytest
 
+from tb_tidy_plugin.rulekit.testing import draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.{category}.{module} import {class_name}
-from tests.support.answers import matches_of, saving_ns
-from tests.support.drawn import draw
 
 SLOW = """
     ProfilerStep#1        0-900

@@ -1,38 +1,5 @@
-"""What a rule answers to a profile, through the checker and the report's own grouping."""
+"""What a rule answers to a profile, where the package has it for all who write rules."""
 
-from __future__ import annotations
+from tb_tidy_plugin.rulekit.testing.answers import findings, matches_of, reason_not_checked, saving_ns
 
-from tb_tidy_plugin.report.checker import Clean, Found, NotChecked, check_rule
-from tb_tidy_plugin.report.findings import findings_of
-from tb_tidy_plugin.report.model import Finding
-from tb_tidy_plugin.rulekit import Match, Profile, Rule
-
-
-def matches_of(rule: type[Rule] | Rule, profile: Profile) -> tuple[Match, ...]:
-    """The matches; the test fails where the rule could not look or broke."""
-    outcome = check_rule(profile, _instance(rule))
-    assert isinstance(outcome, Found | Clean), outcome
-    return outcome.matches if isinstance(outcome, Found) else ()
-
-
-def findings(rule: type[Rule] | Rule, profile: Profile) -> list[Finding]:
-    """The findings, as the report has them."""
-    return [evidence.finding for evidence in findings_of(profile, _instance(rule), matches_of(rule, profile))]
-
-
-def saving_ns(rule: type[Rule] | Rule, profile: Profile) -> tuple[int, int, int]:
-    """Low, expected and high saving of the only finding, per step."""
-    (finding,) = findings(rule, profile)
-    assert finding.saving is not None
-    return finding.saving.low_ns, finding.saving.expected_ns, finding.saving.high_ns
-
-
-def reason_not_checked(rule: type[Rule] | Rule, profile: Profile) -> str:
-    """Why the rule did not look; the test fails where it did."""
-    outcome = check_rule(profile, _instance(rule))
-    assert isinstance(outcome, NotChecked), outcome
-    return outcome.reason
-
-
-def _instance(rule: type[Rule] | Rule) -> Rule:
-    return rule if isinstance(rule, Rule) else rule()
+__all__ = ["findings", "matches_of", "reason_not_checked", "saving_ns"]

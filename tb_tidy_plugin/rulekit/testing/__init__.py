@@ -1,0 +1,17 @@
+"""What a rule's test needs: profiles drawn as text, and what a rule answers to them. Needs nothing but this package."""
+
+from tb_tidy_plugin.rulekit.testing.answers import findings, matches_of, reason_not_checked, saving_ns
+from tb_tidy_plugin.rulekit.testing.drawn import A100, MI300, V100, Gpu, draw, row_of
+
+__all__ = [
+    "A100",
+    "MI300",
+    "V100",
+    "Gpu",
+    "draw",
+    "findings",
+    "matches_of",
+    "reason_not_checked",
+    "row_of",
+    "saving_ns",
+]

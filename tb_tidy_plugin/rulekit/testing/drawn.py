@@ -1,0 +1,168 @@
+"""Profiles drawn as text, so that the reader of a test sees the trace.
+
+One event per line: name, `start-end` in µs, attributes. Indentation is nesting and is checked against the times::
+
+    ProfilerStep#1           0-900
+      train.py(12): step     1-899
+        aten::ones           0-199    dims=,  types=ScalarList
+        aten::to             200-499  dims=64x64  types=float  copy=HtoD@300-480:16384
+        aten::mm             500-890  dims=64x64,64x64  types=float,float  kernel=ampere_sgemm_128x64_nn@520-890
+
+Attributes: `dims` and `types` (per input, comma separated; `-` or nothing for no tensor), `scalars` (`Concrete
+Inputs`), `seq` (sequence number), `fwd` (forward thread id), `thread` (1 by default), and, as often as needed,
+`kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`, `DtoD`), `fill=start-end:bytes`: device work that the
+event launches in its first µs. The text goes through the real reader: it is written as Kineto would write it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.kineto import read_trace
+
+LINE = re.compile(r"(?P<indent> *)(?P<name>\S.*?) +(?P<start>\d+)-(?P<end>\d+)(?P<attributes>( +\w+=\S*)*) *")
+ANNOTATION = re.compile(r"ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)#|## ")
+PYTHON = re.compile(r".*\(\d+\): |nn\.Module: |<built-in ")
+COPY_NAMES = {
+    "HtoD": "Memcpy HtoD (Pageable -> Device)",
+    "DtoH": "Memcpy DtoH (Device -> Pageable)",
+    "DtoD": "Memcpy DtoD (Device -> Device)",
+}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The device of a drawn profile."""
+
+    name: str
+    major: int
+    minor: int
+    version_key: str = "cuda_runtime_version"
+
+
+A100 = Gpu("NVIDIA A100-SXM4-80GB", 8, 0)
+V100 = Gpu("Tesla V100-SXM2-16GB", 7, 0)
+MI300 = Gpu("AMD Instinct MI300X", 9, 4, "hip_runtime_version")
+
+
+def draw(text: str, gpu: Gpu | None = None) -> Profile:
+    """The profile that `text` draws, with `gpu` as its only device."""
+    document: dict[str, Any] = {"schemaVersion": 1, "traceEvents": list(_events(text, gpu)), "baseTimeNanoseconds": 0}
+    if gpu is not None:
+        properties = {"id": 0, "name": gpu.name, "computeMajor": gpu.major, "computeMinor": gpu.minor}
+        document |= {"deviceProperties": [properties], gpu.version_key: 1}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "drawn.pt.trace.json")
+        path.write_text(json.dumps(document))
+        profile = Profile(read_trace(path))
+    _check_nesting(text, profile)
+    return profile
+
+
+def row_of(profile: Profile, name: str, nth: int = 0) -> int:
+    """The row of the `nth` event called `name`, in order of start."""
+    rows = [row for row in range(len(profile.table)) if profile.table.names[profile.table.name[row]] == name]
+    return sorted(rows, key=profile.start_ns)[nth]
+
+
+def _events(text: str, gpu: Gpu | None) -> Iterator[dict[str, Any]]:
+    ids = count(1)
+    python_ids = count(1)
+    runtime = "hip" if gpu is not None and gpu.version_key.startswith("hip") else "cuda"
+    for match in _lines(text):
+        name, start, end = match["name"], int(match["start"]), int(match["end"])
+        attributes = [part.split("=", 1) for part in match["attributes"].split()]
+        given = dict(attributes)
+        number = next(ids)
+        args: dict[str, Any] = {"Ev Idx": number}
+        category = "user_annotation" if ANNOTATION.match(name) else "cpu_op"
+        if PYTHON.match(name):
+            category = "python_function"
+            args["Python id"] = next(python_ids)
+        else:
+            args["External id"] = number
+        args |= _inputs(given)
+        thread = int(given.get("thread", 1))
+        yield _complete(category, name, start, end, args, pid=100, tid=thread)
+        for key, value in attributes:
+            if key in {"kernel", "copy", "fill"}:
+                yield from _device_work(key, value, start, next(ids) + 10_000, number, thread, runtime)
+
+
+def _inputs(given: dict[str, str]) -> dict[str, Any]:
+    args: dict[str, Any] = {}
+    if "dims" in given:
+        args["Input Dims"] = [
+            [int(size) for size in shape.split("x")] if shape.strip("-") else [] for shape in given["dims"].split(",")
+        ]
+    if "types" in given:
+        names = {"half": "c10::Half", "bfloat16": "c10::BFloat16", "long": "long int", "-": ""}
+        args["Input type"] = [names.get(name, name) for name in given["types"].split(",")]
+    if "scalars" in given:
+        args["Concrete Inputs"] = given["scalars"].split(",")
+    if "seq" in given:
+        args |= {"Sequence number": int(given["seq"]), "Fwd thread id": int(given.get("fwd", 0))}
+    return args
+
+
+def _device_work(
+    kind: str, value: str, launch: int, correlation: int, external_id: int, thread: int, runtime: str
+) -> Iterator[dict[str, Any]]:
+    if kind == "fill":
+        value = f"Memset (Device)@{value}"
+    label, _, when = value.rpartition("@")
+    times, _, size = when.partition(":")
+    start, end = (int(time) for time in times.split("-"))
+    call = {"kernel": "LaunchKernel", "copy": "MemcpyAsync", "fill": "MemsetAsync"}[kind]
+    shared = {"correlation": correlation, "External id": external_id}
+    yield _complete("cuda_runtime", runtime + call, launch, launch + 1, shared, pid=100, tid=thread)
+    category = {"kernel": "kernel", "copy": "gpu_memcpy", "fill": "gpu_memset"}[kind]
+    args = shared | {"device": 0, "stream": 7} | ({"bytes": int(size)} if size else {})
+    yield _complete(category, COPY_NAMES.get(label, label), start, end, args, pid=0, tid=7)
+
+
+def _complete(
+    category: str, name: str, start: int, end: int, args: dict[str, Any], pid: int, tid: int
+) -> dict[str, Any]:
+    return {
+        "ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": args,
+    }  # fmt: skip
+
+
+def _lines(text: str) -> Iterator[re.Match[str]]:
+    for line in text.splitlines():
+        if line.strip():
+            match = LINE.fullmatch(line)
+            assert match is not None, f"not a drawn event: {line!r}"
+            yield match
+
+
+def _check_nesting(text: str, profile: Profile) -> None:
+    matches = list(_lines(text))
+    depths: list[int] = []
+    indents: list[int] = []
+    for match in matches:
+        indent = len(match["indent"])
+        while indents and indents[-1] >= indent:
+            indents.pop()
+        depths.append(len(indents))
+        indents.append(indent)
+    drawn = sorted((int(match["start"]), depth, match["name"]) for match, depth in zip(matches, depths, strict=True))
+    origin = min(start for start, _, _ in drawn)
+    rebuilt = sorted(
+        (
+            profile.start_ns(row) // 1000 + origin,
+            int(profile.tree.depth[row]),
+            profile.table.names[profile.table.name[row]],
+        )
+        for row in range(profile.tree.size)
+    )
+    assert rebuilt == drawn, "the times do not nest as the text is indented"
