@@ -102,7 +102,7 @@ def _finding(finding: Finding) -> RenderableType:
         table.add_row("", f"and {len(finding.places) - 3} more places", "")
     if saving and finding.share is not None:
         bounds = f"saves {Nanoseconds(saving.low_ns)} to {Nanoseconds(saving.high_ns)} ({', '.join(saving.basis)})"
-        taken = f"{Nanoseconds(finding.cost_ns)} per step in the matched events ({Share(finding.share)})"
+        taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
         table.add_row("", f"{finding.matches}×, {taken}; {bounds}; confidence {finding.confidence}", "")
     for detail in finding.details:
         if isinstance(detail, Note):

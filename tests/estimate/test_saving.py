@@ -64,5 +64,21 @@ def test_device_work_counts_in_the_step_that_launched_it() -> None:
     assert bound(profile, [Remove((row_of(profile, "gemm"),))]).expected_ns == 60_000
 
 
+def test_a_host_that_runs_ahead_of_the_device_is_not_expected_to_save() -> None:
+    """The kernel of 600 µs hides 100 of the 150 µs that the host adds; all of them are the bound."""
+    profile = draw(
+        "ProfilerStep#1  0-1000\n  aten::mm  10-20  kernel=gemm@20-620\n  aten::add  520-670  kernel=add@675-680", A100
+    )
+    saving = bound(profile, [Remove((row_of(profile, "aten::add"),))])
+    assert (saving.expected_ns, saving.high_ns) == (50_000 + 5_000, 150_000 + 5_000)
+
+
+def test_lost_time_is_saved_instead_of_the_events_own() -> None:
+    """Per step: 100 µs of the span that lie in steps, of which half are scaled away."""
+    lost = [(900_000, 1_000_000), (950_000, 1_000_000), (1_001_000, 1_101_000), (5_000_000, 6_000_000)]
+    saving = bound(PROFILE, [Scale((MM,), factor=0.5, low=0.2, high=0.9)], lost)
+    assert (saving.expected_ns, saving.low_ns, saving.high_ns) == (50_000, 0, 80_000)
+
+
 def test_nothing_saves_nothing() -> None:
     assert saved() == (0, 0, 0)

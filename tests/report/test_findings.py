@@ -91,6 +91,21 @@ def test_severity_follows_the_share_of_the_step(length: int, severity: str) -> N
     assert found.places == []
 
 
+def test_lost_time_is_the_cost_where_a_match_names_it() -> None:
+    class Idle(SlowMultiplication):
+        __module__ = SlowMultiplication.__module__  # and its page
+
+        def detect(self, profile: Profile) -> Iterator[Match]:
+            for match in super().detect(profile):
+                start = profile.start_ns(match.anchor)
+                yield Match(match.anchor, match.events, match.facts, lost=[(start, start + 20_000)])
+
+    step, _ = findings(draw(TWO_STEPS), Idle)
+    assert (step.cost_ns, step.places[0].duration_ns) == (30_000, 30_000)
+    assert step.saving is not None
+    assert step.saving.high_ns == 30_000
+
+
 def test_texts_hold_the_facts_of_the_largest_match() -> None:
     _, helper = findings(draw(TWO_STEPS))
     assert helper.message == "`aten::mm` multiplies 256 B"
