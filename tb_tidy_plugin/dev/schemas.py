@@ -9,7 +9,7 @@ import msgspec
 from tb_tidy_plugin.plugin import payloads
 from tb_tidy_plugin.report.model import Report
 
-API_ANSWERS = (
+API_VALUES = (
     payloads.RunsAnswer,
     payloads.ReportAnswer,
     payloads.RulesAnswer,
@@ -19,6 +19,8 @@ API_ANSWERS = (
     payloads.ModulesAnswer,
     payloads.MemoryAnswer,
     payloads.CpuAnswer,
+    payloads.MutesAnswer,
+    payloads.MuteChange,
     payloads.ErrorAnswer,
 )
 
@@ -57,5 +59,5 @@ def report_schema() -> str:
 
 
 def api_schema() -> str:
-    """Schema of the web API's answers."""
-    return schema("Api", *API_ANSWERS)
+    """Schema of what the web API answers and takes."""
+    return schema("Api", *API_VALUES)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gzip
 import logging
+from collections.abc import Collection
+from typing import TypeVar
 
 import msgspec
 from flask import Flask, Response, request
@@ -15,12 +17,21 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.plugin.library import StillAnalysingError
 from tb_tidy_plugin.plugin.mount import CONTENT_TYPE_KEY
+from tb_tidy_plugin.plugin.mutes import MutesError
 from tb_tidy_plugin.plugin.payloads import ErrorAnswer, ErrorInfo
 from tb_tidy_plugin.report.model import Model
+from tb_tidy_plugin.units import Bytes
 
 log = logging.getLogger("tensorboard")
 
-METHODS = frozenset({"GET", "HEAD"})
+_Posted = TypeVar("_Posted", bound=Model)
+
+READING = frozenset({"GET", "HEAD"})
+ACTING_HEADER = "X-TorchTidy"
+"""A header that a page from elsewhere cannot send unless we allow it: a form has no headers of its own."""
+
+OWN_SITE = frozenset({"same-origin", "none"})
+MOST_POSTED = 1 << 16
 JSON = "application/json"
 COMPRESSED = frozenset({JSON, "text/javascript", "text/css", "image/svg+xml"})
 WORTH_COMPRESSING = 1024  # less fits into one packet anyway
@@ -28,7 +39,7 @@ COMPRESSION_LEVEL = 5
 ADVICE = {
     400: "See the API's description in `docs/api.schema.json`.",
     404: "Check the address.",
-    405: "This version answers GET and HEAD only.",
+    405: "Only what changes something is posted; all else answers GET and HEAD.",
 }
 SEE_LOG = "See TensorBoard's log."
 
@@ -37,7 +48,17 @@ class BadQueryError(TidyError):
     """A question that makes no sense."""
 
 
-STATUS: dict[type[TidyError], int] = {BadQueryError: 400, NotFoundError: 404, StillAnalysingError: 503}
+class ForeignRequestError(TidyError):
+    """A request that another site may have made in the user's name."""
+
+
+STATUS: dict[type[TidyError], int] = {
+    BadQueryError: 400,
+    ForeignRequestError: 403,
+    NotFoundError: 404,
+    MutesError: 409,
+    StillAnalysingError: 503,
+}
 NOT_AVAILABLE = 404
 
 
@@ -46,18 +67,45 @@ def json_answer(answer: Model, status: int = 200) -> Response:
     return Response(msgspec.json.encode(answer), status, mimetype=JSON)
 
 
-def install(app: Flask) -> None:
-    """Makes all answers of `app` follow these rules."""
-    app.before_request(_only_reading)
+def install(app: Flask, acting: Collection[str] = ()) -> None:
+    """Makes all answers of `app` follow these rules; the paths in `acting` may be posted to."""
+
+    def check() -> None:
+        if request.path in acting and request.method == "POST":
+            _is_own()
+        elif request.method not in READING:
+            raise MethodNotAllowed(sorted(_methods(acting)))
+
+    app.before_request(check)
     app.register_error_handler(TidyError, _user_error)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _own_error)
     app.after_request(_finished)
 
 
-def _only_reading() -> None:
-    if request.method not in METHODS:
-        raise MethodNotAllowed(sorted(METHODS))
+def posted(kind: type[_Posted]) -> _Posted:
+    """What was posted, as JSON.
+
+    Raises:
+        BadQueryError: it is something else.
+    """
+    if request.mimetype != JSON or (request.content_length or MOST_POSTED + 1) > MOST_POSTED:
+        raise BadQueryError("This is no JSON, or too much of it.", f"Post at most {Bytes(MOST_POSTED)} of JSON.")
+    try:
+        return msgspec.json.decode(request.get_data(), type=kind)
+    except msgspec.MsgspecError as problem:
+        raise BadQueryError(f"This is no `{kind.__name__}`: {problem}.", ADVICE[400]) from None
+
+
+def _is_own() -> None:
+    """Refuses what a page of another site could have sent: it has no way to send our header, nor to hide its origin."""
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if ACTING_HEADER not in request.headers or site not in OWN_SITE:
+        raise ForeignRequestError("This request did not come from the TorchTidy tab.", f"Send `{ACTING_HEADER}: 1`.")
+
+
+def _methods(acting: Collection[str]) -> frozenset[str]:
+    return READING | {"POST"} if request.path in acting else READING
 
 
 def _user_error(problem: TidyError) -> Response:
@@ -68,7 +116,7 @@ def _http_error(problem: HTTPException) -> Response:
     code = problem.code or 500
     answer = _error(code, problem.description or problem.name, ADVICE.get(code, SEE_LOG))
     if isinstance(problem, MethodNotAllowed):
-        answer.headers["Allow"] = ", ".join(sorted(METHODS))
+        answer.headers["Allow"] = ", ".join(problem.valid_methods or sorted(READING))
     return answer
 
 

@@ -147,6 +147,35 @@ class CpuAnswer(Model, frozen=True):
     cpu: CpuFigures
 
 
+class Mutes(Model, frozen=True):
+    """Findings by id and checks by name that users do not want to see. Also the form of `.torchtidy.json`."""
+
+    findings: list[str]
+    rules: list[str]
+
+
+class MuteChange(Model, frozen=True):
+    """`POST api/mutes`: what to mute and what to show again; makes `.torchtidy.json` where there is none."""
+
+    mute: Mutes
+    unmute: Mutes
+
+
+class MutesAnswer(Model, frozen=True):
+    """`GET api/mutes`: what is muted for everybody.
+
+    Attributes:
+        kept: whether mutes are kept beside the runs; where they are not, each browser keeps its own.
+        can_keep: whether they could be: the folder of the runs is on this machine and can be written.
+        path: the file that holds them or would hold them, null where the runs are elsewhere.
+    """
+
+    kept: bool
+    can_keep: bool
+    path: str | None
+    mutes: Mutes
+
+
 class ErrorInfo(Model, frozen=True):
     """What went wrong, and what to do about it."""
 

@@ -34,10 +34,10 @@ class Plugin(base_plugin.TBPlugin):
 
     def __init__(self, context: base_plugin.TBContext) -> None:
         flags = context.flags
-        logdirs = parse_logdirs(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
+        self._logdirs = parse_logdirs(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
         self._source_roots = source_roots(getattr(flags, "torchtidy_source_roots", "") or "", current_folder())
         background = ThreadPoolExecutor(1, "torchtidy-start")
-        self._library = background.submit(open_library, logdirs)
+        self._library = background.submit(open_library, self._logdirs)
         background.shutdown(wait=False)
 
     def is_active(self) -> bool:
@@ -51,9 +51,10 @@ class Plugin(base_plugin.TBPlugin):
         return {"/*": Mount(self._make_app, MOUNT_POINT)}
 
     def _make_app(self) -> WSGIApplication:
+        from tb_tidy_plugin.plugin.mutes import MuteStore
         from tb_tidy_plugin.plugin.web import create_app
 
-        return create_app(self._library.result(), self._source_roots)
+        return create_app(self._library.result(), self._source_roots, MuteStore(self._logdirs))
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")

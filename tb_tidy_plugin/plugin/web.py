@@ -14,10 +14,11 @@ import msgspec
 from flask import Blueprint, Flask, Response, request, send_from_directory
 
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.plugin.answers import BadQueryError, install, json_answer
+from tb_tidy_plugin.plugin.answers import BadQueryError, install, json_answer, posted
 from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
 from tb_tidy_plugin.plugin.library import Library
-from tb_tidy_plugin.plugin.payloads import ProfileState, RuleInfo, RulesAnswer, RuleSection, SourceAnswer
+from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.payloads import MuteChange, ProfileState, RuleInfo, RulesAnswer, RuleSection, SourceAnswer
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import (
     OPERATOR_GROUPS,
@@ -58,12 +59,14 @@ PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer 
 _Value = TypeVar("_Value")
 
 
-def create_app(library: Library, source_roots: Sequence[Path]) -> Flask:
+def create_app(library: Library, source_roots: Sequence[Path], mutes: MuteStore) -> Flask:
     """The app, with addresses relative to where it is mounted."""
     app = Flask(__name__, static_folder=None)
     app.url_map.strict_slashes = False  # a redirect has a body of HTML
-    install(app)
-    app.register_blueprint(_api(library, source_roots))
+    install(app, acting=("/api/mutes",))
+    api = _api(library, source_roots)
+    _add_mutes(api, mutes)
+    app.register_blueprint(api)
 
     @app.get("/<path:name>")
     def bundle(name: str) -> Response:
@@ -151,6 +154,16 @@ def _add_tables(api: Blueprint, library: Library) -> None:
     @api.get("/cpu")
     def cpu() -> Response:
         return json_answer(cpu_answer(tables()))
+
+
+def _add_mutes(api: Blueprint, mutes: MuteStore) -> None:
+    @api.get("/mutes")
+    def muted() -> Response:
+        return json_answer(mutes.answer())
+
+    @api.post("/mutes")
+    def mute() -> Response:
+        return json_answer(mutes.change(posted(MuteChange)))
 
 
 def rule_info(rule: type[Rule]) -> RuleInfo:

@@ -16,6 +16,7 @@ from werkzeug.test import TestResponse
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
     ErrorAnswer,
     ErrorInfo,
@@ -47,7 +48,7 @@ class ReadingClient(FlaskClient):
 def served(library: Library, roots: Sequence[Path] = ()) -> FlaskClient:
     library.start()
     until(lambda: not library.scanning)
-    app = web.create_app(library, roots)
+    app = web.create_app(library, roots, MuteStore(()))
     app.test_client_class = ReadingClient
     return app.test_client()
 

@@ -16,6 +16,7 @@ from flask.testing import FlaskClient
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
     CpuAnswer,
     ErrorAnswer,
@@ -68,7 +69,7 @@ def library(logs: Path) -> Library:
 def client(library: Library) -> Iterator[FlaskClient]:
     library.start()
     until(lambda: not library.scanning)
-    with web.create_app(library, ()).test_client() as client:
+    with web.create_app(library, (), MuteStore(())).test_client() as client:
         yield client
 
 
@@ -210,7 +211,7 @@ def test_memory(tmp_path: Path) -> None:
     library = Library([Logdir(str(tmp_path))])
     library.start()
     until(lambda: not library.scanning)
-    client = web.create_app(library, ()).test_client()
+    client = web.create_app(library, (), MuteStore(())).test_client()
     found = answer(client, "memory?run=run&worker=rank0&span=", MemoryAnswer)
     assert found.missing is None
     assert [device.device for device in found.devices] == ["cpu", "cuda:1"]

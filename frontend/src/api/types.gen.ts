@@ -11,6 +11,8 @@ export interface Api {
   EventsAnswer: EventsAnswer;
   MemoryAnswer: MemoryAnswer;
   ModulesAnswer: ModulesAnswer;
+  MuteChange: MuteChange;
+  MutesAnswer: MutesAnswer;
   OperatorsAnswer: OperatorsAnswer;
   ReportAnswer: ReportAnswer;
   RulesAnswer: RulesAnswer;
@@ -180,6 +182,34 @@ export interface ModuleRow {
   name: string;
   parent: number | null;
   places: number;
+}
+/**
+ * `POST api/mutes`: what to mute and what to show again; makes `.torchtidy.json` where there is none.
+ */
+export interface MuteChange {
+  mute: Mutes;
+  unmute: Mutes;
+}
+/**
+ * Findings by id and checks by name that users do not want to see. Also the form of `.torchtidy.json`.
+ */
+export interface Mutes {
+  findings: string[];
+  rules: string[];
+}
+/**
+ * `GET api/mutes`: what is muted for everybody.
+ *
+ * Attributes:
+ *     kept: whether mutes are kept beside the runs; where they are not, each browser keeps its own.
+ *     can_keep: whether they could be: the folder of the runs is on this machine and can be written.
+ *     path: the file that holds them or would hold them, null where the runs are elsewhere.
+ */
+export interface MutesAnswer {
+  can_keep: boolean;
+  kept: boolean;
+  mutes: Mutes;
+  path: string | null;
 }
 /**
  * `GET api/operators`: one page of one grouping, sorted and filtered by the server.

@@ -1,0 +1,108 @@
+"""What users do not want to see, kept beside the runs when they ask for it, so that a team shares it.
+
+Without such a file each browser keeps its own mutes and nothing is written anywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes, MutesAnswer
+
+NAME = ".torchtidy.json"
+MOST_BYTES = 1 << 20
+MOST = 2000  # of each kind
+SOUND = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")  # ids of findings and names of rules
+
+
+class MutesError(TidyError):
+    """The mutes cannot be kept beside the runs."""
+
+
+class MuteStore:
+    """The file with the mutes of a logdir. All methods may be called from any thread."""
+
+    def __init__(self, logdirs: Sequence[Logdir]) -> None:
+        """The file lies in the first folder that is on this machine; without one there is none."""
+        local = next((Path(logdir.path) for logdir in logdirs if not logdir.is_remote), None)
+        self._file = local / NAME if local else None
+        self._changing = threading.Lock()
+
+    def answer(self) -> MutesAnswer:
+        """What is muted, and whether it is, or could be, kept beside the runs."""
+        kept = self._read()
+        can_keep = self._file is not None and os.access(self._file.parent, os.W_OK)
+        return MutesAnswer(
+            kept=kept is not None,
+            can_keep=can_keep,
+            path=str(self._file) if self._file else None,
+            mutes=kept or Mutes(findings=[], rules=[]),
+        )
+
+    def change(self, change: MuteChange) -> MutesAnswer:
+        """Adds and takes away, and makes the file where there is none yet.
+
+        Raises:
+            MutesError: the change names what cannot be muted, or the file cannot be read or written.
+        """
+        if self._file is None:
+            raise MutesError("The runs are not on this machine.", "Mutes stay in the browser.")
+        with self._changing:
+            old = self._read() or Mutes(findings=[], rules=[])
+            new = Mutes(
+                findings=_changed(old.findings, change.mute.findings, change.unmute.findings),
+                rules=_changed(old.rules, change.mute.rules, change.unmute.rules),
+            )
+            _write(self._file, msgspec.json.format(msgspec.json.encode(new), indent=2) + b"\n")
+        return self.answer()
+
+    def _read(self) -> Mutes | None:
+        if self._file is None:
+            return None
+        try:
+            with self._file.open("rb") as stream:
+                text = stream.read(MOST_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            raise MutesError(f"`{self._file}` cannot be read: {problem.strerror}.", "Check its permissions.") from None
+        try:
+            return msgspec.json.decode(text, type=Mutes)
+        except msgspec.MsgspecError as problem:
+            raise MutesError(f"`{self._file}` is no list of mutes: {problem}.", "Mend it, or delete it.") from None
+
+
+def _changed(old: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
+    names = sorted((set(old) | set(added)) - set(removed))
+    if not all(SOUND.fullmatch(name) for name in added) or len(names) > MOST:
+        raise MutesError(
+            "This cannot be muted.", f"Name at most {MOST} findings by their ids and checks by their names."
+        )
+    return names
+
+
+def _write(file: Path, text: bytes) -> None:
+    """All of it or nothing: written beside the file, then put in its place."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f"{NAME}.", dir=file.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(text)
+            Path(name).chmod(0o644)  # it is there for the team
+            Path(name).replace(file)
+        except OSError:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as problem:
+        raise MutesError(f"`{file}` cannot be written: {problem.strerror}.", "Mutes stay in the browser.") from None
