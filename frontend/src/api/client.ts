@@ -4,7 +4,7 @@ import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
   CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, MemoryAnswer, ModulesAnswer, OperatorsAnswer, ProfileState, ReportAnswer,
-  RulesAnswer, RunsAnswer, SourceAnswer,
+  MuteChange, MutesAnswer, RulesAnswer, RunsAnswer, SourceAnswer,
 } from './types.gen';
 
 /** The server said no, and why. */
@@ -31,10 +31,14 @@ export const getOperators = endpoint<OperatorsAnswer>('operators');
 export const getModules = endpoint<ModulesAnswer>('modules');
 export const getMemory = endpoint<MemoryAnswer>('memory');
 export const getCpu = endpoint<CpuAnswer>('cpu');
+export const getMutes = endpoint<MutesAnswer>('mutes');
+
+/** Changes the mutes that are kept beside the runs, and makes them be kept there from now on. */
+export const postMutes = (change: MuteChange): Promise<MutesAnswer> => post('mutes', change);
 
 /** States of one profile while it is analysed, until it is done or has failed. */
 export async function* getProgress(key: ProfileKey, signal: AbortSignal): AsyncGenerator<ProfileState> {
-  const response = await request(address('progress', { ...key }), signal);
+  const response = await request(address('progress', { ...key }), { signal });
   for await (const line of lines(textOf(response))) {
     const state: ProfileState = JSON.parse(line);
     yield state;
@@ -46,7 +50,7 @@ function endpoint<Answer>(path: string): (query?: Query, signal?: AbortSignal) =
   const kept = new Map<string, { etag: string; answer: Answer }>();
   return async (query = {}, signal) => {
     const url = address(path, query);
-    const response = await request(url, signal);
+    const response = await request(url, signal ? { signal } : {});
     const etag = response.headers.get('etag');
     const last = kept.get(url);
     if (last && last.etag === etag) return last.answer;
@@ -63,8 +67,14 @@ function address(path: string, query: Query): string {
   return `api/${path}${parameters.length ? `?${parameters.join('&')}` : ''}`;
 }
 
-async function request(url: string, signal?: AbortSignal): Promise<Response> {
-  const response = await reaching(fetch(url, signal ? { signal } : {}));
+/** What changes something is posted with a header that no other site's page can send. */
+async function post<Answer>(path: string, value: unknown): Promise<Answer> {
+  const headers = { 'Content-Type': 'application/json', 'X-TorchTidy': '1' };
+  return body(await request(address(path, {}), { method: 'POST', headers, body: JSON.stringify(value) }));
+}
+
+async function request(url: string, init: RequestInit): Promise<Response> {
+  const response = await reaching(fetch(url, init));
   if (response.ok) return response;
   throw await faultOf(response);
 }

@@ -1,14 +1,17 @@
 /** What the user can do. */
 
 import { signal } from '@preact/signals';
-import type { Place } from '../api/types.gen';
+import type { Finding, Place } from '../api/types.gen';
 import type { Command } from '../base/keys';
+import { NOTHING, type Mutes } from '../base/mutes';
 import type { Grouping, Sort, View } from '../base/route';
 import type { ProfileKey } from '../base/selection';
 import { gone } from './connection';
 import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
 import { wanted } from './focus';
 import { reloads } from './answers';
+import { changeMutes, loadMutes, mutes } from './mutes';
+import { toast } from './notices';
 import { moveSpot } from './outline';
 import { load, loaded, working } from './profile';
 import { go, route } from './route';
@@ -72,6 +75,42 @@ export const groupOperators = (by: Grouping): void => go({ by, op: '' }, 'push')
 /** Opens a row of the operators by its key; an empty one closes it. */
 export const openOperator = (op: string): void => go({ op }, 'push');
 
+/** Hides a finding from all lists, or shows it again. */
+export function toggleMute({ id, rule }: Pick<Finding, 'id' | 'rule'>): void {
+  const known = mutes.peek();
+  if (known.rules.includes(rule)) {
+    unmute({ findings: [], rules: [rule] });
+    return;
+  }
+  if (known.findings.includes(id)) {
+    unmute({ findings: [id], rules: [] });
+    return;
+  }
+  void mute({ findings: [id], rules: [] });
+}
+
+function muteOpen(): void {
+  const open = finding.peek();
+  if (open && route.peek().view === 'findings') toggleMute(open);
+}
+
+export const muteRule = (rule: string): void => void mute({ findings: [], rules: [rule] });
+
+export const unmute = (what: Mutes): void => void changeMutes({ mute: NOTHING, unmute: what });
+
+/** The list goes on with its next finding; where the muted ones are is said. */
+async function mute(what: Mutes): Promise<void> {
+  const ids = listed.peek().map((each) => each.id);
+  const at = ids.indexOf(finding.peek()?.id ?? '');
+  await changeMutes({ mute: what, unmute: NOTHING });
+  const left = listed.peek().map((each) => each.id);
+  const next = [...ids.slice(at), ...ids.slice(0, at).toReversed()].find((id) => left.includes(id)) ?? '';
+  setCursor(next);
+  go({ finding: narrow.peek() ? '' : next }, 'replace');
+  wanted.value = 'row';
+  toast('Muted. Muted findings are at the end of the list.');
+}
+
 const WITH_FILTER = new Set<View>(['findings', 'operators']);
 
 function editFilter(): void {
@@ -97,6 +136,7 @@ export async function revalidate(): Promise<void> {
   await refreshRuns();
   if (gone.peek()) return;
   if (rules.peek().size === 0) void loadRules();
+  void loadMutes();
   if (!loaded.peek() && !working.peek()) loadSelected();
   else reloads.value += 1;
 }
@@ -115,6 +155,7 @@ export function perform(command: Command): void {
     case 'back': return backToList();
     case 'filter': return editFilter();
     case 'source': return showAnySource();
+    case 'mute': return muteOpen();
     case 'next-place': return movePlace(1);
     case 'previous-place': return movePlace(-1);
     case 'help': helpOpen.value = true; return;

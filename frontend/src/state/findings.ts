@@ -2,21 +2,28 @@
 
 import { computed, effect, signal } from '@preact/signals';
 import type { Finding, Outcome, Place } from '../api/types.gen';
+import { isMuted } from '../base/mutes';
 import { plural, timeUnit, type TimeUnit } from '../base/units';
 import { filtered, sorted } from '../base/ranking';
+import { mutes } from './mutes';
 import { announce, toast } from './notices';
 import { report } from './profile';
 import { go, route } from './route';
 import { narrow } from './viewport';
 
-export const findings = computed<readonly Finding[]>(() => report.value?.findings ?? []);
+/** All findings of the profile, muted ones too. */
+const everyFinding = computed<readonly Finding[]>(() => report.value?.findings ?? []);
+
+/** The findings, but for the muted ones. */
+export const findings = computed<readonly Finding[]>(() => everyFinding.value.filter((each) => !isMuted(mutes.value, each)));
+export const mutedFindings = computed<readonly Finding[]>(() => everyFinding.value.filter((each) => isMuted(mutes.value, each)));
 
 export const listed = computed<readonly Finding[]>(() =>
   sorted(filtered(findings.value, route.value.q), route.value.sort));
 
 /** The open finding. Where list and detail stand side by side, the first of the list opens by itself. */
 export const finding = computed<Finding | null>(() => {
-  const named = findings.value.find((each) => each.id === route.value.finding);
+  const named = everyFinding.value.find((each) => each.id === route.value.finding);
   return named ?? (narrow.value ? null : listed.value[0] ?? null);
 });
 
@@ -61,7 +68,7 @@ export function watchFindings(): void {
   });
   effect(() => {
     const { finding: id, view } = route.value;
-    if (!report.value || !id || findings.value.some((each) => each.id === id)) return;
+    if (!report.value || !id || everyFinding.value.some((each) => each.id === id)) return;
     toast('That finding is not in this profile.');
     go({ finding: '', view: view === 'source' ? 'findings' : view }, 'replace');
   });

@@ -11,17 +11,17 @@ const clamp = (width: number): number => Math.min(LIST_WIDTHS.most, Math.max(LIS
 export const listWidth = signal<number | null>(null);
 
 export function restoreSettings(): void {
-  const width = Number(read(LIST_WIDTH));
+  const width = Number(readSetting(LIST_WIDTH));
   listWidth.value = width > 0 ? clamp(width) : null;
 }
 
 export function setListWidth(width: number): void {
   listWidth.value = clamp(width);
-  write(LIST_WIDTH, String(listWidth.value));
+  writeSetting(LIST_WIDTH, String(listWidth.value));
 }
 
 /** A browser may forbid storage to frames: then settings last as long as the page. */
-function read(key: string): string | null {
+export function readSetting(key: string): string | null {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -29,10 +29,10 @@ function read(key: string): string | null {
   }
 }
 
-function write(key: string, value: string): void {
+export function writeSetting(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // nothing to do: see read()
+    // nothing to do: see readSetting()
   }
 }

@@ -3,7 +3,7 @@
 import { vi } from 'vitest';
 import type { ProfileReport, ProfileState, RuleInfo, RunsAnswer } from '../api/types.gen';
 
-type Answer = (query: URLSearchParams) => unknown;
+type Answer = (query: URLSearchParams, posted: string | null) => unknown;
 
 export interface TestServer {
   /** What has been asked for, in order: `report?run=job`. */
@@ -21,7 +21,7 @@ export class Refusal extends Error {
 
 export function serve(answers: Record<string, Answer>): TestServer {
   const server: TestServer = { asked: [], answers, down: false };
-  vi.stubGlobal('fetch', async (address: string) => respond(server, address));
+  vi.stubGlobal('fetch', async (address: string, { body }: RequestInit = {}) => respond(server, address, typeof body === 'string' ? body : null));
   return server;
 }
 
@@ -32,12 +32,13 @@ export function serveProfile(report: ProfileReport, state: ProfileState, rules: 
     runs: (): RunsAnswer => ({ logdirs: ['/runs'], scanning: false, runs: [{ run: 'job', profiles: [{ ...state, worker, span }] }] }),
     report: () => ({ states: [state], report: { run: 'job', profiles: state.state === 'done' ? [report] : [] } }),
     rules: () => ({ rules }),
+    mutes: () => ({ kept: false, can_keep: true, path: '/runs/.torchtidy.json', mutes: { findings: [], rules: [] } }),
     events: () => ({ total: 0, offset: 0, rows: [] }),
     source: () => { throw new Refusal(404, 'No such file.', 'None.'); },
   });
 }
 
-function respond(server: TestServer, address: string): Response {
+function respond(server: TestServer, address: string, posted: string | null): Response {
   if (server.down) throw new TypeError('Failed to fetch'); // what browsers say for all that kept them from an answer
   const path = address.replace(/^api\//, '');
   const [name = '', query = ''] = path.split('?');
@@ -45,7 +46,7 @@ function respond(server: TestServer, address: string): Response {
   const answer = server.answers[name];
   if (!answer) return json(404, { error: { code: 404, message: `No ${name}.`, advice: '' } });
   try {
-    const value = answer(new URLSearchParams(query));
+    const value = answer(new URLSearchParams(query), posted);
     return value instanceof Response ? value : json(200, value);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;

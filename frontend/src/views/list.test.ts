@@ -1,5 +1,5 @@
 import { fireEvent, screen, within } from '@testing-library/preact';
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Outcome, Steps } from '../api/types.gen';
 import { finding, place, report, rule, saving, state } from '../testing/fixtures';
 import { key, openPage, rows } from '../testing/page';
@@ -13,6 +13,8 @@ const FINDINGS = [
 
 const titles = async () => (await rows()).map((row) => row.querySelector('.row-title')?.textContent);
 const openTitle = () => screen.getByRole('heading', { level: 1 }).textContent;
+
+afterEach(() => localStorage.clear()); // mutes
 
 describe('the list', () => {
   it('is ranked by saving, with one unit for all rows', async () => {
@@ -58,6 +60,74 @@ describe('the list', () => {
     await openPage('torchtidy&p.torchtidy.q=nothing');
     fireEvent.click(await screen.findByRole('button', { name: 'Clear the filter' }));
     expect((await rows()).length).toBe(3);
+  });
+});
+
+describe('mutes', () => {
+  const mutedGroup = () => [...document.querySelectorAll('.muted-group li')].map((each) => each.textContent);
+
+  it('hide a finding from the list, and the list goes on with the next', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage();
+    await rows();
+    fireEvent.click(screen.getByRole('button', { name: 'Mute' }));
+    await vi.waitFor(async () => expect(await titles()).toEqual(['Small', 'No estimate']));
+    expect(openTitle()).toBe('Small');
+    expect(mutedGroup()).toEqual(['loss.item() waitsThis findingShow again']);
+    expect(screen.getByText('Kept in this browser only.')).toBeTruthy();
+    fireEvent.click(screen.getByRole('button', { name: 'Show again' }));
+    await vi.waitFor(async () => expect(await titles()).toEqual(['loss.item() waits', 'Small', 'No estimate']));
+    expect(mutedGroup()).toEqual([]);
+  });
+
+  it('are remembered by the browser, and a link to a muted finding still opens it', async () => {
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage('torchtidy&p.torchtidy.finding=small');
+    await rows();
+    key('m');
+    await vi.waitFor(async () => expect(await titles()).toEqual(['loss.item() waits', 'No estimate']));
+    await openPage('torchtidy&p.torchtidy.finding=small');
+    expect(await titles()).toEqual(['loss.item() waits', 'No estimate']);
+    expect(openTitle()).toBe('Small');
+  });
+
+  it('of a check hide all its findings', async () => {
+    serveProfile(report({ findings: FINDINGS.map((each, index) => ({ ...each, rule: index === 2 ? 'second-rule' : 'first-rule' })) }), state(), [rule('first-rule')]);
+    await openPage();
+    await rows();
+    fireEvent.click(screen.getByRole('button', { name: 'Mute this check' }));
+    await vi.waitFor(async () => expect(await titles()).toEqual(['No estimate']));
+    expect(mutedGroup()).toEqual(['SmallAll of Title of first-ruleShow again', 'loss.item() waitsAll of Title of first-ruleShow again']);
+  });
+
+  it('are put beside the runs on request, and changed there from then on', async () => {
+    const server = serveProfile(report({ findings: FINDINGS }), state());
+    const posted: unknown[] = [];
+    let kept: string[] | null = null;
+    server.answers.mutes = (_, body) => {
+      if (body !== null) {
+        const change: { mute: { findings: string[] }; unmute: { findings: string[] } } = JSON.parse(body);
+        posted.push(change);
+        kept = [...(kept ?? []), ...change.mute.findings].filter((id) => !change.unmute.findings.includes(id));
+      }
+      return { kept: kept !== null, can_keep: true, path: '/runs/.torchtidy.json', mutes: { findings: kept ?? [], rules: [] } };
+    };
+    await openPage();
+    await rows();
+    fireEvent.click(screen.getByRole('button', { name: 'Mute' }));
+    fireEvent.click(await screen.findByRole('button', { name: 'Keep them beside the runs' }));
+    await screen.findByText(/Kept for everybody in/);
+    expect(posted).toEqual([{ mute: { findings: ['big'], rules: [] }, unmute: { findings: [], rules: [] } }]);
+    fireEvent.click(screen.getByRole('button', { name: 'Show again' }));
+    await vi.waitFor(async () => expect((await titles()).length).toBe(3));
+    expect(posted[1]).toEqual({ mute: { findings: [], rules: [] }, unmute: { findings: ['big'], rules: [] } });
+  });
+
+  it('that hide everything say so', async () => {
+    localStorage.setItem('torchtidy.mutes', JSON.stringify({ findings: [], rules: ['first-rule'] }));
+    serveProfile(report({ findings: FINDINGS }), state());
+    await openPage();
+    expect(await screen.findByText('All findings are muted')).toBeTruthy();
   });
 });
 

@@ -35,7 +35,7 @@ describe('before there is a report', () => {
     const pieces: ReadableStreamDefaultController<Uint8Array>[] = [];
     const server = serveProfile(report({ findings: [finding('a')] }), state());
     const finished = server.answers['report'];
-    server.answers['report'] = (query) => (done ? finished?.(query) : { states: [state({ state: 'queued' })], report: { run: 'job', profiles: [] } });
+    server.answers['report'] = (query) => (done ? finished?.(query, null) : { states: [state({ state: 'queued' })], report: { run: 'job', profiles: [] } });
     server.answers['progress'] = () => new Response(new ReadableStream<Uint8Array>({ start: (controller) => void pieces.push(controller) }));
     const body = await openPage();
     const send = (each: ProfileState | undefined) => pieces[0]?.enqueue(new TextEncoder().encode(`${JSON.stringify(each)}\n`));

@@ -5,7 +5,7 @@ import { plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Hero } from '../../components/Hero';
 import { backToList } from '../../state/actions';
-import { finding, findings, outcomes } from '../../state/findings';
+import { finding, findings, mutedFindings, outcomes } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
 import { selectedKey } from '../../state/runs';
 import { narrow } from '../../state/viewport';
@@ -46,6 +46,7 @@ const NothingOpen = () => <Hero title="No finding is open"><p class="muted">The 
 
 function NothingFound() {
   const [passed, skipped] = [outcomes('clean').length, outcomes('not_checked').length];
+  if (mutedFindings.value.length > 0) return <Hero title="All findings are muted"><p class="muted">The list shows them at its end.</p></Hero>;
   return (
     <Hero title="Nothing to fix was found">
       <p>{plural(passed, 'check')} passed{skipped > 0 ? `, ${skipped} could not be made: the list says why` : ''}.</p>

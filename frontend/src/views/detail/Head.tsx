@@ -2,13 +2,16 @@
 
 import type { RefObject } from 'preact';
 import type { Finding, Saving } from '../../api/types.gen';
+import { isMuted } from '../../base/mutes';
 import { count, inUnit, nanoseconds, plural, share } from '../../base/units';
 import { capital, rangeText, SAVING_BASIS, times } from '../../base/words';
-import { CopyButton } from '../../components/Button';
+import { Button, CopyButton } from '../../components/Button';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
+import { muteRule, toggleMute } from '../../state/actions';
 import { copyFinding, copyLink } from '../../state/exports';
 import { savingUnit } from '../../state/findings';
+import { mutes } from '../../state/mutes';
 import { per } from '../../state/profile';
 import { rules, ruleTitle } from '../../state/rules';
 
@@ -26,7 +29,7 @@ export function Head({ finding, heading }: Props) {
       <dl class="worth">
         {finding.saving && <SavingFigure saving={finding.saving} />}
         <div>
-          <dt>Matched events take</dt>
+          <dt>Costs</dt>
           <dd class="worth-value">{nanoseconds(cost)}<span class="per"> per {per.value}</span></dd>
           {part !== null && <dd class="worth-note">{share(part)} of the {per.value} time</dd>}
         </div>
@@ -44,8 +47,19 @@ export function Head({ finding, heading }: Props) {
       <div class="actions">
         <CopyButton icon="link" label="Copy link" onCopy={copyLink} />
         <CopyButton label="Copy as Markdown" onCopy={() => copyFinding(finding)} />
+        <MuteButtons finding={finding} />
       </div>
     </header>
+  );
+}
+
+function MuteButtons({ finding }: { finding: Finding }) {
+  if (isMuted(mutes.value, finding)) return <Button icon="show" onClick={() => toggleMute(finding)}>Show again</Button>;
+  return (
+    <>
+      <Button icon="mute" onClick={() => toggleMute(finding)}>Mute</Button>
+      <Button kind="quiet" onClick={() => muteRule(finding.rule)}>Mute this check</Button>
+    </>
   );
 }
 

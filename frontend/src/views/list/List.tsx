@@ -9,6 +9,7 @@ import { findings, listed } from '../../state/findings';
 import { route } from '../../state/route';
 import { narrow } from '../../state/viewport';
 import { CannotCheck } from './CannotCheck';
+import { Muted } from './Muted';
 import { Outcomes } from './Outcomes';
 import { Row } from './Row';
 
@@ -43,6 +44,7 @@ export function List() {
         </div>
       )}
       <CannotCheck />
+      <Muted />
       <Outcomes />
     </div>
   );

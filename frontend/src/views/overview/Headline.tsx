@@ -7,13 +7,15 @@ import { Button } from '../../components/Button';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { chooseView, openFinding } from '../../state/actions';
+import { mutedFindings } from '../../state/findings';
 import { per } from '../../state/profile';
 
 const TOP = 3;
 
 export function Headline({ findings }: { findings: readonly Finding[] }) {
   const top = sorted(findings, 'saving').slice(0, TOP);
-  if (top.length === 0) return <p class="muted">No check found anything wrong with this profile.</p>;
+  if (top.length === 0)
+    return <p class="muted">{mutedFindings.value.length > 0 ? 'All findings are muted.' : 'No check found anything wrong with this profile.'}</p>;
   return (
     <section class="headline" aria-label="Findings worth most">
       <div class="chart-head">

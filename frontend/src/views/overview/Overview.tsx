@@ -7,6 +7,7 @@ import { spread } from '../../base/statistics';
 import { nanoseconds, plural } from '../../base/units';
 import { STEP_BASIS } from '../../base/words';
 import { chooseStep } from '../../state/actions';
+import { findings } from '../../state/findings';
 import { report } from '../../state/profile';
 import { route } from '../../state/route';
 import { Headline } from './Headline';
@@ -26,7 +27,7 @@ export function Overview() {
       <div class="page-body">
         <h1 id="page-title">Overview</h1>
         <StepsText report={shown} />
-        <Headline findings={shown.findings} />
+        <Headline findings={findings.value} />
         {items.length > 1 && (
           <StepsChart steps={items} lane={averaged(lanes)} lanes={lanes.length} chosen={step}
             onChoose={(index) => chooseStep(index === null ? '' : items[index]?.name ?? '')} />
