@@ -14,7 +14,7 @@ INSTALL := bin/pip install --quiet --disable-pip-version-check
 NODE_MODULES := frontend/node_modules/.package-lock.json
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers accuracy proof frontend bundle pytest clean npm chromium
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -37,8 +37,14 @@ generate: $(TEST)/.installed $(NODE_MODULES) ## write the generated files
 	$(BIN)/python -m tb_tidy_plugin.dev generate
 	cd frontend && npm run types
 
-numbers: $(TEST_TOOLS) ## write docs/numbers.md; needs the shared traces
+numbers: $(TEST)/.installed ## write docs/numbers.md; needs the shared traces
 	$(BIN)/python -m tests.differential.peer_comparison
+
+accuracy: $(TEST)/.installed ## count what the rules find in the corpus; writes docs/accuracy.md
+	$(BIN)/python -m tests.accuracy
+
+proof: $(TEST)/.installed ## time the corpus' slow programs against the fixed ones, for the same page
+	$(BIN)/python -m tests.accuracy --proof
 
 generated: $(TEST)/.installed $(NODE_MODULES) ## check that the generated files are current
 	$(BIN)/python -m tb_tidy_plugin.dev generate --check

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import multiprocessing
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from runpy import run_path
+from typing import Any
 
 M_MMAP_THRESHOLD = -3
 WAIT, WARMUP, ACTIVE = 1, 2, 4
@@ -43,25 +46,33 @@ def main() -> None:
         own = [sys.executable, "-m", "tests.accuracy.record", *sys.argv[1:]]
         processes = [subprocess.Popen([*own, "--rank", str(rank)]) for rank in range(ranks)]
         sys.exit(max(process.wait() for process in processes))
-    step = _prepare(module["build"], given.rank, ranks)
+    step = prepared(module, given.rank, Path(tempfile.gettempdir(), f"tb-tidy-accuracy-{os.getppid()}"))
     if given.time:
         sys.stdout.write(f"{timed(step, given.steps):.6f}\n")
     else:
         record(step, given.into or Path("trace"), with_stack=not given.no_stack)
 
 
-def _prepare(build: Callable[[], Callable[[], object]], rank: int | None, ranks: int) -> Callable[[], object]:
-    """One thread, a fixed seed, and allocations that cost the same with and without the profiler."""
+def prepared(module: Mapping[str, Any], rank: int | None, store: Path) -> Callable[[], object]:
+    """The program's step: one thread, a fixed seed, and allocations that cost the same with and without the profiler.
+
+    Args:
+        module: what running the program's file has defined.
+        rank: which of its ranks this process is, None where it has only one.
+        store: the file by which the ranks find each other.
+    """
     import torch
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
     if sys.platform == "linux":
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 131_072)
+    multiprocessing.set_start_method("fork", force=True)  # loaders' workers: what a path defines cannot be pickled
     if rank is not None:
-        store = f"file:///tmp/tb-tidy-accuracy-{os.getppid()}"
-        torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks)
-    return build()
+        address = f"file://{store.absolute()}"
+        torch.distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=module["RANKS"])
+    step: Callable[[], object] = module["build"]()
+    return step
 
 
 def timed(step: Callable[[], object], steps: int) -> float:

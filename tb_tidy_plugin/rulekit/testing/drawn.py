@@ -12,6 +12,8 @@ Attributes: `dims` and `types` (per input, comma separated; `-` or nothing for n
 Inputs`), `seq` (sequence number), `fwd` (forward thread id), `thread` (1 by default), and, as often as needed,
 `kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`, `DtoD`), `fill=start-end:bytes`: device work that the
 event launches in its first µs. The text goes through the real reader: it is written as Kineto would write it.
+
+A line that begins with `# ` is a comment; `# device: A100` names one of the devices below.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.kineto import read_trace
 
 LINE = re.compile(r"(?P<indent> *)(?P<name>\S.*?) +(?P<start>\d+)-(?P<end>\d+)(?P<attributes>( +\w+=\S*)*) *")
+COMMENT = re.compile(r"# (?P<key>\w+): (?P<value>.*\S) *")
 ANNOTATION = re.compile(r"ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)#|## ")
 PYTHON = re.compile(r".*\(\d+\): |nn\.Module: |<built-in ")
 COPY_NAMES = {
@@ -54,17 +57,36 @@ MI300 = Gpu("AMD Instinct MI300X", 9, 4, "hip_runtime_version")
 
 
 def draw(text: str, gpu: Gpu | None = None) -> Profile:
-    """The profile that `text` draws, with `gpu` as its only device."""
+    """The profile that `text` draws, with `gpu` as its only device; where none is given, the one that a comment names."""
+    with tempfile.TemporaryDirectory() as folder:
+        return draw_into(Path(folder), text, gpu)
+
+
+def draw_into(folder: Path, text: str, gpu: Gpu | None = None) -> Profile:
+    """The same, with its trace left in `folder`."""
+    gpu = gpu or _device_in(text)
     document: dict[str, Any] = {"schemaVersion": 1, "traceEvents": list(_events(text, gpu)), "baseTimeNanoseconds": 0}
     if gpu is not None:
         properties = {"id": 0, "name": gpu.name, "computeMajor": gpu.major, "computeMinor": gpu.minor}
         document |= {"deviceProperties": [properties], gpu.version_key: 1}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "drawn.pt.trace.json")
-        path.write_text(json.dumps(document))
-        profile = Profile(read_trace(path))
+    path = folder / "drawn.pt.trace.json"
+    path.write_text(json.dumps(document))
+    profile = Profile(read_trace(path))
     _check_nesting(text, profile)
     return profile
+
+
+def comments(text: str) -> list[tuple[str, str]]:
+    """Key and value of each comment `# key: value`, in their order."""
+    return [(match["key"], match["value"]) for match in map(COMMENT.fullmatch, text.splitlines()) if match]
+
+
+def _device_in(text: str) -> Gpu | None:
+    names = [value for key, value in comments(text) if key == "device"]
+    known = {name: value for name, value in globals().items() if isinstance(value, Gpu)}
+    assert len(names) <= 1, f"a drawn profile has one device, not {names}"
+    assert set(names) <= set(known), f"no such device: {names}; there are {', '.join(known)}"
+    return known[names[0]] if names else None
 
 
 def row_of(profile: Profile, name: str, nth: int = 0) -> int:
@@ -139,7 +161,7 @@ def _complete(
 
 def _lines(text: str) -> Iterator[re.Match[str]]:
     for line in text.splitlines():
-        if line.strip():
+        if line.strip() and not line.startswith("# "):
             match = LINE.fullmatch(line)
             assert match is not None, f"not a drawn event: {line!r}"
             yield match

@@ -1,0 +1,66 @@
+"""Writes `docs/accuracy.md`: `python -m tests.accuracy` counts; with `--proof` it measures whether the fixes help."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
+from importlib.metadata import version
+
+from tb_tidy_plugin.rules import all_rules
+from tests.accuracy.corpus import Program, programs
+from tests.accuracy.page import page, proof_in, proof_section
+from tests.accuracy.proof import pairs, speedup
+from tests.accuracy.verdicts import Verdict, verdict_on
+from tests.support.recordings import ROOT
+
+PAGE = ROOT / "docs" / "accuracy.md"
+AT_ONCE = 2
+
+
+def main() -> None:
+    """Writes the page, or says of chosen programs what is found in them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--only", default="*", help="judge the programs of this name (`rule-name/*`); no page is written"
+    )
+    parser.add_argument("--proof", action="store_true", help="measure slow against fixed instead of counting")
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    chosen = [program for program in programs() if fnmatch(program.name, given.only)]
+    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    if given.proof:
+        text = before.removesuffix(proof_in(before)) + _measured(chosen, given.rounds)
+    else:
+        text = page(_judged(chosen), [rule.name() for rule in all_rules()], version("torch"), proof_in(before))
+    if given.only == "*":
+        PAGE.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+
+
+def _judged(chosen: Sequence[Program]) -> list[Verdict]:
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return list(threads.map(_judged_aloud, chosen))
+
+
+def _judged_aloud(program: Program) -> Verdict:
+    verdict = verdict_on(program)
+    found = ", ".join(verdict.answer.findings) or "nothing"
+    wrong = f"; wrong: {', '.join(sorted(verdict.wrong))}" if verdict.wrong else ""
+    sys.stderr.write(f"{program}: {found}{wrong}\n")
+    return verdict
+
+
+def _measured(chosen: Sequence[Program], rounds: int) -> str:
+    speedups = []
+    for slow, fixed in pairs(chosen):
+        speedups.append(speedup(slow, fixed, rounds))
+        sys.stderr.write(f"{slow.rule}: {speedups[-1].median:.2f} times faster\n")
+    return proof_section(speedups, rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Which programs there are, and what each of them says about itself.
+
+    <rule-name>/slow      holds the rule's pattern, and no other that it does not name in `ALSO`
+    <rule-name>/fixed     does the same work without it
+    <rule-name>/near_*    looks alike and is right
+    clean/*               whole pieces of training and inference as good engineers write them
+
+`.py` is a program to record (see record.py). `.txt` is a drawn profile (see tb_tidy_plugin/rulekit/testing/drawn.py), for what only a
+GPU shows; its first lines are comments: `# device: A100`, and `# also: rule-name: why` for what a program says in
+`ALSO`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tb_tidy_plugin.rulekit.testing.drawn import comments
+
+CORPUS = Path(__file__).parent
+CLEAN = "clean"
+
+Kind: TypeAlias = Literal["slow", "fixed", "near", "clean"]
+
+NEAR = re.compile(r"near_[a-z0-9_]+")
+
+
+class CorpusError(ValueError):
+    """A file of the corpus that is none of its kinds, or says something of itself that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of the corpus.
+
+    Attributes:
+        path: its file.
+        kind: what it is there for.
+        rule: the rule that it is about, empty for a clean one.
+        also: findings besides that one that are true of it, with the reason.
+        ranks: in how many processes it runs.
+    """
+
+    path: Path
+    kind: Kind
+    rule: str
+    also: Mapping[str, str] = field(default_factory=dict)
+    ranks: int = 1
+
+    @property
+    def name(self) -> str:
+        """Folder and file, which is unique."""
+        return f"{self.path.parent.name}/{self.path.name}"
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it is a drawn profile, the same at each reading, and no program to record."""
+        return self.path.suffix == ".txt"
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The rules besides its own that must find something in it, or what `ALSO` says is no longer so."""
+        return frozenset(self.also) if self.kind in {"slow", CLEAN} else frozenset()
+
+    @property
+    def true_of_it(self) -> frozenset[str]:
+        """The rules whose findings are no false alarms."""
+        return frozenset(self.also) | ({self.rule} if self.kind == "slow" else frozenset())
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def programs(corpus: Path = CORPUS) -> list[Program]:
+    """All programs of the corpus, by name.
+
+    Raises:
+        CorpusError: a file is none.
+    """
+    paths = [path for path in corpus.glob("*/*") if path.suffix in {".py", ".txt"} and path.name != "__init__.py"]
+    return [_program(path) for path in sorted(paths)]
+
+
+def _program(path: Path) -> Program:
+    also, ranks = _drawn(path) if path.suffix == ".txt" else _written(path)
+    folder = path.parent.name
+    if folder == CLEAN:
+        return Program(path, CLEAN, "", also, ranks)
+    kinds: dict[str, Kind] = {"slow": "slow", "fixed": "fixed"}
+    kind: Kind | None = "near" if NEAR.fullmatch(path.stem) else kinds.get(path.stem)
+    if kind is None:
+        raise CorpusError(f"{folder}/{path.name} is neither slow, fixed nor near_*")
+    return Program(path, kind, folder, also, ranks)
+
+
+def _written(path: Path) -> tuple[dict[str, str], int]:
+    """`ALSO` and `RANKS` of a program, read without running it: that would import torch."""
+    given: dict[str, object] = {"ALSO": {}, "RANKS": 1}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in given:
+            given[node.targets[0].id] = ast.literal_eval(node.value)
+    also, ranks = given["ALSO"], given["RANKS"]
+    if not isinstance(also, dict) or not isinstance(ranks, int):
+        raise CorpusError(f"{path.parent.name}/{path.name}: ALSO is a dict of reasons, RANKS a number")
+    return also, ranks
+
+
+def _drawn(path: Path) -> tuple[dict[str, str], int]:
+    also = {}
+    for key, value in comments(path.read_text(encoding="utf-8")):
+        if key == "also":
+            rule, _, reason = value.partition(":")
+            also[rule.strip()] = reason.strip()
+    return also, 1

@@ -1,0 +1,231 @@
+"""The page `docs/accuracy.md`: how often the rules are right, and whether their fixes help."""
+
+from __future__ import annotations
+
+import ast
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tb_tidy_plugin.report.model import Finding, Severity
+from tests.accuracy.corpus import CLEAN, Program
+from tests.accuracy.verdicts import Count, Verdict, count, total
+
+PROOF_HEADING = "## Do the fixes help?"
+RECALL_TARGET, PRECISION_TARGET = 1.0, 0.95
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
+
+INTRODUCTION = """# Accuracy
+
+How often the rules are right, counted over a corpus of programs whose faults are known (`tests/accuracy/`). For each
+rule there is a *slow* program with its pattern, a *fixed* one that does the same work without it, and *near* ones that
+look alike and are right; *clean* programs are whole pieces of training and inference as good engineers write them. Each
+is recorded afresh with torch's own profiler, and all rules look at each recording as they do at a user's. Patterns that
+only a GPU shows are drawn by hand instead: they test the rule, but not what a real device records. The programs are
+small, and written by those who wrote the rules: the counts say that nothing known is broken, not that nothing is.
+
+- **found** of **present**: slow programs in which the rule found its pattern. *Recall* is found / present.
+- **false alarms**: programs in which it found something that is not there. *Precision* is true / (true + false): true
+  ones are in slow programs, and in programs that are said to hold the pattern, too, with the reason.
+- **unsteady**: what is wrong is recorded a second time; what is right then is neither a miss nor a false alarm. Such
+  costs are near the rule's threshold.
+- A program counts once per rule, however many findings the rule has in it.
+"""
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """How much faster the fixed program's step is, over several rounds, and what the report on the slow one expects."""
+
+    rule: str
+    ratios: Sequence[float]
+    expected: float | None
+
+    @property
+    def median(self) -> float:
+        """The middle one, of an odd number of rounds."""
+        return sorted(self.ratios)[len(self.ratios) // 2]
+
+
+def page(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: str, proof: str) -> str:
+    """The whole page; `proof` is its last section, which is measured apart."""
+    sections = [
+        INTRODUCTION,
+        _summary(verdicts, rules, torch_version),
+        _by_rule(verdicts, rules),
+        _section("Misses", _misses(verdicts), "None."),
+        _section("False alarms", _false_alarms(verdicts), "None."),
+        _section("Unsteady", _by_program(verdicts, lambda verdict: verdict.unsteady), "None."),
+        _section(
+            "Said of a program and no longer found", _by_program(verdicts, lambda verdict: verdict.stale), "None."
+        ),
+        _section("Rules that broke", _failures(verdicts), "None."),
+        _clean(verdicts),
+        _also(verdicts),
+        proof,
+    ]
+    return "\n".join(section.strip() + "\n" for section in sections if section)
+
+
+def proof_in(text: str) -> str:
+    """The section on the fixes in a page that is there, which the counts leave alone; empty where there is none."""
+    _, heading, rest = text.partition(PROOF_HEADING)
+    return heading + rest
+
+
+def proof_section(speedups: Iterable[Speedup], rounds: int) -> str:
+    """The section on the fixes, largest effect first."""
+    rows = [
+        (
+            f"`{each.rule}`",
+            f"{each.median:.2f}",
+            f"{min(each.ratios):.2f} to {max(each.ratios):.2f}",
+            "–" if each.expected is None else f"{each.expected:.2f}",
+        )
+        for each in sorted(speedups, key=lambda each: (-each.median, each.rule))
+    ]
+    return f"""{PROOF_HEADING}
+
+How many times faster a step of the fixed program is than one of the slow one, without the profiler, on one core: the
+median of {rounds} rounds, with the smallest and largest. In each round both run in a fresh process of their own; the
+order is swapped from round to round. *Expected* is what the report on the slow program's recording says. The profiler
+costs time of its own, above all where a pattern is made of many small operators. `make proof` measures it again.
+
+{_table(("rule", "times faster", "range", "expected"), rows)}"""
+
+
+def _summary(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: str) -> str:
+    all_of_them = total(count(verdicts, rule) for rule in rules)
+    clean = _in_clean(verdicts)
+    loud = sum(finding.severity == "high" for _, finding in clean)
+    recall = f"{_percent(all_of_them.recall)} ({all_of_them.found} of {all_of_them.present})"
+    said = all_of_them.true + all_of_them.false_alarms
+    precision = f"{_percent(all_of_them.precision)} ({all_of_them.true} of {said})"
+    drawn = sum(verdict.program.is_drawn for verdict in verdicts)
+    rows = [
+        ("recall", _percent(RECALL_TARGET), recall),
+        ("precision", f"≥ {_percent(PRECISION_TARGET)}", precision),
+        ("findings of high severity in clean programs", "0", str(loud)),
+        ("findings of any severity in clean programs", "", str(len(clean))),
+        ("unsteady", "", str(all_of_them.unsteady)),
+    ]
+    machine = f"{platform.system()} on {platform.machine()}, Python {platform.python_version()}"
+    return f"""## Summary
+
+{_table(("", "target", "measured"), rows)}
+{len(verdicts)} programs: {len(verdicts) - drawn} recorded, {drawn} drawn. torch {torch_version} without a GPU, one
+thread, {machine}. `make accuracy` records everything afresh and writes this page; `make test` holds every line of it.
+"""
+
+
+def _by_rule(verdicts: Sequence[Verdict], rules: Sequence[str]) -> str:
+    rows = [_rule_row(rule, count(verdicts, rule), verdicts) for rule in rules]
+    header = ("rule", "programs", "found", "severity", "false alarms", "unsteady", "recall", "precision", "checked in")
+    return f"""## By rule
+
+*Programs* is slow + fixed + near; *severity* is that of the largest finding in the slow program; *checked in* counts
+the programs whose recording lets the rule look at all.
+
+{_table(header, rows)}"""
+
+
+def _rule_row(rule: str, counted: Count, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    own = [verdict for verdict in verdicts if verdict.program.rule == rule]
+    kinds = [sum(verdict.program.kind == kind for verdict in own) for kind in ("slow", "fixed", "near")]
+    drawn = ", drawn" if own and all(verdict.program.is_drawn for verdict in own) else ""
+    slow = [verdict for verdict in own if verdict.program.kind == "slow"]
+    found = {finding.severity for verdict in slow for finding in verdict.answer.findings.get(rule, ())}
+    return (
+        f"`{rule}`",
+        " + ".join(map(str, kinds)) + drawn if own else "none",
+        f"{counted.found} of {counted.present}",
+        min(found, key=SEVERITIES.index, default="–"),
+        str(counted.false_alarms),
+        str(counted.unsteady),
+        _percent(counted.recall),
+        _percent(counted.precision),
+        str(counted.checked),
+    )
+
+
+def _misses(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    for verdict in verdicts:
+        for rule in sorted(verdict.missed):
+            reason = verdict.answer.not_checked.get(rule)
+            yield f"- {verdict.program}" + (f": not checked. {reason}" if reason else "")
+
+
+def _false_alarms(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    for verdict in verdicts:
+        for rule in sorted(verdict.false_alarms):
+            for finding in verdict.answer.findings.get(rule, ()):
+                yield f"- {verdict.program}: `{rule}`, {_said(finding)}: {finding.message}"
+
+
+def _by_program(verdicts: Sequence[Verdict], rules: Callable[[Verdict], frozenset[str]]) -> Iterator[str]:
+    for verdict in verdicts:
+        if rules(verdict):
+            yield f"- {verdict.program}: {', '.join(f'`{rule}`' for rule in sorted(rules(verdict)))}"
+
+
+def _failures(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    for verdict in verdicts:
+        for rule, error in sorted(verdict.answer.failed.items()):
+            yield f"- {verdict.program}: `{rule}`: {error}"
+
+
+def _clean(verdicts: Sequence[Verdict]) -> str:
+    rows = []
+    for verdict in verdicts:
+        if verdict.program.kind == CLEAN:
+            found = [f"`{finding.rule}` ({_said(finding)})" for _, finding in _in_clean([verdict])]
+            rows.append((verdict.program.path.stem, _title(verdict.program), ", ".join(found) or "nothing"))
+    return f"## Clean programs\n\n{_table(('program', 'what it is', 'found'), rows)}"
+
+
+def _also(verdicts: Sequence[Verdict]) -> str:
+    rows = [
+        (str(verdict.program), f"`{rule}`", reason, "yes" if rule in verdict.answer.findings else "no")
+        for verdict in verdicts
+        for rule, reason in sorted(verdict.program.also.items())
+    ]
+    return f"""## True besides
+
+What else is true of a program, by those who wrote it.
+
+{_table(("program", "rule", "why", "found"), rows)}"""
+
+
+def _in_clean(verdicts: Sequence[Verdict]) -> list[tuple[Program, Finding]]:
+    return [
+        (verdict.program, finding)
+        for verdict in verdicts
+        if verdict.program.kind == CLEAN
+        for _, findings in sorted(verdict.answer.findings.items())
+        for finding in findings
+    ]
+
+
+def _said(finding: Finding) -> str:
+    share = "no step" if finding.share is None else f"{finding.share:.0%} of the step".replace("%", " %")
+    return f"{finding.severity}, {share}"
+
+
+def _title(program: Program) -> str:
+    text = program.path.read_text(encoding="utf-8")
+    return (
+        (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0].rstrip(".") if not program.is_drawn else "drawn"
+    )
+
+
+def _section(heading: str, lines: Iterable[str], nothing: str) -> str:
+    return f"## {heading}\n\n" + ("\n".join(lines) or nothing)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %".replace(".0 %", " %")
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

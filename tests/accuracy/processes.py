@@ -1,0 +1,114 @@
+"""Runs a program of the corpus in a fresh process that has torch imported already, within a limit of time.
+
+Each process is forked off one that did nothing but import torch, so that no program sees what another one left, and
+none pays for the import: 1 s instead of 4 s.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from runpy import run_path
+from typing import Literal, TypeAlias
+
+from tests.accuracy.corpus import Program
+from tests.accuracy.record import prepared, record, timed
+
+Work: TypeAlias = Literal["record", "time"]
+
+LIMIT_S = 240.0
+"""No program takes longer; compiling one takes half a minute on a busy machine."""
+
+TIMED_STEPS = 40
+OUTPUT_LINES = 30
+WARM = ["torch", "torch._dynamo", "torch.profiler", "torch.utils.checkpoint", "torch.utils.data"]
+
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(WARM)
+
+
+class ProgramError(Exception):
+    """A program that broke or did not end."""
+
+
+def record_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> None:
+    """Records the program, one trace per rank, into `folder`.
+
+    Raises:
+        ProgramError: it broke or did not end in time.
+    """
+    _run("record", folder, program, limit_s)
+
+
+def step_seconds(folder: Path, program: Program, limit_s: float = LIMIT_S) -> float:
+    """The program's median step without the profiler, in a fresh process; of the slowest rank, where it has several.
+
+    Raises:
+        ProgramError: it broke or did not end in time.
+    """
+    _run("time", folder, program, limit_s)
+    return max(float(json.loads(path.read_text())) for path in folder.glob("seconds-*.json"))
+
+
+def _run(work: Work, folder: Path, program: Program, limit_s: float) -> None:
+    ranks = [None] if program.ranks == 1 else list(range(program.ranks))
+    processes = [_forks.Process(target=_in_child, args=(work, program.path, folder, rank)) for rank in ranks]
+    for process in processes:
+        process.start()
+    try:
+        _until_all_ended(processes, limit_s)
+        _check(processes, folder, program, limit_s)
+    finally:
+        for process in processes:
+            _end(process)
+
+
+def _until_all_ended(processes: Sequence[ForkServerProcess], limit_s: float) -> None:
+    """Returns early where one breaks, since the other ranks then wait for it forever."""
+    deadline = time.monotonic() + limit_s
+    while running := [process for process in processes if process.exitcode is None]:
+        if any(process.exitcode for process in processes) or time.monotonic() >= deadline:
+            return
+        wait([process.sentinel for process in running], max(deadline - time.monotonic(), 0.0))
+
+
+def _check(processes: Sequence[ForkServerProcess], folder: Path, program: Program, limit_s: float) -> None:
+    broken = [process.exitcode for process in processes if process.exitcode]
+    if not broken and all(process.exitcode == 0 for process in processes):
+        return
+    what = f"ended with exit status {broken[0]}" if broken else f"did not end within {limit_s:g} s"
+    said = [line for path in sorted(folder.glob("output-*.txt")) for line in path.read_text().splitlines()]
+    raise ProgramError("\n".join([f"{program} {what}", *said[-OUTPUT_LINES:]]))
+
+
+def _end(process: ForkServerProcess) -> None:
+    """Ends the process and what it has started, such as workers of its loaders."""
+    if process.exitcode is None and process.pid is not None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it has no group of its own yet
+            process.kill()
+        process.join()
+    process.close()
+
+
+def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
+    os.setsid()
+    with (folder / f"output-{rank}.txt").open("wb") as output:
+        os.dup2(output.fileno(), sys.stdout.fileno())
+        os.dup2(output.fileno(), sys.stderr.fileno())
+    gc.collect()  # copies the pages shared with the parent now, not when a step first collects
+    step = prepared(run_path(str(path)), rank, folder / "store")
+    if work == "record":
+        record(step, folder)
+    else:
+        (folder / f"seconds-{rank}.json").write_text(json.dumps(timed(step, TIMED_STEPS)))
