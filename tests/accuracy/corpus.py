@@ -26,6 +26,7 @@ CLEAN = "clean"
 
 Kind: TypeAlias = Literal["slow", "fixed", "near", "clean"]
 
+KINDS: dict[str, Kind] = {"slow": "slow", "fixed": "fixed"}
 NEAR = re.compile(r"near_[a-z0-9_]+")
 
 
@@ -90,11 +91,14 @@ def _program(path: Path) -> Program:
     folder = path.parent.name
     if folder == CLEAN:
         return Program(path, CLEAN, "", also, ranks)
-    kinds: dict[str, Kind] = {"slow": "slow", "fixed": "fixed"}
-    kind: Kind | None = "near" if NEAR.fullmatch(path.stem) else kinds.get(path.stem)
+    kind = _kind(path.stem)
     if kind is None:
         raise CorpusError(f"{folder}/{path.name} is neither slow, fixed nor near_*")
     return Program(path, kind, folder, also, ranks)
+
+
+def _kind(stem: str) -> Kind | None:
+    return "near" if NEAR.fullmatch(stem) else KINDS.get(stem)
 
 
 def _written(path: Path) -> tuple[dict[str, str], int]:

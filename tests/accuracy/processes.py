@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from runpy import run_path
 from typing import Literal, TypeAlias
 
 from tests.accuracy.corpus import Program
-from tests.accuracy.record import prepared, record, timed
+from tests.accuracy.record import loaded, prepared, record, timed
 
 Work: TypeAlias = Literal["record", "time"]
 
@@ -107,7 +106,7 @@ def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
         os.dup2(output.fileno(), sys.stdout.fileno())
         os.dup2(output.fileno(), sys.stderr.fileno())
     gc.collect()  # copies the pages shared with the parent now, not when a step first collects
-    step = prepared(run_path(str(path)), rank, folder / "store")
+    step = prepared(loaded(path), rank, folder / "store")
     if work == "record":
         record(step, folder)
     else:

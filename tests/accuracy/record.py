@@ -20,10 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from runpy import run_path
-from typing import Any
+from types import ModuleType
 
 M_MMAP_THRESHOLD = -3
 WAIT, WARMUP, ACTIVE = 1, 2, 4
@@ -40,8 +40,8 @@ def main() -> None:
     parser.add_argument("--no-stack", action="store_true")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    module = run_path(str(given.program))
-    ranks = module.get("RANKS", 1)
+    module = loaded(given.program)
+    ranks = getattr(module, "RANKS", 1)
     if ranks > 1 and given.rank is None:
         own = [sys.executable, "-m", "tests.accuracy.record", *sys.argv[1:]]
         processes = [subprocess.Popen([*own, "--rank", str(rank)]) for rank in range(ranks)]
@@ -53,11 +53,23 @@ def main() -> None:
         record(step, given.into or Path("trace"), with_stack=not given.no_stack)
 
 
-def prepared(module: Mapping[str, Any], rank: int | None, store: Path) -> Callable[[], object]:
+def loaded(program: Path) -> ModuleType:
+    """The program as a module that can be imported by name, as torch.compile demands."""
+    name = f"program_{program.stem}"
+    spec = spec_from_file_location(name, program)
+    assert spec is not None, program
+    assert spec.loader is not None, program
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def prepared(module: ModuleType, rank: int | None, store: Path) -> Callable[[], object]:
     """The program's step: one thread, a fixed seed, and allocations that cost the same with and without the profiler.
 
     Args:
-        module: what running the program's file has defined.
+        module: the program.
         rank: which of its ranks this process is, None where it has only one.
         store: the file by which the ranks find each other.
     """
@@ -70,8 +82,8 @@ def prepared(module: Mapping[str, Any], rank: int | None, store: Path) -> Callab
     multiprocessing.set_start_method("fork", force=True)  # loaders' workers: what a path defines cannot be pickled
     if rank is not None:
         address = f"file://{store.absolute()}"
-        torch.distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=module["RANKS"])
-    step: Callable[[], object] = module["build"]()
+        torch.distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=module.RANKS)
+    step: Callable[[], object] = module.build()
     return step
 
 
