@@ -5,9 +5,9 @@
     <rule-name>/near_*    looks alike and is right
     clean/*               whole pieces of training and inference as good engineers write them
 
-`.py` is a program to record (see record.py). `.txt` is a drawn profile (see tb_tidy_plugin/rulekit/testing/drawn.py), for what only a
-GPU shows; its first lines are comments: `# device: A100`, and `# also: rule-name: why` for what a program says in
-`ALSO`.
+`.py` is a program to record (see record.py). `.txt` is a drawn profile (see tb_tidy_plugin.rulekit.testing.drawn), for
+what only a GPU shows; its first lines are comments: `# device: A100`, and `# also: rule-name: why` for what a program
+says in `ALSO`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from tb_tidy_plugin.rulekit.testing.drawn import comments
 
 CORPUS = Path(__file__).parent
-CLEAN = "clean"
+CLEAN: Final = "clean"
 
 Kind: TypeAlias = Literal["slow", "fixed", "near", "clean"]
 
@@ -91,14 +91,10 @@ def _program(path: Path) -> Program:
     folder = path.parent.name
     if folder == CLEAN:
         return Program(path, CLEAN, "", also, ranks)
-    kind = _kind(path.stem)
+    kind: Kind | None = "near" if NEAR.fullmatch(path.stem) else KINDS.get(path.stem)
     if kind is None:
         raise CorpusError(f"{folder}/{path.name} is neither slow, fixed nor near_*")
     return Program(path, kind, folder, also, ranks)
-
-
-def _kind(stem: str) -> Kind | None:
-    return "near" if NEAR.fullmatch(stem) else KINDS.get(stem)
 
 
 def _written(path: Path) -> tuple[dict[str, str], int]:

@@ -27,8 +27,8 @@ small, and written by those who wrote the rules: the counts say that nothing kno
 - **found** of **present**: slow programs in which the rule found its pattern. *Recall* is found / present.
 - **false alarms**: programs in which it found something that is not there. *Precision* is true / (true + false): true
   ones are in slow programs, and in programs that are said to hold the pattern, too, with the reason.
-- **unsteady**: what is wrong is recorded a second time; what is right then is neither a miss nor a false alarm. Such
-  costs are near the rule's threshold.
+- **unsteady**: what is wrong is recorded a second time; what is right then is neither a miss nor a false alarm, and not
+  counted as found. Such costs are near the rule's threshold.
 - A program counts once per rule, however many findings the rule has in it.
 """
 
@@ -113,8 +113,9 @@ def _summary(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: s
     return f"""## Summary
 
 {_table(("", "target", "measured"), rows)}
-{len(verdicts)} programs: {len(verdicts) - drawn} recorded, {drawn} drawn. torch {torch_version} without a GPU, one
-thread, {machine}. `make accuracy` records everything afresh and writes this page; `make test` holds every line of it.
+{len(verdicts)} programs: {len(verdicts) - drawn} recorded, {drawn} drawn. torch {torch_version}, one thread,
+{machine}, no GPU. `make accuracy` records everything afresh and writes this page; `make test` fails
+on a miss or a false alarm.
 """
 
 

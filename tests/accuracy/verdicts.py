@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,8 +61,8 @@ class Verdict:
 
     @property
     def true_findings(self) -> frozenset[str]:
-        """The rules that found what is there."""
-        return frozenset(self.answer.findings) & self.program.true_of_it
+        """The rules that found what is there, in each recording."""
+        return (frozenset(self.answer.findings) & self.program.true_of_it) - self.unsteady
 
 
 def verdict_on(program: Program, rules: Sequence[Rule] | None = None) -> Verdict:
@@ -123,11 +123,12 @@ def judged(program: Program, answer: Answer) -> Verdict:
 
 
 def both(first: Verdict, second: Verdict) -> Verdict:
-    """What is wrong in both recordings is wrong; what is wrong in one of them is unsteady."""
+    """What is wrong in both recordings is wrong, what is wrong in one of them unsteady; a rule that broke once broke."""
     missed, stale = first.missed & second.missed, first.stale & second.stale
     false_alarms = first.false_alarms & second.false_alarms
-    unsteady = (first.wrong | second.wrong) - missed - stale - false_alarms - frozenset(second.answer.failed)
-    return Verdict(second.program, second.answer, missed, false_alarms, stale, unsteady)
+    failed = {**first.answer.failed, **second.answer.failed}
+    unsteady = (first.wrong | second.wrong) - missed - stale - false_alarms - frozenset(failed)
+    return Verdict(second.program, replace(second.answer, failed=failed), missed, false_alarms, stale, unsteady)
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def count(verdicts: Iterable[Verdict], rule: str) -> Count:
     own = [verdict for verdict in given if verdict.program.kind == "slow" and verdict.program.rule == rule]
     return Count(
         present=len(own),
-        found=sum(rule not in verdict.missed and rule not in verdict.answer.failed for verdict in own),
+        found=sum(rule in verdict.true_findings for verdict in own),
         true=sum(rule in verdict.true_findings for verdict in given),
         false_alarms=sum(rule in verdict.false_alarms for verdict in given),
         unsteady=sum(rule in verdict.unsteady for verdict in given),

@@ -57,7 +57,7 @@ MI300 = Gpu("AMD Instinct MI300X", 9, 4, "hip_runtime_version")
 
 
 def draw(text: str, gpu: Gpu | None = None) -> Profile:
-    """The profile that `text` draws, with `gpu` as its only device; where none is given, the one that a comment names."""
+    """The profile that `text` draws, with `gpu` as its only device; without it the one that a comment names."""
     with tempfile.TemporaryDirectory() as folder:
         return draw_into(Path(folder), text, gpu)
 
