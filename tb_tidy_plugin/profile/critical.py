@@ -30,6 +30,15 @@ def critical_time(profile: Profile, rows: Rows) -> Intervals:
     return work.plus(time.minus(profile.device_busy))
 
 
+def device_idle(profile: Profile) -> Intervals:
+    """When no device runs, which is when a step waits for its host; always where no device was recorded.
+
+    Time before the first and after the last work of a device is idle, too.
+    """
+    always = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
+    return Intervals(*always).minus(profile.device_busy)
+
+
 def in_steps(profile: Profile, rows: Rows) -> Rows:
     """Those of `rows` that belong to a step; all of them where there are no steps."""
     return rows[profile.step_of(rows) != ABSENT] if profile.steps.items else rows

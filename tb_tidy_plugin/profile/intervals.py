@@ -44,6 +44,11 @@ class Intervals:
         """Time covered."""
         return int((self.ends - self.starts).sum())
 
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Start and end of each interval."""
+        return list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
+
     def covered_before(self, times: Times) -> Times:
         """Time covered before each of `times`."""
         sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)])

@@ -1,8 +1,10 @@
 """All that a rule may import: the kit."""
 
 from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, waits_for_workers
 from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
@@ -42,10 +44,14 @@ __all__ = [
     "Threshold",
     "Unblock",
     "Update",
+    "batches_by_place",
+    "device_idle",
     "host_work",
+    "is_first_batch",
     "movement_of",
     "parse_frame",
     "rows_of",
     "tensor_bytes",
     "updates_one_by_one",
+    "waits_for_workers",
 ]

@@ -78,11 +78,10 @@ class TestDataloaderNumWorkersZero:
         assert not matches_of(loader.DataloaderNumWorkersZero, program_profile(program))
 
     @every_program
-    def test_upstreams_counts_without_asking_for_the_cost(self, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(loader, "MIN_SHARE", 0)
-        monkeypatch.setattr(loader, "MIN_NS", 0)
+    def test_upstreams_counts_without_asking_for_the_cost(self, program: str) -> None:
+        any_cost = loader.DataloaderNumWorkersZero({"min_share": 0, "min_ns": 0})
         expected = upstream_count(program, "SynchronizedDataLoaderPattern")
-        assert len(matches_of(loader.DataloaderNumWorkersZero, program_profile(program))) == expected
+        assert len(matches_of(any_cost, program_profile(program))) == expected
 
 
 class TestRealTraces:

@@ -34,14 +34,19 @@ however slow they are.
 
 from collections.abc import Iterator
 
-from tb_tidy_plugin.rulekit import Category, Edit, Fact, Match, Nanoseconds, Overlap, Profile, Rows, Rule, Share
-
-LOADING = r"^enumerate\(DataLoader\)#_\w*SingleProcess\w*\.__next__$"
-"""`_SingleProcessDataLoaderIter`, and `_StatefulSingleProcessDataLoaderIter` of torchdata."""
-
-MIN_SHARE = 0.05  # of the step: torch-tb-profiler's limit; below it, loading is not what the step waits for
-MIN_NS = 1_000_000  # per step: handing a batch over from a worker costs up to 1 ms itself
-NO_STEP = -1
+from tb_tidy_plugin.rulekit import (
+    Edit,
+    Fact,
+    Match,
+    Nanoseconds,
+    Overlap,
+    Profile,
+    Rows,
+    Rule,
+    Share,
+    Threshold,
+    batches_by_place,
+)
 
 
 class DataloaderNumWorkersZero(Rule):
@@ -59,36 +64,28 @@ class DataloaderNumWorkersZero(Rule):
         "holds a copy of the dataset object and draws random numbers of its own."
     )
 
+    min_share = Threshold(0.05, "below it, loading is not what the step waits for; torch-tb-profiler's limit")
+    min_ns = Threshold(1_000_000, "handing a batch over from a worker costs up to 1 ms per step itself")
+
     def detect(self, profile: Profile) -> Iterator[Match]:
-        rows = profile.matching(LOADING, Category.ANNOTATION)
-        rows = rows[profile.step_of(rows) != NO_STEP]
-        places = [_place(profile, row) for row in rows.tolist()]
-        for place in dict.fromkeys(places):
-            here = rows[[at for at, other in enumerate(places) if other == place]]
-            loading_ns = profile.per_step_ns(here)
+        for rows in batches_by_place(profile, "SingleProcess"):
+            loading_ns = profile.per_step_ns(rows)
             share = profile.share_of_step(loading_ns) or 0.0
-            if share >= MIN_SHARE and loading_ns >= MIN_NS:
-                yield from _matches(profile, here, loading_ns, share)
+            if share >= self.min_share and loading_ns >= self.min_ns:
+                yield from self._matches(profile, rows, loading_ns, share)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         yield Overlap(match.events)
 
-
-def _place(profile: Profile, row: int) -> tuple[str, ...]:
-    """The Python functions around a batch's loading, innermost first; none without stacks."""
-    names = (profile.name(above) for above in profile.ancestors(row) if profile.category(above) is Category.PYTHON)
-    return tuple(name for name in names if not name.startswith("<"))
-
-
-def _matches(profile: Profile, rows: Rows, loading_ns: int, share: float) -> Iterator[Match]:
-    facts: dict[str, Fact] = {
-        "loading": Nanoseconds(loading_ns),
-        "share": Share(share),
-        "batches": len(rows),
-        "steps": len(profile.steps.items),
-        "longest": Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
-        "least_share": Share(MIN_SHARE),
-        "least": Nanoseconds(MIN_NS),
-    }
-    for row in rows.tolist():
-        yield Match(anchor=row, events=(row,), facts=facts)
+    def _matches(self, profile: Profile, rows: Rows, loading_ns: int, share: float) -> Iterator[Match]:
+        facts: dict[str, Fact] = {
+            "loading": Nanoseconds(loading_ns),
+            "share": Share(share),
+            "batches": len(rows),
+            "steps": len(profile.steps.items),
+            "longest": Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
+            "least_share": Share(self.min_share),
+            "least": Nanoseconds(int(self.min_ns)),
+        }
+        for row in rows.tolist():
+            yield Match(anchor=row, events=(row,), facts=facts)

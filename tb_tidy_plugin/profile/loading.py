@@ -1,0 +1,70 @@
+"""Batches that a training thread takes from loaders, and its waits for the workers that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+
+NEXT = r"^enumerate\(DataLoader\)#_\w*{}\w*\.__next__$"
+"""`_SingleProcessDataLoaderIter`, `_MultiProcessingDataLoaderIter`, and both of torchdata with `_Stateful` before it."""
+
+WAIT = r"(?:^|/)multiprocessing/connection\.py\(\d+\): poll$|(?:^|/)queue\.py\(\d+\): get$"
+"""Where the thread waits for a worker, and where for the thread that pins what workers hand over."""
+
+ITERATOR = r"^torch/utils/data/dataloader\.py\(\d+\): (?:__init__|_reset)$"
+
+
+def batches_by_place(profile: Profile, iterator: str) -> Iterator[Rows]:
+    """Batches that steps take from iterators with `iterator` in their class's name, together for each place."""
+    rows = profile.matching(NEXT.format(iterator), Category.ANNOTATION)
+    rows = rows[profile.step_of(rows) != ABSENT]
+    places = [_place(profile, row) for row in rows.tolist()]
+    for place in dict.fromkeys(places):
+        yield rows[[at for at, other in enumerate(places) if other == place]]
+
+
+def _place(profile: Profile, row: int) -> tuple[str, ...]:
+    """The Python functions around a batch's loading, innermost first; none without stacks."""
+    names = (profile.name(above) for above in profile.ancestors(row) if profile.category(above) is Category.PYTHON)
+    return tuple(name for name in names if not name.startswith("<"))
+
+
+def is_first_batch(profile: Profile, batches: Rows) -> Mask:
+    """Which of `batches` is the first of an epoch, for which workers start or begin anew.
+
+    Told by what was done on the thread since the batch before: an iterator was made, or a seed was drawn for one, which
+    is a scalar `random_` of its own and is recorded without stacks, too.
+    """
+    table = profile.table
+    begins = profile.matching(ITERATOR, Category.PYTHON)
+    drawn = profile.calls.among(profile.named("aten::random_"))
+    seeds = [
+        row for row, given in zip(drawn.tolist(), profile.inputs_of(drawn), strict=True) if given.shape(0) in {None, ()}
+    ]
+    signs = np.concatenate([begins, np.array(seeds, np.int64)])
+    every = profile.matching(NEXT.format(""), Category.ANNOTATION)
+    found = np.zeros(len(batches), np.bool_)
+    for thread in np.unique(table.thread[batches]).tolist():
+        ends = np.sort(table.end_ns[every[table.thread[every] == thread]])
+        times = np.sort(table.start_ns[signs[table.thread[signs] == thread]])
+        here = table.thread[batches] == thread
+        starts = table.start_ns[batches[here]]
+        before = np.searchsorted(ends, starts, side="right") - 1
+        since = np.where(before >= 0, ends[before], np.iinfo(np.int64).min) if len(ends) else starts
+        found[here] = np.searchsorted(times, starts) > np.searchsorted(times, since)
+    return found
+
+
+def waits_for_workers(profile: Profile, batches: Rows) -> list[Intervals]:
+    """When the thread waits inside each of `batches`: all of it where no Python functions were recorded."""
+    if not (profile.table.category == Category.PYTHON).any():
+        return [covered(profile.table, np.array([row])) for row in batches.tolist()]
+    frames = profile.matching(WAIT, Category.PYTHON)
+    owner = profile.covering(frames, batches)
+    return [covered(profile.table, frames[owner == row]) for row in batches.tolist()]

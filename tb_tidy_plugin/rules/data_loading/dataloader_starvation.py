@@ -1,0 +1,122 @@
+"""Workers that load more slowly than the step uses up.
+
+## What it finds
+A `DataLoader` with workers for whose batches the training thread waits, again and again.
+
+## Why it is slow
+Workers prepare batches beside the step. Where all of them together take longer for a batch than the step takes, the
+queue runs empty: the thread waits for the next batch, and a GPU idles once its own queue has run empty, too.
+
+## Example
+```python
+loader = DataLoader(dataset, batch_size=64, num_workers=1)
+```
+
+Use instead:
+```python
+loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)
+```
+
+## How the saving is estimated
+Twice as many workers load twice as fast, as long as there are cores for them: waits that are no longer than the rest of
+the step go, of longer ones half of the step remains. At most all waits go, at least nothing where cores, disk or
+network are what limits the workers.
+
+## When it stays quiet
+Batches that are there within 1 ms; fewer than two waits; waits of less than 5 % of the step. The first batch of an
+epoch, for which workers start anew. Waits while a device still runs what was launched before. Time that the training
+process itself takes to unpack a batch, where stacks show it; without them all of the loader's time counts, at medium
+confidence.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tb_tidy_plugin.rulekit import (
+    Category,
+    Edit,
+    Fact,
+    Intervals,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rows,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+    batches_by_place,
+    device_idle,
+    is_first_batch,
+    waits_for_workers,
+)
+
+SHORTEST_RHYTHM = 3  # waits: the distance between two is no rhythm
+
+
+class DataloaderStarvation(Rule):
+    """Workers that load more slowly than the step uses up."""
+
+    code = "TT102"
+    message = "The step waits {waiting} ({share}) for the workers of a `DataLoader`"
+    why = (
+        "{waited} of {batches} batches were not there when the training thread asked for them, the longest wait is "
+        "{longest}{rhythm}. Reported from {least_waits} waits of {least} on, and from {least_share} of the step on"
+    )
+    fix = (
+        "Give the `DataLoader` more workers (up to the cores that the process may use), then a larger "
+        "`prefetch_factor`; where that does not help, make reading and transforms cheaper or do them once, beforehand"
+    )
+    caveat = "Each worker holds its own copy of the dataset object and `prefetch_factor` batches in memory."
+
+    min_share = Threshold(0.05, "below it, loading is not what the step waits for; torch-tb-profiler's limit")
+    min_wait_ns = Threshold(
+        1_000_000, "taking over a batch that is ready costs 0.1 to 1 ms, with any number of workers"
+    )
+    min_waits = Threshold(2, "a single wait may be a pause of the disk or the start of an epoch")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        idle = device_idle(profile)
+        for rows in batches_by_place(profile, "MultiProcessing"):
+            later = rows[~is_first_batch(profile, rows)]
+            lost = [wait.intersection(idle) for wait in waits_for_workers(profile, later)]
+            long = [at for at, wait in enumerate(lost) if wait.total_ns >= self.min_wait_ns]
+            waiting_ns = sum(lost[at].total_ns for at in long) // max(len(profile.steps.items), 1)
+            share = profile.share_of_step(waiting_ns) or 0.0
+            if len(long) >= self.min_waits and share >= self.min_share:
+                facts = self._facts(lost, long, waiting_ns, share)
+                yield from _matches(profile, later, {at: lost[at] for at in long}, facts)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        share = float(match.facts["share"])
+        yield Scale(match.events, factor=max(1 - 1 / (2 * share), 0.0), low=0.0, high=1.0)
+
+    def _facts(self, lost: Sequence[Intervals], long: Sequence[int], waiting_ns: int, share: float) -> dict[str, Fact]:
+        return {
+            "waiting": Nanoseconds(waiting_ns),
+            "share": Share(share),
+            "waited": len(long),
+            "batches": len(lost),
+            "longest": Nanoseconds(max(lost[at].total_ns for at in long)),
+            "rhythm": _rhythm(long),
+            "least": Nanoseconds(int(self.min_wait_ns)),
+            "least_waits": int(self.min_waits),
+            "least_share": Share(self.min_share),
+        }
+
+
+def _matches(profile: Profile, rows: Rows, waits: dict[int, Intervals], facts: dict[str, Fact]) -> Iterator[Match]:
+    has_functions = bool((profile.table.category == Category.PYTHON).any())
+    for at, wait in waits.items():
+        row = int(rows[at])
+        confidence = "high" if has_functions else "medium"
+        yield Match(anchor=row, events=(row,), facts=facts, confidence=confidence, lost=wait.spans)
+
+
+def _rhythm(waited: Sequence[int]) -> str:
+    """Workers that started together finish together: as many batches come at once as there are workers."""
+    apart = {later - earlier for earlier, later in pairwise(waited)}
+    is_even = len(waited) >= SHORTEST_RHYTHM and len(apart) == 1
+    if not is_even or apart == {1}:
+        return ""
+    return f"; the thread waits once in {min(apart)} batches, as with {min(apart)} workers that finish together"

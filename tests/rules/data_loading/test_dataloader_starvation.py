@@ -1,0 +1,186 @@
+"""dataloader-starvation: what it reports, what that saves, and when it stays quiet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rules.data_loading.dataloader_starvation import DataloaderStarvation
+from tests.support.answers import findings, matches_of, saving_ns
+from tests.support.drawn import A100, draw
+
+LOADING = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+POLL = "multiprocessing/connection.py(253): poll"
+
+TWO_STEPS = f"""
+    ProfilerStep#1    0-9999
+      {LOADING}       10-4010
+      aten::mm        5000-9000
+    ProfilerStep#2    10000-20000
+      {LOADING}       10010-12010
+      aten::mm        15000-19000
+"""
+
+WITH_STACKS = f"""
+    ProfilerStep#1                                      0-9999
+      train.py(5): train                                5-9998
+        torch/utils/data/dataloader.py(700): __next__   9-4100
+          {LOADING}                                     10-4010
+            {POLL}                                      20-3020
+        aten::mm                                        5000-9000
+    ProfilerStep#2                                      10000-20000
+      train.py(5): train                                10005-19998
+        torch/utils/data/dataloader.py(700): __next__   10009-12100
+          {LOADING}                                     10010-12010
+            {POLL}                                      10020-11520
+        aten::mm                                        15000-19000
+"""
+
+
+def matches(profile: Profile, **settings: float) -> tuple[Match, ...]:
+    return matches_of(DataloaderStarvation(settings), profile)
+
+
+def steps(*waits_us: int, step_us: int = 10_000) -> Profile:
+    """One step per wait, each waiting so long for its batch."""
+    starts = range(0, len(waits_us) * step_us, step_us)
+    lines = [
+        f"ProfilerStep#{start} {start}-{start + step_us - 1}\n  {LOADING} {start + 1}-{start + 1 + wait}"
+        for start, wait in zip(starts, waits_us, strict=True)
+    ]
+    return draw("\n".join(lines))
+
+
+class TestReports:
+    def test_waits_for_the_workers(self) -> None:
+        (finding,) = findings(DataloaderStarvation, draw(WITH_STACKS))
+        assert finding.message == "The step waits 2.25 ms (22.5 %) for the workers of a `DataLoader`"
+        assert (finding.matches, finding.confidence) == (2, "high")
+        assert [(place.file, place.function) for place in finding.places] == [("train.py", "train")]
+
+    def test_without_stacks_all_time_in_the_loader_at_medium_confidence(self) -> None:
+        (finding,) = findings(DataloaderStarvation, draw(TWO_STEPS))
+        assert (finding.cost_ns, finding.confidence) == (3_000_000, "medium")
+
+    def test_a_loader_that_pins_waits_in_another_queue(self) -> None:
+        profile = draw(WITH_STACKS.replace(POLL, "queue.py(154): get"))
+        assert len(matches(profile)) == 2
+
+    def test_loaders_of_torchdata(self) -> None:
+        assert matches(draw(TWO_STEPS.replace("_MultiProcessing", "_StatefulMultiProcessing")))
+
+    def test_batches_that_come_in_bursts_by_their_mean(self) -> None:
+        profile = steps(8_000, 10, 10, 10, 8_000, 10, 10, 10, 8_000, 10, 10, 10)
+        (finding,) = findings(DataloaderStarvation, profile)
+        assert finding.cost_ns == 2_000_000
+        assert "the thread waits once in 4 batches, as with 4 workers" in finding.details[0].text  # type: ignore[union-attr]
+
+    def test_each_place_that_waits_is_a_finding(self) -> None:
+        profile = draw(
+            f"""
+            ProfilerStep#1                0-30000
+              train.py(5): train          10-15000
+                {LOADING}                 20-5020
+                  {POLL}                  21-5019
+                {LOADING}                 6000-9000
+                  {POLL}                  6001-8999
+              train.py(15): validate      15010-30000
+                {LOADING}                 15020-18020
+                  {POLL}                  15021-18019
+                {LOADING}                 19000-21000
+                  {POLL}                  19001-20999
+            """
+        )
+        found = findings(DataloaderStarvation, profile)
+        assert [finding.places[0].function for finding in found] == ["train", "validate"]
+
+
+class TestSaves:
+    def test_all_waits_where_twice_the_workers_keep_up(self) -> None:
+        # Polls of 3 ms and of 1.5 ms.
+        assert saving_ns(DataloaderStarvation, draw(WITH_STACKS)) == (0, 2_250_000, 2_250_000)
+
+    def test_half_of_the_step_where_the_workers_are_slower_than_that(self) -> None:
+        # Of steps of 10 ms 8 ms are waits: twice the workers still need 5 ms for a batch.
+        low, expected, high = saving_ns(DataloaderStarvation, steps(8_000, 8_000))
+        assert (low, high) == (0, 8_000_000)
+        assert expected == pytest.approx(5_000_000, rel=1e-3)
+
+    def test_only_what_no_device_hides(self) -> None:
+        # The first wait lasts until 4010; the device still runs what the step before launched, until 2010.
+        text = TWO_STEPS.replace(
+            "ProfilerStep#1    0-9999", "aten::bmm 0-4 kernel=gemm@2-2010\n    ProfilerStep#1    5-9999"
+        )
+        assert saving_ns(DataloaderStarvation, draw(text, A100)) == (0, 2_000_000, 2_000_000)
+
+
+class TestStaysQuiet:
+    def test_without_workers(self) -> None:
+        assert not matches(draw(TWO_STEPS.replace("_MultiProcessing", "_SingleProcess")))
+
+    def test_when_batches_are_there(self) -> None:
+        assert matches(steps(1_000, 1_000))
+        assert not matches(steps(999, 999))
+        assert matches(steps(999, 999), min_wait_ns=500_000)
+
+    def test_after_a_single_wait(self) -> None:
+        assert matches(steps(5_000, 5_000))
+        assert not matches(steps(9_000, 10))
+        assert matches(steps(9_000, 10), min_waits=1)
+
+    def test_below_a_twentieth_of_the_step(self) -> None:
+        assert matches(steps(2_000, 2_000, step_us=40_000))
+        assert not matches(steps(1_998, 1_998, step_us=40_000))
+        assert matches(steps(1_998, 1_998, step_us=40_000), min_share=0.01)
+
+    def test_when_the_process_is_slow_to_unpack_its_batches(self) -> None:
+        text = WITH_STACKS.replace(POLL, "multiprocessing/connection.py(208): recv_bytes")
+        assert not matches(draw(text))
+
+    def test_for_what_waits_elsewhere(self) -> None:
+        text = WITH_STACKS.replace(LOADING, "aten::stack")
+        assert not matches(draw(text))
+
+    def test_while_the_device_still_works(self) -> None:
+        text = TWO_STEPS.replace(
+            "ProfilerStep#1    0-9999", "aten::bmm 0-4 kernel=gemm@2-13000\n    ProfilerStep#1    5-9999"
+        )
+        assert not matches(draw(text, A100))
+
+    @pytest.mark.parametrize(
+        "sign", ["torch/utils/data/dataloader.py(1100): __init__", "torch/utils/data/dataloader.py(1233): _reset"]
+    )
+    def test_for_the_first_batch_of_an_epoch(self, sign: str) -> None:
+        epoch = f"""
+            ProfilerStep#1         0-9999
+              {sign}               1-9
+              {LOADING}            10-6010
+                {POLL}             11-6009
+            ProfilerStep#2         10000-20000
+              {sign}               10001-10009
+              {LOADING}            10010-15010
+                {POLL}             10011-15009
+        """
+        assert matches(draw(epoch.replace(sign, "data.py(3): __init__")))
+        assert not matches(draw(epoch))
+
+    def test_for_the_first_batch_of_an_epoch_without_stacks(self) -> None:
+        seed = "aten::random_         1-9   dims=,-  types=long,None"
+        epoch = f"""
+            ProfilerStep#1         0-9999
+              {seed}
+              {LOADING}            10-6010
+            ProfilerStep#2         10000-20000
+              {seed.replace("1-9", "10001-10009")}
+              {LOADING}            10010-15010
+        """
+        assert not matches(draw(epoch))
+        assert matches(draw(epoch.replace("dims=,-", "dims=64,-")))
+
+    def test_for_batches_of_other_threads_loaders(self) -> None:
+        profile = draw(TWO_STEPS + "aten::random_ 11000-11001 dims=,- types=long,None thread=2")
+        assert len(matches(profile)) == 2
+
+    def test_when_only_the_first_batch_takes_long_and_no_step_waits_for_it(self) -> None:
+        profile = draw(f"{LOADING} 0-9000\nProfilerStep#1 10000-20000\n  {LOADING} 10010-10510")
+        assert not matches(profile)
