@@ -12,7 +12,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 
 NEXT = r"^enumerate\(DataLoader\)#_\w*{}\w*\.__next__$"
-"""`_SingleProcessDataLoaderIter`, `_MultiProcessingDataLoaderIter`, and both of torchdata with `_Stateful` before it."""
+"""`_SingleProcessDataLoaderIter`, `_MultiProcessingDataLoaderIter`, and `_Stateful…` ones of torchdata."""
 
 WAIT = r"(?:^|/)multiprocessing/connection\.py\(\d+\): poll$|(?:^|/)queue\.py\(\d+\): get$"
 """Where the thread waits for a worker, and where for the thread that pins what workers hand over."""

@@ -109,8 +109,7 @@ def _matches(profile: Profile, rows: Rows, waits: dict[int, Intervals], facts: d
     has_functions = bool((profile.table.category == Category.PYTHON).any())
     for at, wait in waits.items():
         row = int(rows[at])
-        confidence = "high" if has_functions else "medium"
-        yield Match(anchor=row, events=(row,), facts=facts, confidence=confidence, lost=wait.spans)
+        yield Match(row, (row,), facts, confidence="high" if has_functions else "medium", lost=wait.spans)
 
 
 def _rhythm(waited: Sequence[int]) -> str:
