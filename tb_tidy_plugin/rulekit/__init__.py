@@ -10,6 +10,7 @@ from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.rulekit.rule import Benchmark, Match, Rule
 from tb_tidy_plugin.rulekit.thresholds import Threshold
@@ -50,6 +51,7 @@ __all__ = [
     "is_first_batch",
     "movement_of",
     "parse_frame",
+    "recurring",
     "rows_of",
     "tensor_bytes",
     "updates_one_by_one",

@@ -1,0 +1,146 @@
+"""Tensor made from Python objects, element by element.
+
+## What it finds
+`torch.tensor(...)`, `torch.as_tensor(...)` or a constructor such as `torch.FloatTensor(...)` that is given a list of
+numbers or of NumPy arrays, in every step.
+
+## Why it is slow
+PyTorch looks at each element as a Python object: once to find out the dtype and the shape, once to convert it. That
+takes tens of nanoseconds for each number where copying the memory of an array takes less than one. A list of arrays
+is no better than a list of numbers: each number is unpacked from its array first.
+
+## Example
+```python
+states = torch.tensor([buffer[i] for i in picked])
+```
+
+Use instead:
+```python
+states = torch.from_numpy(np.stack([buffer[i] for i in picked]))
+```
+
+## How the saving is estimated
+The time until the data is in place is scaled: measured, `numpy.asarray` took 0.08 to 0.36 times as long for lists of
+numbers, and `numpy.stack` 0.002 to 0.08 times for lists of arrays. Numbers and arrays are told apart by the time spent
+before memory is allocated, in which numbers are looked at one by one.
+
+## When it stays quiet
+Up to 256 elements, or less than 0.1 ms. A single array or tensor, whose memory is copied at once. Tensors in the list,
+which `torch.stack` handles no faster. Data that is made once, such as constants of a model. Time that a busy device
+hides, and the copy to a device that follows.
+"""
+
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from tb_tidy_plugin.rulekit import (
+    TORCH_DTYPES,
+    Benchmark,
+    Edit,
+    Intervals,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Shape,
+    Threshold,
+    device_idle,
+    recurring,
+    rows_of,
+)
+
+CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}
+LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
+FILLS = {"float32": "rand", "float64": "rand", "int64": "ones", "int32": "ones"}  # data for the benchmark
+
+
+class Conversion(NamedTuple):
+    """What made a tensor, its events, and when: of that for so long it looked at the data before it wrote it."""
+
+    function: str
+    events: tuple[int, ...]
+    start_ns: int
+    looked_ns: int
+    end_ns: int
+
+
+class TensorFromPythonData(Rule):
+    """Tensor made from Python objects, element by element."""
+
+    code = "TT202"
+    needs = frozenset({"stacks"})
+    message = "`{function}` makes a tensor{of} from Python objects, element by element: {time}"
+    why = (
+        "From the call until the data is in place it takes {time}; copying an array of that size takes less than 1 ns "
+        "for each element. Reported from {least} on, above {least_elements} elements, where it happens in every step"
+    )
+    fix = "Make one NumPy array first (`numpy.stack`, `numpy.asarray`), and give that to `torch.from_numpy`"
+    caveat = "`torch.from_numpy` keeps the array's dtype, which is float64 for an array of Python numbers."
+
+    min_ns = Threshold(100_000, "for one tensor; below it, the calls of NumPy and PyTorch cost as much themselves")
+    min_elements = Threshold(256, "so few are converted about as fast as an array is made of them")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        idle = device_idle(profile)
+        made = profile.named("aten::lift_fresh")
+        shapes = [given.shape(0) for given in profile.inputs_of(made)]
+        large = [row for row, shape in zip(made.tolist(), shapes, strict=True) if self._is_large(shape)]
+        found = {row: conversion for row in large if (conversion := _conversion(profile, row))}
+        slow = [row for row, each in found.items() if each.end_ns - each.start_ns >= self.min_ns]
+        for row in recurring(profile, {row: profile.calls.caller_name(row) for row in slow}):
+            yield self._match(profile, row, found[row], idle)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        if match.facts["holds"] == "numbers":
+            yield Scale(match.events, factor=0.13, low=0.08, high=0.36)
+        else:
+            yield Scale(match.events, factor=0.05, low=0.0, high=0.36)
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        dtype, shape = str(match.facts["dtype"]), str(match.facts["shape"])
+        if dtype not in FILLS or not shape:
+            return None
+        array = f"torch.{FILLS[dtype]}({tuple(map(int, shape.split('×')))}, dtype=torch.{dtype}).numpy()"
+        setup, before = "import numpy\nimport torch\ndata = ", f"torch.tensor(data, dtype=torch.{dtype})"
+        if match.facts["holds"] == "arrays":
+            return Benchmark(before, "torch.from_numpy(numpy.stack(data))", f"{setup}list({array})")
+        after = f"torch.from_numpy(numpy.asarray(data, dtype=numpy.{dtype}))"
+        return Benchmark(before, after, f"{setup}{array}.tolist()")
+
+    def _is_large(self, shape: Shape | None) -> bool:
+        return shape is None or prod(shape) > self.min_elements
+
+    def _match(self, profile: Profile, row: int, each: Conversion, idle: Intervals) -> Match:
+        time_ns, inputs = each.end_ns - each.start_ns, profile.inputs(row)
+        extents, dtype = inputs.shape(0) or (), TORCH_DTYPES.get(inputs.dtype(0), inputs.dtype(0))
+        shape = "×".join(map(str, extents))
+        is_numbers = each.looked_ns >= LOOKED_AT * time_ns or len(extents) == 1
+        span = Intervals(rows_of([each.start_ns]), rows_of([each.end_ns]))
+        return Match(
+            anchor=row, events=each.events, lost=span.intersection(idle).spans,
+            facts={
+                "function": each.function or f"torch.{CONSTRUCTORS.get(inputs.dtype(0), 'Tensor')}",
+                "of": f" of {shape} {dtype} values" if shape else "", "shape": shape, "dtype": dtype,
+                "holds": "numbers" if is_numbers else "arrays", "time": Nanoseconds(time_ns),
+                "least": Nanoseconds(int(self.min_ns)), "least_elements": int(self.min_elements),
+            },
+        )  # fmt: skip
+
+
+def _conversion(profile: Profile, row: int) -> Conversion | None:
+    """How the data of the tensor `row` came about, None where it was not made from Python objects.
+
+    Such data is written between the operators `aten::empty` and `aten::to`. Tensors in the list are read by operators
+    in between; an array has memory and is copied. Of the constructors only the operators are recorded.
+    """
+    before = profile.operators_before(row, 2)
+    if [profile.name(other) for other in before] != ["aten::to", "aten::empty"]:
+        return None
+    to, empty = before
+    call = profile.parent(row)
+    if call is None or call != profile.parent(empty) or not profile.name(call).startswith("<built-in method "):
+        return Conversion("", (empty, to), profile.start_ns(empty), 0, profile.start_ns(to))
+    function, start_ns = f"torch.{profile.name(call).split()[2]}", profile.start_ns(call)
+    return Conversion(function, (call,), start_ns, profile.start_ns(empty) - start_ns, profile.start_ns(to))
