@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
 
-from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.columns import ABSENT, Rows
+
+NUMBER = re.compile(r"\d+$")
+"""At the end of `ProfilerStep#12` and of annotations that count, which make each call's name another one."""
+
+UNMARKED = frozenset({"whole_trace", "none"})
 
 
-def recurring(profile: Profile, kinds: Mapping[int, Hashable]) -> list[int]:
-    """Those of the rows in `kinds` that lie in a step, and whose kind comes again in another one.
+def recurring(profile: Profile, rows: Rows) -> Rows:
+    """Those of `rows` of the tree that lie in a step and are called in another step by the same function, too.
 
     A model that is loaded, a constant that is made at first use: these belong to no step, or to one. Of a single step
-    all is taken to come again; without steps what comes twice.
+    all is taken to come again; without steps what the same function calls twice.
     """
-    rows, steps = rows_of(kinds), profile.steps
-    has_steps = steps.basis not in {"whole_trace", "none"}
-    moments = profile.step_of(rows) if has_steps else rows
-    found: dict[Hashable, set[int]] = defaultdict(set)
-    for row, moment in zip(rows.tolist(), moments.tolist(), strict=True):
-        found[kinds[row]].add(moment)
-    least = 1 if has_steps and len(steps.items) == 1 else 2
-    often = {kind for kind, times in found.items() if len(times - {ABSENT}) >= least}
-    return [row for row in rows[moments != ABSENT].tolist() if kinds[row] in often]
+    has_steps = profile.steps.basis not in UNMARKED
+    moments = (profile.step_of(rows) if has_steps else rows).tolist()
+    callers = [NUMBER.sub("", profile.calls.caller_name(row)) for row in rows.tolist()]
+    found: dict[str, set[int]] = defaultdict(set)
+    for caller, moment in zip(callers, moments, strict=True):
+        found[caller].add(moment)
+    least = 1 if has_steps and len(profile.steps.items) == 1 else 2
+    often = {caller for caller, times in found.items() if len(times - {ABSENT}) >= least}
+    kept = [at for at, caller in enumerate(callers) if caller in often and moments[at] != ABSENT]
+    return rows[kept]

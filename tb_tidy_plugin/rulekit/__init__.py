@@ -1,6 +1,7 @@
 """All that a rule may import: the kit."""
 
 from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -46,11 +47,15 @@ __all__ = [
     "Unblock",
     "Update",
     "batches_by_place",
+    "copied_input",
+    "copying_operator",
     "device_idle",
+    "exposed_copies",
     "host_work",
     "is_first_batch",
     "movement_of",
     "parse_frame",
+    "pinned_bytes_per_ns",
     "recurring",
     "rows_of",
     "tensor_bytes",

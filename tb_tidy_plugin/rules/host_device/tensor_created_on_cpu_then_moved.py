@@ -44,6 +44,9 @@ from tb_tidy_plugin.rulekit import (
     Remove,
     Rule,
     Shape,
+    Threshold,
+    copied_input,
+    copying_operator,
     tensor_bytes,
 )
 
@@ -52,11 +55,8 @@ FACTORY = re.compile(
 )
 FILL = re.compile(r"aten::(fill|zero|normal|uniform|random|bernoulli|exponential)_")
 ALLOCATION = re.compile(r"aten::(new_)?empty(_like|_strided)?")
-SOURCE = {"aten::to": 0, "aten::_to_copy": 0, "aten::copy_": 1}  # operators that copy, and which input they copy
 
 TO_DEVICE = r"(HtoD|HostToDevice)(?!.*Pinned)"
-MIN_BYTES = 1024  # below this the copy is lost in launch overhead
-MAX_DISTANCE = 5  # no trace says that two operators are about one tensor, so they must be near each other
 MEASURED = frozenset({"ones", "zeros", "rand", "randn"})  # factories that need no more than a shape
 
 
@@ -68,21 +68,27 @@ class TensorCreatedOnCpuThenMoved(Rule):
     message = "`{factory}` makes {size} on the CPU, then `{move}` copies them to the GPU"
     why = (
         "Making {shape} values of {dtype} takes {fill_time}; copying them takes {copy_time} and is operator {distance} "
-        "after that. Reported from 1 KiB on, up to operator 5, where shape and dtype are equal"
+        "after that. Reported from {least} on, up to operator {farthest}, where shape and dtype are equal"
     )
     fix = "Pass `device=` where the tensor is made, so that it is made where it is used"
     caveat = "Random numbers made on the GPU differ from those made on the CPU with the same seed."
 
+    min_bytes = Threshold(1024, "below this the copy is lost in launch overhead")
+    max_distance = Threshold(5, "no trace says that two operators are about one tensor: they must be near each other")
+
     def detect(self, profile: Profile) -> Iterator[Match]:
         causes = profile.launched_by[profile.matching(TO_DEVICE, Category.COPY)]
-        moves = {_move(profile, cause) for cause in causes[causes >= 0].tolist()}
+        moves = {copying_operator(profile, cause) for cause in causes[causes >= 0].tolist()}
         taken: set[int] = set()
         for move in sorted(move for move in moves if move is not None):
-            near = [row for row in profile.operators_before(move, MAX_DISTANCE) if row not in taken]
-            made = next((row for row in near if _makes(profile, row, *_source(profile, move))), None)
+            source = copied_input(profile, move)
+            if (tensor_bytes(*source) or 0) < self.min_bytes:
+                continue
+            near = profile.operators_before(move, int(self.max_distance))
+            made = next((row for row in near if row not in taken and _makes(profile, row, *source)), None)
             if made is not None:
                 taken.add(made)
-                yield _match(profile, made, move)
+                yield self._match(profile, made, move, near.index(made) + 1)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         made, move = match.events
@@ -96,17 +102,18 @@ class TensorCreatedOnCpuThenMoved(Rule):
         made = f"torch.{factory}({shape}, dtype=torch.{dtype}"
         return Benchmark(before=f'{made}).to("cuda")', after=f'{made}, device="cuda")', setup="import torch")
 
-
-def _move(profile: Profile, cause: int) -> int | None:
-    """The outermost operator around `cause` that only copies, None where it copies too little or is unknown."""
-    moves = [row for row in (cause, *profile.ancestors(cause)) if profile.name(row) in SOURCE]
-    return moves[-1] if moves and (tensor_bytes(*_source(profile, moves[-1])) or 0) >= MIN_BYTES else None
-
-
-def _source(profile: Profile, move: int) -> tuple[Shape, str]:
-    """Shape and dtype of what is copied; no elements where unknown."""
-    position, inputs = SOURCE[profile.name(move)], profile.inputs(move)
-    return inputs.shape(position) or (0,), inputs.dtype(position)
+    def _match(self, profile: Profile, made: int, move: int, distance: int) -> Match:
+        shape, dtype = copied_input(profile, move)
+        return Match(
+            anchor=move, events=(made, move), confidence="high" if distance == 1 else "medium",
+            facts={
+                "factory": _called(profile, made), "fill_time": Nanoseconds(profile.duration_ns(made)),
+                "move": _called(profile, move), "copy_time": Nanoseconds(profile.duration_ns(move)),
+                "distance": distance, "size": Bytes(tensor_bytes(shape, dtype) or 0),
+                "shape": "×".join(map(str, shape)), "dtype": TORCH_DTYPES.get(dtype, dtype),
+                "least": Bytes(int(self.min_bytes)), "farthest": int(self.max_distance),
+            },
+        )  # fmt: skip
 
 
 def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
@@ -127,20 +134,6 @@ def _gives(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
 
 def _first_below(profile: Profile, row: int, wanted: re.Pattern[str]) -> int:
     return next((inner for inner in profile.subtree(row) if wanted.fullmatch(profile.name(inner))), row)
-
-
-def _match(profile: Profile, made: int, move: int) -> Match:
-    shape, dtype = _source(profile, move)
-    distance = profile.operators_before(move, MAX_DISTANCE).index(made) + 1
-    return Match(
-        anchor=move, events=(made, move), confidence="high" if distance == 1 else "medium",
-        facts={
-            "factory": _called(profile, made), "fill_time": Nanoseconds(profile.duration_ns(made)),
-            "move": _called(profile, move), "copy_time": Nanoseconds(profile.duration_ns(move)), "distance": distance,
-            "size": Bytes(tensor_bytes(shape, dtype) or 0), "shape": "×".join(map(str, shape)),
-            "dtype": TORCH_DTYPES.get(dtype, dtype),
-        },
-    )  # fmt: skip
 
 
 def _called(profile: Profile, row: int) -> str:

@@ -89,7 +89,7 @@ class TensorFromPythonData(Rule):
         large = [row for row, shape in zip(made.tolist(), shapes, strict=True) if self._is_large(shape)]
         found = {row: conversion for row in large if (conversion := _conversion(profile, row))}
         slow = [row for row, each in found.items() if each.end_ns - each.start_ns >= self.min_ns]
-        for row in recurring(profile, {row: profile.calls.caller_name(row) for row in slow}):
+        for row in recurring(profile, rows_of(slow)).tolist():
             yield self._match(profile, row, found[row], idle)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:

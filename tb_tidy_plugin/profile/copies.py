@@ -1,0 +1,73 @@
+"""Copies between host and device: which operator makes them, what the step waits for, and how fast they can be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tidy_plugin.profile.critical import device_idle
+from tb_tidy_plugin.profile.inputs import Shape
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+
+SOURCE = {"aten::to": 0, "aten::_to_copy": 0, "aten::copy_": 1}
+"""Operators that only copy, and which of their inputs they copy."""
+
+PINNED = r"(?:HtoD|HostToDevice).*\(Pinned"
+LARGE = 1 << 20
+"""Bytes from which on a copy runs at the speed of the bus."""
+
+LINK_BYTES_PER_NS = {7: 12.0, 8: 24.0, 9: 50.0, 10: 50.0, 12: 50.0}
+"""What copies from pinned memory reach in practice, by major compute capability: PCIe 3, 4 and 5 with 16 lanes. From
+Volta on each generation of data centre GPUs doubled it; Blackwell stays at PCIe 5."""
+
+
+def copying_operator(profile: Profile, cause: int) -> int | None:
+    """The outermost operator around `cause` that only copies, None where `cause` is none."""
+    found = [row for row in (cause, *profile.ancestors(cause)) if profile.name(row) in SOURCE]
+    return found[-1] if found else None
+
+
+def copied_input(profile: Profile, operator: int) -> tuple[Shape, str]:
+    """Shape and dtype of what a copying operator copies; no elements where that is unknown."""
+    position, inputs = SOURCE.get(profile.name(operator)), profile.inputs(operator)
+    return ((0,), "") if position is None else (inputs.shape(position) or (0,), inputs.dtype(position))
+
+
+def exposed_copies(profile: Profile, copies: Rows) -> list[Intervals]:
+    """When the step waits for each of `copies`.
+
+    For the copy itself while no kernel runs on its device; for the host that stands still in the call while no device
+    runs. The call is the innermost operator, which holds the wait for the copy's end, too. What devices do before the
+    first work that was recorded is not known: what was launched before the recording is missing.
+    """
+    table, busy = profile.table, profile.device_busy
+    always = device_idle(profile).plus(busy)
+    idle = device_idle(profile).intersection(Intervals(busy.starts[:1], always.ends))
+    kernels = {
+        device: always.minus(covered(table, (table.category == Category.KERNEL) & (table.device == device)))
+        for device in np.unique(table.device[copies]).tolist()
+    }
+    found = []
+    for row in copies.tolist():
+        without_kernel = _time_of(profile, row).intersection(kernels[int(table.device[row])])
+        cause = int(profile.launched_by[row])
+        host = Intervals.none() if cause == ABSENT else _time_of(profile, cause).intersection(idle)
+        found.append(without_kernel.plus(host))
+    return found
+
+
+def pinned_bytes_per_ns(profile: Profile) -> tuple[float, bool]:
+    """How fast copies from pinned memory to the device are, and whether the recording itself shows it."""
+    table = profile.table
+    rows = profile.matching(PINNED, Category.COPY)
+    rows = rows[(table.bytes[rows] >= LARGE) & (table.end_ns[rows] > table.start_ns[rows])]
+    if len(rows):
+        return float(np.median(table.bytes[rows] / (table.end_ns[rows] - table.start_ns[rows]))), True
+    known = profile.metadata.devices[0] if profile.metadata.devices else None
+    return LINK_BYTES_PER_NS.get((known and known.computeMajor) or 0, LINK_BYTES_PER_NS[7]), False
+
+
+def _time_of(profile: Profile, row: int) -> Intervals:
+    return covered(profile.table, np.array([row]))

@@ -1,0 +1,142 @@
+"""Copy to the GPU from memory that is not pinned.
+
+## What it finds
+Copies of batches and the like from ordinary (pageable) host memory to the GPU, in every step.
+
+## Why it is slow
+The GPU can only read memory that stays where it is. From pageable memory the driver first copies piece by piece into a
+buffer of its own, which is slower than the bus, and the Python thread stands still until the end, even with
+`non_blocking=True`. Meanwhile it launches nothing: the GPU runs out of work.
+
+## Example
+```python
+loader = DataLoader(dataset, num_workers=4)
+for batch in loader:
+    batch = batch.to("cuda")
+```
+
+Use instead:
+```python
+loader = DataLoader(dataset, num_workers=4, pin_memory=True)
+for batch in loader:
+    batch = batch.to("cuda", non_blocking=True)
+```
+
+## How the saving is estimated
+Counted is the time of the copy in which no kernel runs beside it, and that of the call in which no device runs. Of it
+remains what the same bytes take from pinned memory, as fast as other copies of the recording or as usual for the
+device. At most all of it goes, where the next batch is copied beside the step that runs.
+
+## When it stays quiet
+Copies of less than 64 KiB, and what is hidden behind kernels. Copies that do not come again in another step, such as
+those of a model that is loaded. Pinned memory. Recordings on ROCm, which do not say where a copy comes from, and
+recordings without steps.
+"""
+
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import (
+    TORCH_DTYPES,
+    Benchmark,
+    Bytes,
+    Category,
+    Edit,
+    Fact,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rows,
+    Rule,
+    Scale,
+    Threshold,
+    copied_input,
+    copying_operator,
+    exposed_copies,
+    pinned_bytes_per_ns,
+    recurring,
+)
+
+PAGEABLE = r"(?:HtoD|HostToDevice).*\(Pageable"
+NO_STEPS = {"whole_trace", "none"}
+
+
+class PageableH2dCopy(Rule):
+    """Copy to the GPU from memory that is not pinned."""
+
+    code = "TT203"
+    needs = frozenset({"device"})
+    message = "`{operator}` copies {size} to the GPU from pageable memory, which the step waits {time} for"
+    why = (
+        "The copy runs at {speed}, where pinned memory gives {pinned} ({source}), and the Python thread stands still "
+        "in it for {host}. Reported from {least} on, where it happens in every step"
+    )
+    fix = "Pin the memory (`pin_memory=True` of the `DataLoader`) and copy with `non_blocking=True`"
+    caveat = (
+        "Pinned memory cannot be swapped out. After a copy with `non_blocking=True` the source must stay unchanged "
+        "until the copy is done. `tensor.pin_memory()` right before the copy only moves the cost: let the loader pin."
+    )
+
+    min_bytes = Threshold(65_536, "smaller copies take as long as their launch, from any memory")
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        if profile.platform == "rocm":
+            return "ROCm's traces do not say whether the memory of a copy was pinned."
+        if profile.steps.basis in NO_STEPS:
+            return (
+                "The profile has no steps, which tell copies of batches from those of a model that is loaded; record "
+                "with a `schedule` and call `prof.step()` after each step."
+            )
+        return None
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        table = profile.table
+        rows = profile.matching(PAGEABLE, Category.COPY)
+        rows = rows[(table.bytes[rows] >= self.min_bytes) & (profile.launched_by[rows] >= 0)]
+        causes = profile.launched_by[rows]
+        again = set(recurring(profile, causes).tolist())
+        copies = rows[[cause in again for cause in causes.tolist()]]
+        exposed = exposed_copies(profile, copies)
+        shared = self._shared_facts(profile, copies, sum(time.total_ns for time in exposed))
+        for row, time in zip(copies.tolist(), exposed, strict=True):
+            if time.total_ns:
+                cause = int(profile.launched_by[row])
+                operator = copying_operator(profile, cause) or cause
+                facts = shared | _facts(profile, row, operator) | {"time": Nanoseconds(time.total_ns)}
+                yield Match(operator, (operator,), facts, lost=time.spans)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        yield Scale(match.events, factor=float(str(match.facts["remains"])), low=0.0, high=1.0)
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        dtype, shape = str(match.facts["dtype"]), str(match.facts["shape"])
+        if dtype not in TORCH_DTYPES.values() or not shape:
+            return None
+        made = f"torch.zeros({tuple(map(int, shape.split('×')))}, dtype=torch.{dtype}"
+        return Benchmark(
+            before='pageable.to("cuda")\ntorch.cuda.synchronize()',
+            after='pinned.to("cuda", non_blocking=True)\ntorch.cuda.synchronize()',
+            setup=f"import torch\npageable = {made})\npinned = {made}, pin_memory=True)",
+        )
+
+    def _shared_facts(self, profile: Profile, copies: Rows, lost_ns: int) -> dict[str, Fact]:
+        pinned, is_measured = pinned_bytes_per_ns(profile)
+        needed_ns = int(profile.table.bytes[copies].sum()) / pinned
+        return {
+            "pinned": f"{pinned:.1f} GB/s",
+            "source": "as other copies here" if is_measured else "as is usual for this device",
+            "remains": str(min(needed_ns / lost_ns, 1.0)) if lost_ns else "1",
+            "least": Bytes(int(self.min_bytes)),
+        }
+
+
+def _facts(profile: Profile, copy: int, operator: int) -> dict[str, Fact]:
+    size, time_ns = int(profile.table.bytes[copy]), profile.duration_ns(copy)
+    shape, dtype = copied_input(profile, operator)
+    return {
+        "operator": profile.name(operator),
+        "size": Bytes(size),
+        "speed": f"{size / time_ns:.1f} GB/s" if time_ns else "an unknown speed",
+        "host": Nanoseconds(profile.duration_ns(operator)),
+        "shape": "×".join(map(str, shape)) if shape != (0,) else "",
+        "dtype": TORCH_DTYPES.get(dtype, dtype),
+    }
