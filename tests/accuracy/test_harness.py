@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -19,11 +23,30 @@ from tests.accuracy.proof import pairs
 from tests.accuracy.record import ACTIVE
 from tests.accuracy.verdicts import Answer, Count, Verdict, answer_of, both, count, judged, merged, total, verdict_on
 from tests.support.made_up_rule import SlowMultiplication
+from tests.support.recordings import ROOT
 
 STEP = "ProfilerStep#1  0-1000\n"
 PRODUCT = "  aten::mm  100-300  dims=4x4,4x4  types=float,float\n"
 OTHER = "  aten::add  400-500  dims=4x4,4x4  types=float,float\n"
 SUM = "  aten::sum  400-500  dims=4x4  types=float\n"
+
+
+TRAINING = """
+import torch
+from torch import nn
+
+
+def build():
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+
+    def step():
+        optimizer.zero_grad()
+        model(torch.ones(8, 8)).sum().backward()
+        optimizer.step()
+
+    return step
+"""
 
 
 class Named(SlowMultiplication):
@@ -134,6 +157,17 @@ class TestRuns:
         assert {"shapes", "stacks", "steps"} <= set(profile.recorded)
 
     @pytest.mark.torch
+    def test_the_recording_is_that_of_a_process_of_its_own(self, tmp_path: Path) -> None:
+        program = only(tmp_path, TRAINING)
+        command = [sys.executable, "-m", "tests.accuracy.record", str(program.path), "--into", str(tmp_path / "own")]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        (tmp_path / "forked").mkdir()
+        record_in(tmp_path / "forked", program)
+        own, forked = (operators_in(tmp_path / folder) for folder in ("own", "forked"))
+        assert own["aten::addmm"] == 2 * ACTIVE
+        assert forked == own
+
+    @pytest.mark.torch
     def test_each_rank_writes_its_trace(self, tmp_path: Path) -> None:
         text = """RANKS = 2\ndef build():
             import torch
@@ -183,6 +217,14 @@ def profiles_in(folder: Path) -> list[ProfileReport]:
     from tb_tidy_plugin.report.assemble import analyze_path
 
     return analyze_path(folder, []).runs[0].profiles
+
+
+def operators_in(folder: Path) -> Counter[str]:
+    """How often each operator ran."""
+    (path,) = folder.glob("*.json")
+    return Counter(
+        event["name"] for event in json.loads(path.read_text())["traceEvents"] if event.get("cat") == "cpu_op"
+    )
 
 
 class TestVerdicts:

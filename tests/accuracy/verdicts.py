@@ -123,7 +123,7 @@ def judged(program: Program, answer: Answer) -> Verdict:
 
 
 def both(first: Verdict, second: Verdict) -> Verdict:
-    """What is wrong in both recordings is wrong, what is wrong in one of them unsteady; a rule that broke once broke."""
+    """What is wrong in both recordings is wrong, what is wrong in one unsteady; a rule that broke once broke."""
     missed, stale = first.missed & second.missed, first.stale & second.stale
     false_alarms = first.false_alarms & second.false_alarms
     failed = {**first.answer.failed, **second.answer.failed}
