@@ -30,9 +30,9 @@ def speedup(slow: Program, fixed: Program, rounds: int) -> Speedup:
 
 
 def _ratio(slow: Program, fixed: Program, *, swapped: bool) -> float:
-    order = (fixed, slow) if swapped else (slow, fixed)
-    seconds = {program: _seconds(program) for program in order}
-    return seconds[slow] / seconds[fixed]
+    if swapped:
+        return 1 / _ratio(fixed, slow, swapped=False)
+    return _seconds(slow) / _seconds(fixed)
 
 
 def _seconds(program: Program) -> float:

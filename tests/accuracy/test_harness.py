@@ -19,7 +19,7 @@ from tb_tidy_plugin.rules import all_rules
 from tests.accuracy.corpus import CorpusError, Program, programs
 from tests.accuracy.page import Speedup, page, proof_in, proof_section
 from tests.accuracy.processes import ProgramError, record_in, step_seconds
-from tests.accuracy.proof import pairs
+from tests.accuracy.proof import pairs, speedup
 from tests.accuracy.record import ACTIVE
 from tests.accuracy.verdicts import Answer, Count, Verdict, answer_of, both, count, judged, merged, total, verdict_on
 from tests.support.made_up_rule import SlowMultiplication
@@ -365,6 +365,17 @@ class TestProof:
         names = ["a-b/slow.py", "a-b/fixed.py", "a-b/near_c.py", "c-d/slow.py", "e-f/slow.txt", "e-f/fixed.txt"]
         found = list(pairs(write(tmp_path, dict.fromkeys([*names, "clean/slow.py"], ""))))
         assert [(str(slow), str(fixed)) for slow, fixed in found] == [("a-b/slow.py", "a-b/fixed.py")]
+
+    @pytest.mark.torch
+    @pytest.mark.slow
+    def test_slow_is_held_against_fixed_in_every_round(self, tmp_path: Path) -> None:
+        waits = "def build():\n    import time, torch\n    return lambda: (torch.ones(4), time.sleep({}))\n"
+        files = {"a-b/slow.py": waits.format(0.02), "a-b/fixed.py": waits.format(0.001)}
+        ((slow, fixed),) = pairs(write(tmp_path, files))
+        measured = speedup(slow, fixed, rounds=2)
+        assert len(measured.ratios) == 2
+        assert min(measured.ratios) > 1
+        assert measured.expected is None
 
     def test_the_table_has_the_median_and_the_range(self) -> None:
         text = proof_section([Speedup("a-b", [1.5, 3.0, 2.0], 1.75), Speedup("c-d", [4.0], None)], 3)
