@@ -65,7 +65,7 @@ class Program:
     @property
     def claims(self) -> frozenset[str]:
         """The rules besides its own that must find something in it, or what `ALSO` says is no longer so."""
-        return frozenset(self.also) if self.kind in {"slow", CLEAN} else frozenset()
+        return frozenset(self.also) if self.kind == "slow" else frozenset()
 
     @property
     def true_of_it(self) -> frozenset[str]:
