@@ -19,7 +19,7 @@ def build():
         nn.GELU(),
         nn.Linear(384, 10),
     )
-    parallel = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    parallel = DistributedDataParallel(model, bucket_cap_mb=0.5, gradient_as_bucket_view=True)
     optimizer = torch.optim.AdamW(parallel.parameters(), lr=1e-3, fused=True)
     inputs, targets = torch.randn(8192, 256), torch.randint(10, (8192,))
 
