@@ -54,11 +54,9 @@ def page(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: str, 
         _summary(verdicts, rules, torch_version),
         _by_rule(verdicts, rules),
         _section("Misses", _misses(verdicts), "None."),
-        _section("False alarms", _false_alarms(verdicts), "None."),
-        _section("Unsteady", _by_program(verdicts, lambda verdict: verdict.unsteady), "None."),
-        _section(
-            "Said of a program and no longer found", _by_program(verdicts, lambda verdict: verdict.stale), "None."
-        ),
+        _section("False alarms", _findings(verdicts, lambda verdict: verdict.false_alarms), "None."),
+        _section("Unsteady", _findings(verdicts, lambda verdict: verdict.unsteady), "None."),
+        _section("Said of a program and no longer found", _stale(verdicts), "None."),
         _section("Rules that broke", _failures(verdicts), "None."),
         _clean(verdicts),
         _also(verdicts),
@@ -156,17 +154,17 @@ def _misses(verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield f"- {verdict.program}" + (f": not checked. {reason}" if reason else "")
 
 
-def _false_alarms(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _findings(verdicts: Sequence[Verdict], rules: Callable[[Verdict], frozenset[str]]) -> Iterator[str]:
     for verdict in verdicts:
-        for rule in sorted(verdict.false_alarms):
+        for rule in sorted(rules(verdict)):
             for finding in verdict.answer.findings.get(rule, ()):
                 yield f"- {verdict.program}: `{rule}`, {_said(finding)}: {finding.message}"
 
 
-def _by_program(verdicts: Sequence[Verdict], rules: Callable[[Verdict], frozenset[str]]) -> Iterator[str]:
+def _stale(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for verdict in verdicts:
-        if rules(verdict):
-            yield f"- {verdict.program}: {', '.join(f'`{rule}`' for rule in sorted(rules(verdict)))}"
+        for rule in sorted(verdict.stale):
+            yield f"- {verdict.program}: `{rule}`"
 
 
 def _failures(verdicts: Sequence[Verdict]) -> Iterator[str]:

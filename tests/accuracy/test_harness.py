@@ -12,16 +12,18 @@ from typing import ClassVar
 
 import pytest
 
+from tb_tidy_plugin.report.assemble import analyze_path
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.rulekit import Match, Profile, Rule
 from tb_tidy_plugin.rulekit.testing import draw
+from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rules import all_rules
 from tests.accuracy.corpus import CorpusError, Program, programs
 from tests.accuracy.page import Speedup, page, proof_in, proof_section
 from tests.accuracy.processes import ProgramError, record_in, step_seconds
 from tests.accuracy.proof import pairs, speedup
 from tests.accuracy.record import ACTIVE
-from tests.accuracy.verdicts import Answer, Count, Verdict, answer_of, both, count, judged, merged, total, verdict_on
+from tests.accuracy.verdicts import Answer, Count, Verdict, both, count, judged, merged, total, verdict_on
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.recordings import ROOT
 
@@ -150,7 +152,6 @@ class TestRuns:
 
     @pytest.mark.torch
     def test_a_program_is_recorded_for_a_few_steps_with_shapes_and_stacks(self, tmp_path: Path) -> None:
-        answer_of(only(tmp_path, self.SMALL))
         record_in(tmp_path, only(tmp_path, self.SMALL))
         (profile,) = profiles_in(tmp_path)
         assert profile.steps.count == ACTIVE
@@ -214,8 +215,6 @@ def build():
 
 
 def profiles_in(folder: Path) -> list[ProfileReport]:
-    from tb_tidy_plugin.report.assemble import analyze_path
-
     return analyze_path(folder, []).runs[0].profiles
 
 
@@ -295,23 +294,16 @@ class TestVerdicts:
         for verdict in (both(wrong, right), both(right, wrong)):
             assert verdict.unsteady == {"products"}
             assert not verdict.missed
+            assert [found.message for found in verdict.answer.findings["products"]] == ["`aten::mm` multiplies 64 B"]
             assert count([verdict], "products") == Count(present=1, found=0, unsteady=1, checked=1)
 
     def test_ranks_speak_together(self, tmp_path: Path) -> None:
-        quiet, loud = tmp_path / "quiet", tmp_path / "loud"
-        texts = {quiet: STEP, loud: STEP + SUM}
-        reports = []
-        for folder, text in texts.items():
-            reports.append(answer_report(folder, text))
-        answer = merged(reports)
+        answer = merged([_report(tmp_path / "quiet", STEP), _report(tmp_path / "loud", STEP + SUM)])
         assert set(answer.findings) == {"sums"}
         assert set(answer.not_checked) == {"device-only"}
 
 
-def answer_report(folder: Path, text: str) -> ProfileReport:
-    from tb_tidy_plugin.report.assemble import analyze_path
-    from tb_tidy_plugin.rulekit.testing.drawn import draw_into
-
+def _report(folder: Path, text: str) -> ProfileReport:
     folder.mkdir()
     draw_into(folder, text)
     return analyze_path(folder, [Sums(), NeedsDevice()]).runs[0].profiles[0]
@@ -350,6 +342,12 @@ class TestPage:
     def test_misses_say_why_nobody_looked(self, text: str) -> None:
         assert "- device-only/slow.txt: not checked. The profile has no device activity" in text
         assert "- products/slow.txt\n" in text
+
+    def test_what_is_unsteady_says_what_it_costs(self, tmp_path: Path) -> None:
+        program = only(tmp_path, STEP + SUM, "sums/fixed.txt")
+        once = both(verdict_on(program, [Sums()]), judged(program, Answer()))
+        section = page([once], ["sums"], "2.13.0", "").partition("## Unsteady")[2].partition("\n## ")[0]
+        assert section.strip() == "- sums/fixed.txt: `sums`, high, 10 % of the step: `aten::sum` multiplies 64 B"
 
     def test_clean_programs_say_what_they_are(self, text: str) -> None:
         assert "| b | Nothing at all | nothing |" in text

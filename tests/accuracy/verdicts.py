@@ -29,7 +29,7 @@ class Verdict:
     """An answer, judged.
 
     Attributes:
-        answer: the answer that is judged, of the last recording.
+        answer: the answer that is judged: that of the last recording, with what an unsteady rule found in the other.
         missed: the program's own rule, where it found nothing.
         false_alarms: rules that found what is not there.
         stale: rules that the program says find something in it, and do not.
@@ -128,7 +128,9 @@ def both(first: Verdict, second: Verdict) -> Verdict:
     false_alarms = first.false_alarms & second.false_alarms
     failed = {**first.answer.failed, **second.answer.failed}
     unsteady = (first.wrong | second.wrong) - missed - stale - false_alarms - frozenset(failed)
-    return Verdict(second.program, replace(second.answer, failed=failed), missed, false_alarms, stale, unsteady)
+    once = {rule: found for rule, found in first.answer.findings.items() if rule in unsteady}
+    answer = replace(second.answer, findings={**once, **second.answer.findings}, failed=failed)
+    return Verdict(second.program, answer, missed, false_alarms, stale, unsteady)
 
 
 @dataclass(frozen=True)
