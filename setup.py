@@ -143,6 +143,7 @@ if __name__ == "__main__":
             "numpy>=1.24",
             "rich>=13",
             "tensorboard>=2.16",
+            "tomli>=2; python_version < '3.11'",
             "werkzeug>=3",
         ],
         extras_require={

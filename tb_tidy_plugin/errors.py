@@ -23,3 +23,7 @@ class TraceError(TidyError):
 
 class NotFoundError(TidyError):
     """A path, run, rule or finding that does not exist."""
+
+
+class ConfigurationError(TidyError):
+    """A configuration that cannot be used: the file, a key, a rule of the user's own."""

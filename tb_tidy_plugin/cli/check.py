@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from tb_tidy_plugin.cli.configured import with_checks
+from tb_tidy_plugin.cli.output import write_whole
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.cli.rules import chosen_rules
+from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.report.assemble import analyze_path
 from tb_tidy_plugin.report.json import to_json
+from tb_tidy_plugin.report.markdown import to_markdown
 from tb_tidy_plugin.report.model import Report, Severity
+from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.text import to_text
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
@@ -22,28 +27,51 @@ WIDTH_WITHOUT_TERMINAL = 100
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown", "sarif"]),
+    default="text",
+    show_default=True,
+    help="markdown is for comments on pull requests, sarif for code hosts.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write into this file, whole or not at all."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES[:3]),
     help="Exit with 1 when a finding of this severity or a higher one is there.",
 )
-@click.option(
-    "--rule", "names", multiple=True, metavar="RULE", help="Check only this rule; may be given several times."
-)
-def check(path: Path, form: str, fail_on: Severity | None, names: tuple[str, ...]) -> None:
+@with_checks
+def check(checks: Checks, path: Path, form: str, output: Path | None, fail_on: Severity | None) -> None:
     """Report the anti-patterns in PATH: a trace file, a run folder or a logdir.
 
     Exit codes: 0 done, 1 `--fail-on` reached, 2 nothing could be read.
     """
     with progress_bar() as progress:
-        report = analyze_path(path, [rule() for rule in chosen_rules(names)], progress)
-    if form == "json":
-        click.echo(to_json(report), nl=False)
-    else:
+        report = analyze_path(path, checks.rules, progress, checks.ignores)
+    if output is not None:
+        write_whole(output, _document(report, checks, form))
+    elif form == "text":
         console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
         console.print(to_text(report))
+    else:
+        click.echo(_document(report, checks, form), nl=False)
     sys.exit(_exit_code(report, fail_on))
+
+
+def _document(report: Report, checks: Checks, form: str) -> str:
+    """The report as the text of a file."""
+    if form == "json":
+        return to_json(report)
+    if form == "markdown":
+        return to_markdown(report)
+    if form == "sarif":
+        return to_sarif(report, [type(rule) for rule in checks.rules])
+    text = io.StringIO()
+    Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=None).print(to_text(report))
+    return text.getvalue()
 
 
 def _exit_code(report: Report, fail_on: Severity | None) -> int:

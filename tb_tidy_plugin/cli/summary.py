@@ -11,7 +11,10 @@ import msgspec
 from rich.console import Console
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.cli.configured import with_configuration
 from tb_tidy_plugin.cli.progress import progress_bar
+from tb_tidy_plugin.configuration.checks import checks_of
+from tb_tidy_plugin.configuration.files import Configuration
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.report.summary import summary_of
 from tb_tidy_plugin.report.summary_text import Wanted, to_text
@@ -26,7 +29,8 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
     "--group", type=click.Choice(GROUPS), default="name", show_default=True, help="Group operators by this, in text."
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table, in text.")
-def summary(path: Path, form: str, group: OperatorGroup, top: int) -> None:
+@with_configuration
+def summary(configuration: Configuration, path: Path, form: str, group: OperatorGroup, top: int) -> None:
     """Show where time and memory go in PATH: a trace file, a run folder or a logdir.
 
     Steps, what they are spent on, operators, modules, memory and CPU work. JSON has all rows of all tables: `profiles`
@@ -35,8 +39,9 @@ def summary(path: Path, form: str, group: OperatorGroup, top: int) -> None:
 
     Exit codes: 0 done, 2 nothing could be read.
     """
+    checks = checks_of(configuration)
     with progress_bar() as progress:
-        found = summary_of(path, progress)
+        found = summary_of(path, checks.rules, progress, checks.ignores)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:

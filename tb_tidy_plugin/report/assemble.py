@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
@@ -18,8 +19,9 @@ from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
-from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule
+from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
 from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of, worth_reporting
+from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.ownership import without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.rulekit import Rule
@@ -36,6 +38,7 @@ ReportProgress: TypeAlias = Callable[[str, float], object]
 PathProgress: TypeAlias = Callable[[TraceFile, str, float], object]
 """The same for many files: called with the file, too."""
 
+NOTHING_IGNORED = PathIgnores()
 RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
 
@@ -61,6 +64,7 @@ def analyze_path(
     path: str | os.PathLike[str],
     rules: Sequence[Rule] | None = None,
     progress: PathProgress | None = None,
+    ignores: PathIgnores = NOTHING_IGNORED,
 ) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
 
@@ -68,13 +72,14 @@ def analyze_path(
         path: where to look.
         rules: which rules to check, all by default.
         progress: called with the file, the stage and its fraction.
+        ignores: findings that are not wanted.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
     """
     runs: list[model.RunReport] = []
     problems: list[model.Problem] = []
-    for run, found in groupby(analyses(path, rules, progress), key=lambda each: each[0].run):
+    for run, found in groupby(analyses(path, rules, progress, ignores), key=lambda each: each[0].run):
         profiles = []
         for _, analysis in found:
             if isinstance(analysis, Analysis):
@@ -89,6 +94,7 @@ def analyses(
     path: str | os.PathLike[str],
     rules: Sequence[Rule] | None = None,
     progress: PathProgress | None = None,
+    ignores: PathIgnores = NOTHING_IGNORED,
 ) -> Iterator[tuple[TraceFile, Analysis | model.Problem]]:
     """Each trace at `path` and what became of it, in the order of runs, workers and spans.
 
@@ -97,7 +103,7 @@ def analyses(
     """
     for file in find_traces(Path(path)):
         try:
-            yield file, analyze_file(file, rules, _for_file(progress, file))
+            yield file, analyze_file(file, rules, _for_file(progress, file), ignores)
         except TraceError as problem:
             yield file, problem_of(file, problem)
 
@@ -114,7 +120,10 @@ def _for_file(progress: PathProgress | None, file: TraceFile) -> ReportProgress 
 
 
 def analyze_file(
-    file: TraceFile, rules: Sequence[Rule] | None = None, progress: ReportProgress | None = None
+    file: TraceFile,
+    rules: Sequence[Rule] | None = None,
+    progress: ReportProgress | None = None,
+    ignores: PathIgnores = NOTHING_IGNORED,
 ) -> Analysis:
     """The analysis of one trace file.
 
@@ -127,7 +136,7 @@ def analyze_file(
         with_device_events(read_trace(file.path, lambda done: report("reading", min(done / size, 1.0))), file.path)
     )
     chosen = [rule() for rule in all_rules()] if rules is None else rules
-    outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction))
+    outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores)
     return Analysis(
         report=_profile_report(file, profile, outcomes, ranked),
         profile=profile,
@@ -137,7 +146,10 @@ def analyze_file(
 
 
 def checked(
-    profile: Profile, rules: Sequence[Rule], progress: Callable[[float], object] = lambda _: None
+    profile: Profile,
+    rules: Sequence[Rule],
+    progress: Callable[[float], object] = lambda _: None,
+    ignores: PathIgnores = NOTHING_IGNORED,
 ) -> tuple[dict[str, Outcome], list[Evidence]]:
     """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
     outcomes: dict[str, Outcome] = {}
@@ -149,19 +161,26 @@ def checked(
     ranked: list[Evidence] = []
     for rule in rules:
         if rule.name() in left:
-            kept, small = worth_reporting(rule, findings_of(profile, rule, left[rule.name()]))
+            found = unless_broken(rule, partial(findings_of, profile, rule, left[rule.name()]))
+            if isinstance(found, Failed):
+                outcomes[rule.name()] = found
+                continue
+            wanted = [each for each in found if not ignores.cover(each.finding)]
+            kept, small = worth_reporting(rule, wanted)
+            left_out = _left_out(rule, owned.get(rule.name(), {}), small, len(found) - len(wanted))
+            outcomes[rule.name()] = Found(tuple(left[rule.name()]), left_out) if kept else Clean(left_out)
             ranked += kept
-            if not kept:
-                outcomes[rule.name()] = Clean(_left_out(owned.get(rule.name(), {}), small, rule))
     return outcomes, sorted(ranked, key=by_saving)
 
 
-def _left_out(owned: Mapping[str, int], small: int, rule: Rule) -> str:
-    """Why a rule that found something reports nothing."""
+def _left_out(rule: Rule, owned: Mapping[str, int], small: int, ignored: int) -> str | None:
+    """What of all that a rule found is not reported, and why; None where all is."""
     parts = [f"{count} belong to `{owner}`" for owner, count in owned.items()]
     if small:
         parts.append(f"{small} cost less than {Share(rule.min_share)} of a step (`min-share`)")
-    return f"Found, and left out: {'; '.join(parts)}."
+    if ignored:
+        parts.append(f"{ignored} in files of `per-path-ignores`")
+    return f"Found, and left out: {'; '.join(parts)}." if parts else None
 
 
 def _silent(_stage: str, _fraction: float) -> None:
@@ -210,8 +229,8 @@ def _profile_report(
 
 def _outcome(rule: str, outcome: Outcome) -> model.Outcome:
     match outcome:
-        case Found():
-            return model.Outcome(rule=rule, status="found")
+        case Found(_, left_out):
+            return model.Outcome(rule=rule, status="found", reason=left_out)
         case Clean(reason):
             return model.Outcome(rule=rule, status="clean", reason=reason)
         case NotChecked(reason):

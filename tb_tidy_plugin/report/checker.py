@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from tb_tidy_plugin.rulekit import Match, Profile, Rule
+
+Answer = TypeVar("Answer")
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +30,10 @@ NO_HOST_EVENTS = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The pattern is there."""
+    """The pattern is there; `left_out` says what else was found and not reported."""
 
     matches: tuple[Match, ...]
+    left_out: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,20 @@ def check_rule(profile: Profile, rule: Rule) -> Outcome:
     missing = [MISSING[need] for need in sorted(rule.needs - profile.recorded)]
     if missing:
         return NotChecked(" ".join(missing))
+    return unless_broken(rule, lambda: _answer(profile, rule))
+
+
+def unless_broken(rule: Rule, ask: Callable[[], Answer]) -> Answer | Failed:
+    """What `ask` makes of the rule, or how the rule failed."""
     try:
-        if reason := rule.not_applicable(profile):
-            return NotChecked(reason)
-        matches = tuple(rule.detect(profile))
+        return ask()
     except Exception as error:  # one broken rule must not cost the user the others
         log.exception("rule %s failed", rule.name())
         return Failed(f"{type(error).__name__}: {error}")
+
+
+def _answer(profile: Profile, rule: Rule) -> Outcome:
+    if reason := rule.not_applicable(profile):
+        return NotChecked(reason)
+    matches = tuple(rule.detect(profile))
     return Found(matches) if matches else Clean()

@@ -101,8 +101,8 @@ class Finding(Model, frozen=True):
 class Outcome(Model, frozen=True):
     """What one rule said about one profile.
 
-    `reason` is set for `not_checked` and `failed`, and for `clean` where what was found is not worth reporting or
-    another rule's.
+    `reason` is set for `not_checked` and `failed`, and for `clean` and `found` where some of what was found is left
+    out: not worth reporting, another rule's, or not wanted.
     """
 
     rule: str

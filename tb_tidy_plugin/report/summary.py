@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.report.assemble import Analysis, PathProgress, analyses, problems_of
+from tb_tidy_plugin.report.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
 from tb_tidy_plugin.report.figures import Figures
+from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Model, Problem, ProfileReport
 from tb_tidy_plugin.report.tables import figures_of
+from tb_tidy_plugin.rulekit import Rule
 
 
 class ProfileSummary(Model, frozen=True):
@@ -28,7 +31,12 @@ class Summary(Model, frozen=True):
     problems: list[Problem]
 
 
-def summary_of(path: str | os.PathLike[str], progress: PathProgress | None = None) -> Summary:
+def summary_of(
+    path: str | os.PathLike[str],
+    rules: Sequence[Rule] | None = None,
+    progress: PathProgress | None = None,
+    ignores: PathIgnores = NOTHING_IGNORED,
+) -> Summary:
     """The summary of a trace file, a run folder or a logdir.
 
     Raises:
@@ -36,7 +44,7 @@ def summary_of(path: str | os.PathLike[str], progress: PathProgress | None = Non
     """
     profiles: list[ProfileSummary] = []
     problems: list[Problem] = []
-    for file, analysis in analyses(path, progress=progress):
+    for file, analysis in analyses(path, rules, progress, ignores):
         if isinstance(analysis, Analysis):
             figures = figures_of(analysis.profile, tuple(analysis.evidence.values()))
             profiles.append(ProfileSummary(run=file.run, report=analysis.report, figures=figures))

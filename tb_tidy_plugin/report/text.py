@@ -126,6 +126,8 @@ def _others(outcomes: Sequence[Outcome]) -> Iterator[RenderableType]:
             yield _indented(Text.assemble((f"not checked: {outcome.rule}: ", "dim"), plain(outcome.reason or "")))
         elif outcome.status == "failed":
             yield _indented(Text.assemble((f"failed: {outcome.rule}: ", "red"), plain(outcome.reason or "")))
+        elif outcome.reason:
+            yield _indented(Text.assemble((f"{outcome.rule}: ", "dim"), plain(outcome.reason)))
 
 
 def _problem(problem: Problem) -> Iterator[RenderableType]:

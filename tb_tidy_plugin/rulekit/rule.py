@@ -93,9 +93,9 @@ class Rule(ABC):
     @classmethod
     def name(cls) -> str:
         """The rule's name everywhere: its file's name in kebab case."""
-        return cls.__module__.rsplit(".", 1)[1].replace("_", "-")
+        return cls.__module__.rpartition(".")[2].replace("_", "-")
 
     @classmethod
     def category(cls) -> str:
-        """The name of the rule's folder."""
-        return cls.__module__.rsplit(".", 2)[1]
+        """The name of the rule's folder; `user` for a module that is in none."""
+        return cls.__module__.rpartition(".")[0].rpartition(".")[2] or "user"

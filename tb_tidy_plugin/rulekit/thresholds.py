@@ -41,6 +41,11 @@ class Threshold:
         return self if rule is None else rule.settings.get(self.name, self.default)
 
 
+def shown_name(attribute: str) -> str:
+    """A threshold's name as users write it: `min-bytes` for `min_bytes`."""
+    return attribute.replace("_", "-")
+
+
 def thresholds_of(rule: type) -> dict[str, Threshold]:
     """The thresholds of a rule by attribute name, its own first, then what every rule has."""
     found: dict[str, Threshold] = {}

@@ -1,0 +1,78 @@
+"""The options by which commands find their configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from tb_tidy_plugin.configuration.checks import Wanted, checks_of
+from tb_tidy_plugin.configuration.files import Configuration, find_configuration, read_configuration
+
+R = TypeVar("R")
+
+
+def with_configuration(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` the configuration that its `--config` and `--isolated` ask for, as its first argument."""
+
+    @click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Use this file instead of the nearest `tb-tidy.toml` or `pyproject.toml`.",
+    )
+    @click.option("--isolated", is_flag=True, help="Use no configuration file.")
+    @wraps(command)
+    def configured(config: Path | None, isolated: bool, **others: object) -> R:
+        if config and isolated:
+            raise click.UsageError("Give either --config or --isolated.")
+        return command(_configuration(config, isolated), **others)
+
+    return configured
+
+
+def with_checks(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` what its configuration and its `--rule`, `--select` and `--ignore` ask for, as first argument."""
+
+    @with_configuration
+    @click.option(
+        "--rule", "only", multiple=True, metavar="RULE", help="Check only this rule; may be given several times."
+    )
+    @click.option(
+        "--select",
+        callback=_listed,
+        multiple=True,
+        metavar="RULES",
+        help="Check these instead of what the configuration selects: names, codes, code prefixes, categories or ALL, "
+        "separated by commas.",
+    )
+    @click.option("--ignore", callback=_listed, multiple=True, metavar="RULES", help="Do not check these.")
+    @wraps(command)
+    def chosen(
+        configuration: Configuration,
+        only: tuple[str, ...],
+        select: tuple[str, ...],
+        ignore: tuple[str, ...],
+        **others: object,
+    ) -> R:
+        if only and (select or ignore):
+            raise click.UsageError("Give either --rule or --select and --ignore.")
+        return command(checks_of(configuration, Wanted(only, select, ignore)), **others)
+
+    return chosen
+
+
+def _listed(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.strip() for each in given for name in each.split(",") if name.strip())
+
+
+def _configuration(config: Path | None, isolated: bool) -> Configuration:
+    if config:
+        return read_configuration(config)
+    try:
+        return Configuration() if isolated else find_configuration(Path.cwd())
+    except FileNotFoundError:  # the current folder is there no more
+        return Configuration()

@@ -1,0 +1,36 @@
+"""Files that commands write: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tb_tidy_plugin.errors import TidyError
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes `text` beside `path` and renames it, so that nobody ever reads a part. What is no file is written into.
+
+    Raises:
+        TidyError: `path` cannot be written; what was there is there still.
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link
+    try:
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8", newline="\n")
+            return
+        _write_beside(target, text)
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise TidyError(f"`{path}` could not be written: {reason}.", "Choose another place with `-o`.") from None
+
+
+def _write_beside(target: Path, text: str) -> None:
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(target)
+    finally:
+        with suppress(OSError):  # renamed, or never made
+            draft.unlink()

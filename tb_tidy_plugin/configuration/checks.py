@@ -1,0 +1,128 @@
+"""From a configuration and what a command line adds to the rules that are run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tb_tidy_plugin.configuration.files import Configuration, near
+from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
+from tb_tidy_plugin.configuration.user_rules import with_user_rules
+from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
+from tb_tidy_plugin.report.ignores import PathIgnores
+from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
+from tb_tidy_plugin.rules import all_rules
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a command line says about rules; where it says something, that counts.
+
+    Attributes:
+        only: names or codes of the only rules to check.
+        select: selectors instead of what the file selects and ignores.
+        ignore: selectors of rules to take away from what is left.
+    """
+
+    only: Sequence[str] = ()
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What is run: rules with the user's thresholds, and where their findings are not wanted."""
+
+    rules: tuple[Rule, ...]
+    ignores: PathIgnores
+
+
+def known_rules(configuration: Configuration) -> tuple[type[Rule], ...]:
+    """The catalogue and the user's own rules.
+
+    Raises:
+        ConfigurationError: one of the user's own cannot be used.
+    """
+    return with_user_rules(configuration, all_rules())
+
+
+def checks_of(configuration: Configuration, wanted: Wanted | None = None) -> Checks:
+    """What a configuration, and a command line that goes before it, ask for.
+
+    Raises:
+        ConfigurationError: they name something that does not exist.
+        NotFoundError: `wanted.only` names a rule that does not exist.
+    """
+    settings, known = configuration.settings, known_rules(configuration)
+    _check_all_selectors(configuration, known)
+    thresholds = _thresholds(configuration, known)
+    rules = _chosen(configuration, wanted or Wanted(), known)
+    ignored = {
+        glob: frozenset(rule.name() for rule in named(selectors, known))
+        for glob, selectors in settings.per_path_ignores.items()
+    }
+    return Checks(tuple(rule(thresholds.get(rule.name())) for rule in rules), PathIgnores(ignored))
+
+
+def rules_called(names: Sequence[str], known: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+    """The rules with these names or codes.
+
+    Raises:
+        NotFoundError: there is no such rule; says which name is near.
+    """
+    by_name = {rule.name(): rule for rule in known}
+    by_code = {rule.code.lower(): rule for rule in known}
+    called = []
+    for name in names:
+        rule = by_name.get(name) or by_code.get(name.lower())
+        if rule is None:
+            advice = near(name, by_name) or "`tb-tidy rules` lists all rules."
+            raise NotFoundError(f"There is no rule `{name}`.", advice)
+        called.append(rule)
+    return tuple(dict.fromkeys(called))
+
+
+def _chosen(configuration: Configuration, wanted: Wanted, known: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+    settings = configuration.settings
+    if wanted.only:
+        return rules_called(wanted.only, known)
+    check_selectors(wanted.select, known, "`--select`")
+    check_selectors(wanted.ignore, known, "`--ignore`")
+    if wanted.select:
+        return chosen(wanted.select, wanted.ignore, known)
+    gone = named(wanted.ignore, known)
+    return tuple(rule for rule in chosen(settings.select, settings.ignore, known) if rule not in gone)
+
+
+def _check_all_selectors(configuration: Configuration, known: Sequence[type[Rule]]) -> None:
+    settings = configuration.settings
+    lists = {"select": settings.select, "ignore": settings.ignore}
+    lists |= {f'per-path-ignores."{glob}"': selectors for glob, selectors in settings.per_path_ignores.items()}
+    for key, selectors in lists.items():
+        check_selectors(selectors, known, f"`{key}` in `{configuration.path}`")
+
+
+def _thresholds(configuration: Configuration, known: Sequence[type[Rule]]) -> dict[str, Mapping[str, float]]:
+    """The thresholds as a rule takes them, by rule and attribute."""
+    by_name = {rule.name(): rule for rule in known}
+    found: dict[str, Mapping[str, float]] = {}
+    for name, numbers in configuration.settings.thresholds.items():
+        if name not in by_name:
+            error = f"`thresholds` in `{configuration.path}` has no rule to be for: `{name}`."
+            raise ConfigurationError(error, near(name, by_name) or "`tb-tidy rules` lists all rules.")
+        found[name] = dict(_threshold(configuration, by_name[name], key, value) for key, value in numbers.items())
+    return found
+
+
+def _threshold(configuration: Configuration, rule: type[Rule], key: str, value: float) -> tuple[str, float]:
+    attributes = {shown_name(attribute): attribute for attribute in thresholds_of(rule)}
+    where = f"`thresholds.{rule.name()}` in `{configuration.path}`"
+    if key not in attributes:
+        advice = near(key, attributes) or f"It has {', '.join(f'`{each}`' for each in attributes)}."
+        raise ConfigurationError(f"{where} has no threshold `{key}`.", advice)
+    if not (math.isfinite(value) and value >= 0):
+        default = thresholds_of(rule)[attributes[key]].default
+        raise ConfigurationError(f"`{key}` of {where} is no number from 0 on.", f"The usual one is {default}.")
+    return attributes[key], value

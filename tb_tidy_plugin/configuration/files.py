@@ -1,0 +1,149 @@
+"""The configuration file: where it is and what it says, each key checked before anything is done with it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from tb_tidy_plugin.errors import ConfigurationError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+OWN_FILE, PROJECT_FILE = "tb-tidy.toml", "pyproject.toml"
+TABLE = "tb-tidy"
+
+EXAMPLES = {
+    "select": 'select = ["TT2", "python_loops"]',
+    "ignore": 'ignore = ["zero-grad-memset"]',
+    "per-path-ignores": 'per-path-ignores = { "tests/**" = ["ALL"] }',
+    "rules": 'rules = ["checks/my_rule.py"]',
+    "thresholds": "thresholds.zero-grad-memset = { min-share = 0.02 }",
+}
+"""A line for each key, shown where a value has another form."""
+
+PLACE_IN_VALUE = re.compile(r"Expected (?P<expected>.+), got (?P<got>.+?)(?: - at `\$(?P<where>.*)`)?")
+WORDS = {"array": "a list", "str": "a string", "object": "a table", "bool": "true or false", "int | float": "a number",
+         "int": "a number", "float": "a number"}  # fmt: skip
+"""What msgspec calls a type, in words."""
+
+
+class Settings(msgspec.Struct, frozen=True, rename="kebab"):
+    """What a configuration file may say.
+
+    Attributes:
+        select: selectors of the rules to check.
+        ignore: selectors of rules that are not checked.
+        per_path_ignores: selectors of rules whose findings are left out, by glob of the files they are in.
+        rules: rules of the user's own: paths of Python files, names of entry points.
+        thresholds: numbers by threshold, by rule.
+    """
+
+    select: list[str] = msgspec.field(default_factory=lambda: ["ALL"])
+    ignore: list[str] = []
+    per_path_ignores: dict[str, list[str]] = {}
+    rules: list[str] = []
+    thresholds: dict[str, dict[str, int | float]] = {}
+
+
+KEYS = {each.encode_name: each.type for each in msgspec.structs.fields(Settings)}
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings and the file they are from; `path` is None where there is none."""
+
+    settings: Settings = field(default_factory=Settings)
+    path: Path | None = None
+
+
+def find_configuration(folder: Path) -> Configuration:
+    """The configuration of the nearest folder that has one, from `folder` upwards; an empty one where none has.
+
+    Raises:
+        ConfigurationError: there is one, and it cannot be used.
+    """
+    for candidate in (folder, *folder.parents):
+        for name in (OWN_FILE, PROJECT_FILE):
+            path = candidate / name
+            if os.path.isfile(path) and (table := _table(path)) is not None:  # noqa: PTH113 - pathlib's may raise
+                return Configuration(_settings(path, table), path)
+    return Configuration()
+
+
+def read_configuration(path: Path) -> Configuration:
+    """The configuration in a file that the user named.
+
+    Raises:
+        ConfigurationError: it cannot be used.
+    """
+    table = _table(path)
+    if table is None:
+        advice = f"Add one, or write the keys without a table into a file `{OWN_FILE}`."
+        raise ConfigurationError(f"`{path}` has no table `[tool.{TABLE}]`.", advice)
+    return Configuration(_settings(path, table), path)
+
+
+def near(name: str, known: Iterable[str]) -> str | None:
+    """A question after the known name that is like `name`; None where none is."""
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"Did you mean `{found[0]}`?" if found else None
+
+
+def _table(path: Path) -> dict[str, object] | None:
+    """The keys of the file; None for a `pyproject.toml` that is not about us."""
+    try:
+        with path.open("rb") as file:
+            document: dict[str, object] = tomllib.load(file)
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise ConfigurationError(f"`{path}` cannot be read: {reason}.", "Check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise ConfigurationError(f"`{path}` is no valid TOML: {problem}.", "Mend the file.") from None
+    if path.name != PROJECT_FILE:
+        return document
+    tool = document.get("tool")
+    table = tool.get(TABLE) if isinstance(tool, dict) else None
+    if table is None or isinstance(table, dict):
+        return table
+    raise ConfigurationError(f"`tool.{TABLE}` in `{path}` is no table.", f"Write its keys below `[tool.{TABLE}]`.")
+
+
+def _settings(path: Path, table: dict[str, object]) -> Settings:
+    for key, value in table.items():
+        if key not in KEYS:
+            advice = near(key, KEYS) or f"Known keys: {', '.join(KEYS)}."
+            raise ConfigurationError(f"`{path}` has an unknown key `{key}`.", advice)
+        _check(path, (key,), value, KEYS[key])
+    return msgspec.convert(table, Settings)
+
+
+def _check(path: Path, key: tuple[str, ...], value: object, kind: object) -> None:
+    """Whether `value` is of this type; where a table is not, the complaint is about the entry that is wrong."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as problem:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                _check(path, (*key, name), inner, (*get_args(kind), object)[1])
+        raise _wrong_type(path, key, str(problem)) from None
+
+
+def _wrong_type(path: Path, key: tuple[str, ...], problem: str) -> ConfigurationError:
+    match = PLACE_IN_VALUE.fullmatch(problem)
+    name = ".".join(part if re.fullmatch(r"[\w-]+", part) else f'"{part}"' for part in key)
+    advice = f"Write it as in `{EXAMPLES[key[0]]}`."
+    if match is None:
+        return ConfigurationError(f"`{name}` in `{path}` is wrong: {problem}.", advice)
+    expected, got = (WORDS.get(word.strip("`"), word) for word in (match["expected"], match["got"]))
+    return ConfigurationError(f"`{name}{match['where'] or ''}` in `{path}` must be {expected}, and is {got}.", advice)

@@ -1,0 +1,54 @@
+"""Which rules a selector names: `zero-grad-memset`, `TT302`, `TT3`, `optimizer` or `ALL`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tb_tidy_plugin.configuration.files import near
+from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.rulekit import Rule
+
+ALL = "ALL"
+PREFIX = re.compile(r"[A-Za-z]+\d*")
+
+# How closely a selector names a rule: the closest one decides. A prefix is closer the longer it is.
+NOT_AT_ALL, BY_ALL, BY_CATEGORY, BY_PREFIX, EXACTLY = 0, 1, 2, 3, 100
+
+
+def closeness(selector: str, rule: type[Rule]) -> int:
+    """How closely `selector` names `rule`, 0 for not at all."""
+    if selector == rule.name() or selector.upper() == rule.code:
+        return EXACTLY
+    if selector.replace("-", "_") == rule.category():
+        return BY_CATEGORY
+    if PREFIX.fullmatch(selector) and rule.code.startswith(selector.upper()):
+        return BY_PREFIX + len(selector)
+    return BY_ALL if selector == ALL else NOT_AT_ALL
+
+
+def named(selectors: Sequence[str], known: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+    """The rules that any of the selectors names."""
+    return chosen(selectors, (), known)
+
+
+def chosen(select: Sequence[str], ignore: Sequence[str], known: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+    """The rules that `select` names more closely than `ignore` does, as ruff has it."""
+    return tuple(rule for rule in known if _closest(select, rule) > _closest(ignore, rule))
+
+
+def check_selectors(selectors: Sequence[str], known: Sequence[type[Rule]], where: str) -> None:
+    """Whether each selector names a rule.
+
+    Raises:
+        ConfigurationError: one does not; says which name is near. `where` is where it was found, in words.
+    """
+    for selector in selectors:
+        if not any(closeness(selector, rule) for rule in known):
+            names = {name for rule in known for name in (rule.name(), rule.code, rule.category())}
+            advice = near(selector, sorted(names)) or "`tb-tidy rules` lists all rules, with codes and categories."
+            raise ConfigurationError(f"`{selector}` in {where} names no rule.", advice)
+
+
+def _closest(selectors: Sequence[str], rule: type[Rule]) -> int:
+    return max((closeness(selector, rule) for selector in selectors), default=NOT_AT_ALL)

@@ -1,0 +1,159 @@
+"""Rules of the user's own, from Python files and from entry points of installed packages."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar, get_args
+
+from tb_tidy_plugin.configuration.files import Configuration, near
+from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.rulekit.rule import Need
+
+Loaded = TypeVar("Loaded")
+
+ENTRY_POINTS = "tb_tidy.rules"
+LOADED_AS = "tb_tidy_user_rules.user"
+"""The package that a file's module is given, by which its rules are of the category `user`."""
+
+FILE_NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
+CODE = re.compile(r"[A-Z]+[1-9][0-9]*")
+SEE_GUIDE = "See “Rules of your own” in CONTRIBUTING.md."
+
+
+def with_user_rules(configuration: Configuration, catalogue: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+    """The catalogue, and behind it the rules that the configuration names.
+
+    Raises:
+        ConfigurationError: a rule cannot be loaded, is no whole rule, or has the name or code of another one.
+    """
+    known = list(catalogue)
+    for rule in _user_rules(configuration):
+        for other in known:
+            if taken := [name for name in (rule.name(), rule.code) if name in {other.name(), other.code}]:
+                error = f"{_described(rule)} is called `{taken[0]}`, and so is {_described(other)}."
+                raise ConfigurationError(error, "Give it another name and a code of its own letters.")
+        known.append(rule)
+    return tuple(known)
+
+
+def _user_rules(configuration: Configuration) -> Iterator[type[Rule]]:
+    folder = configuration.path.parent if configuration.path else Path()
+    for name in configuration.settings.rules:
+        rule = _from_file(folder / name) if name.endswith(".py") else _from_entry_point(name, configuration)
+        _check_whole(rule)
+        yield rule
+
+
+def _from_file(path: Path) -> type[Rule]:
+    if not FILE_NAME.fullmatch(path.stem):
+        error = f"`{path}` cannot hold a rule: the file's name becomes the rule's."
+        raise ConfigurationError(error, "Name it in lower-case words joined by underscores.")
+    if not path.is_file():
+        raise ConfigurationError(f"There is no file `{path}`, which `rules` names.", "Check the path in `rules`.")
+    name = f"{LOADED_AS}.{path.stem}"
+    module = _guarded(f"`{path}`", lambda: _executed(name, path))
+    rules = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == name
+    ]
+    concrete = [rule for rule in rules if not inspect.isabstract(rule)]
+    if len(concrete) != 1:
+        held = ", ".join(f"`{rule.__name__}`" for rule in concrete) or "none"
+        lacking = [f"`{rule.__name__}` has no `detect`" for rule in rules if inspect.isabstract(rule)]
+        error = f"`{path}` must hold one class derived from `Rule`, and holds {'; '.join([held, *lacking])}."
+        raise ConfigurationError(error, SEE_GUIDE)
+    return concrete[0]
+
+
+def _executed(name: str, path: Path) -> ModuleType:
+    """The module, found by its name from now on: a rule's page is its module's docstring."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _from_entry_point(name: str, configuration: Configuration) -> type[Rule]:
+    installed = entry_points(group=ENTRY_POINTS)
+    found = {point.value: point for point in installed if point.name == name}
+    if len(found) != 1:
+        kind = f"entry point `{name}` in the group `{ENTRY_POINTS}`"
+        error = f"`rules` in `{configuration.path}`: there is no {kind}."
+        if found:
+            error = f"`rules` in `{configuration.path}`: there is more than one {kind}: {', '.join(sorted(found))}."
+        known = sorted({point.name for point in installed})
+        advice = near(name, known) or "Install the package that has it, or give the path of a `.py` file."
+        raise ConfigurationError(error, advice)
+    (point,) = found.values()
+    rule: object = _guarded(f"The entry point `{name}` (`{point.value}`)", point.load)
+    if not (isinstance(rule, type) and issubclass(rule, Rule)) or inspect.isabstract(rule):
+        raise ConfigurationError(f"The entry point `{name}` (`{point.value}`) is no class with a rule.", SEE_GUIDE)
+    return rule
+
+
+def _guarded(what: str, load: Callable[[], Loaded]) -> Loaded:
+    """What `load` answers; whatever goes wrong in the user's code is told with the line it went wrong in."""
+    try:
+        return load()
+    except (Exception, SystemExit) as problem:
+        text = problem.msg if isinstance(problem, SyntaxError) else str(problem)
+        error = f"{what} cannot be imported: {_line_of(problem)}{type(problem).__name__}: {text.rstrip('.')}."
+        raise ConfigurationError(error, "Mend it, or take it out of `rules`.") from problem
+
+
+def _line_of(problem: BaseException) -> str:
+    if isinstance(problem, SyntaxError):
+        return f"line {problem.lineno} of `{problem.filename}`: "
+    frames = [
+        frame
+        for frame in traceback.extract_tb(problem.__traceback__)
+        if frame.filename != __file__ and not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+    ]
+    return f"line {frames[-1].lineno} of `{frames[-1].filename}`: " if frames else ""
+
+
+def _check_whole(rule: type[Rule]) -> None:
+    """Whether a rule has all that is asked of it, before a report is made with it.
+
+    Raises:
+        ConfigurationError: it has not; says what is missing.
+    """
+    if complaint := next(_complaints(rule), None):
+        raise ConfigurationError(f"{_described(rule)} is no whole rule: {complaint}.", SEE_GUIDE)
+
+
+def _complaints(rule: type[Rule]) -> Iterator[str]:
+    for name in ("code", "message", "why", "fix"):
+        if not isinstance(getattr(rule, name, None), str):
+            yield f"it has no `{name}`"
+    if not CODE.fullmatch(rule.code):
+        yield f"the code `{rule.code}` is not capital letters and a number, as in `MY1`"
+    if unknown := sorted(rule.needs - set(get_args(Need))):
+        yield f"`needs` knows {', '.join(get_args(Need))}, and not {', '.join(unknown)}"
+    try:
+        page_of(rule)
+    except ValueError as problem:
+        yield str(problem)
+
+
+def _described(rule: type[Rule]) -> str:
+    module = sys.modules[rule.__module__]
+    return f"`{rule.__name__}` in `{module.__file__}`" if module.__file__ else f"`{rule.__name__}`"

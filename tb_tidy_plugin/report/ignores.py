@@ -1,0 +1,45 @@
+"""Findings that the user does not want, by the files that they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from tb_tidy_plugin.report.model import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class PathIgnores:
+    """Names of the rules that are not wanted, by glob of a finding's files."""
+
+    rules: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def cover(self, finding: Finding) -> bool:
+        """Whether all places of a finding are in files in which its rule is not wanted; never where it has none."""
+        globs = [glob for glob, rules in self.rules.items() if finding.rule in rules]
+        return bool(finding.places) and all(any(fits(glob, place.file) for glob in globs) for place in finding.places)
+
+
+def fits(glob: str, file: str) -> bool:
+    """Whether `glob` fits a file's path as it was recorded, which may be of another machine.
+
+    `*` is anything but a `/`, `**` any number of folders. A glob that does not begin at the root may begin in any
+    folder: `tests/*.py` fits `/home/me/job/tests/model.py`.
+    """
+    parts = tuple(_posix(glob).split("/"))
+    is_whole = parts[0] == "" or parts[0].endswith(":")
+    return _fits(parts if is_whole else ("**", *parts), tuple(_posix(file).split("/")))
+
+
+def _posix(path: str) -> str:
+    return path.replace("\\", "/").removeprefix("./")
+
+
+def _fits(glob: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    if not glob:
+        return not parts
+    first, *rest = glob
+    if first == "**":
+        return any(_fits(tuple(rest), parts[at:]) for at in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], first) and _fits(tuple(rest), parts[1:])

@@ -1,0 +1,188 @@
+"""The report as SARIF 2.1.0, which code hosts and editors show beside the lines.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html; what GitHub makes of it, and its limits, is in
+https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning.
+Code hosts show results with a location only: findings of recordings without stacks are in the file and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+from urllib.parse import quote
+
+import msgspec
+
+from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report, Severity
+from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.units import Nanoseconds, Share
+
+Level: TypeAlias = Literal["error", "warning", "note"]
+Json: TypeAlias = dict[str, object]
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+LEVELS: Mapping[Severity, Level] = {"high": "error", "medium": "warning", "low": "note", "info": "note"}
+SOURCES = "SRCROOT"
+FINGERPRINT = "torchTidyFinding/v1"
+LONGEST_DESCRIPTION = 1024  # GitHub's limit
+DRIVE = re.compile(r"[A-Za-z]:/")
+DEFINITION = "The function is defined here; the recording does not hold the calling line."
+
+
+def to_sarif(report: Report, rules: Sequence[type[Rule]]) -> str:
+    """One SARIF file with one run; `rules` are those that were checked.
+
+    A finding that several profiles of a run share (its ranks) is one result, told by the one that loses most.
+    """
+    index = {rule.name(): at for at, rule in enumerate(rules)}
+    codes = {rule.name(): rule.code for rule in rules}
+    run: Json = {
+        "tool": {"driver": {"name": "TorchTidy", "semanticVersion": report.version, "rules": [*map(_rule, rules)]}},
+        "originalUriBaseIds": {SOURCES: {"description": {"text": "The folder in which the recorded script ran."}}},
+        "invocations": [
+            {
+                "executionSuccessful": bool(report.runs),
+                "toolExecutionNotifications": list(_notifications(report, codes, index)),
+            }
+        ],
+        "results": [_result(found, codes, index) for found in _merged(report)],
+    }
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _rule(rule: type[Rule]) -> Json:
+    page = page_of(rule)
+    help_text = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in page.sections.items())
+    return {
+        "id": rule.code,
+        "name": rule.name(),
+        "shortDescription": {"text": f"{page.title}."},
+        "fullDescription": {"text": _cut(page.sections["What it finds"], LONGEST_DESCRIPTION)},
+        "help": {"text": help_text, "markdown": help_text},
+        "defaultConfiguration": {"level": "warning"},
+        "properties": {"category": rule.category(), "tags": ["performance", rule.category()]},
+    }
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """One result: a finding, the profile that it is told of, and in how many profiles of its run it is."""
+
+    run: str
+    profile: ProfileReport
+    finding: Finding
+    count: int
+
+
+def _merged(report: Report) -> Iterator[_Found]:
+    for run in report.runs:
+        by_id: dict[str, list[tuple[ProfileReport, Finding]]] = {}
+        for profile in run.profiles:
+            for finding in profile.findings:
+                by_id.setdefault(finding.id, []).append((profile, finding))
+        for found in by_id.values():
+            profile, finding = max(found, key=lambda each: (_saved_ns(each[1]), each[1].cost_ns))
+            yield _Found(run.run, profile, finding, len(found))
+
+
+def _saved_ns(finding: Finding) -> int:
+    return finding.saving.expected_ns if finding.saving else 0
+
+
+def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -> Json:
+    finding, profile = found.finding, found.profile
+    properties: Json = {
+        "run": found.run,
+        "worker": profile.worker,
+        "span": profile.span,
+        "severity": finding.severity,
+        "confidence": finding.confidence,
+        "matches": finding.matches,
+        "costNs": finding.cost_ns,
+        "share": finding.share,
+        "saving": finding.saving,
+    }
+    return {
+        "ruleId": codes[finding.rule],
+        "ruleIndex": index[finding.rule],
+        "level": LEVELS[finding.severity],
+        "message": _message(_sentences(finding)),
+        "locations": [_location(place) for place in finding.places],
+        "partialFingerprints": {FINGERPRINT: finding.id},
+        "occurrenceCount": found.count,
+        "properties": properties,
+    }
+
+
+def _sentences(finding: Finding) -> str:
+    parts = [f"{finding.message}."]
+    if finding.share is not None:
+        parts.append(f"Costs {Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)}).")
+    if finding.share is not None and (saving := finding.saving):
+        bounds = f"{Nanoseconds(saving.low_ns)} to {Nanoseconds(saving.high_ns)}; {', '.join(saving.basis)}"
+        parts.append(f"Could save {Nanoseconds(saving.expected_ns)} per step ({bounds}).")
+    return " ".join([*parts, f"{finding.fix}."])
+
+
+def _message(text: str) -> Json:
+    """Text from a trace, in which nothing is a placeholder (section 3.11.5) or a link (3.11.6)."""
+    return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
+
+
+def _location(place: Place) -> Json:
+    physical: Json = {"artifactLocation": _artifact(place.file)}
+    if place.line > 0:
+        physical["region"] = {"startLine": place.line, "endLine": max(place.line, place.end_line)}
+    location: Json = {
+        "physicalLocation": physical,
+        "logicalLocations": [{"name": place.function, "kind": "function"}],
+    }
+    return location | ({"message": {"text": DEFINITION}} if place.precision == "definition" else {})
+
+
+def _artifact(file: str) -> Json:
+    """A path as recorded, of any system, as a URI: relative to the sources where it is relative."""
+    path = file.replace("\\", "/")
+    quoted = quote(path, errors="replace")
+    if DRIVE.match(path):
+        return {"uri": f"file:///{path[:2]}{quote(path[2:], errors='replace')}"}
+    if path.startswith("//"):  # a share on a Windows network
+        return {"uri": f"file:{quoted}"}
+    if path.startswith("/"):
+        return {"uri": f"file://{quoted}"}
+    return {"uri": quoted.removeprefix("./"), "uriBaseId": SOURCES}
+
+
+def _notifications(report: Report, codes: Mapping[str, str], index: Mapping[str, int]) -> Iterator[Json]:
+    """What could not be read or checked; what several profiles say alike is said once."""
+    yield from (_of_problem(problem) for problem in report.problems)
+    said = dict.fromkeys(
+        (outcome.rule, outcome.status, outcome.reason or "")
+        for run in report.runs
+        for profile in run.profiles
+        for outcome in profile.outcomes
+        if outcome.status in {"not_checked", "failed"}
+    )
+    for rule, status, reason in said:
+        failed = status == "failed"
+        yield {
+            "level": "error" if failed else "note",
+            "message": _message(f"`{rule}` {'failed' if failed else 'was not checked'}: {reason}"),
+            "descriptor": {"id": "rule-failed" if failed else "rule-not-checked"},
+            "associatedRule": {"id": codes[rule], "index": index[rule]},
+        }
+
+
+def _of_problem(problem: Problem) -> Json:
+    return {
+        "level": "warning" if problem.recovered_events else "error",
+        "message": _message(f"{problem.error} {problem.advice}"),
+        "descriptor": {"id": "trace-partly-read" if problem.recovered_events else "trace-unreadable"},
+        "locations": [{"physicalLocation": {"artifactLocation": _artifact(problem.path)}}],
+    }
