@@ -13,6 +13,7 @@ from pathlib import Path
 from tb_tidy_plugin.dev.schemas import api_schema, report_schema
 from tb_tidy_plugin.rulekit import Rule
 from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 from tb_tidy_plugin.rules import all_rules, source_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,8 +94,19 @@ def page_text(rule: type[Rule]) -> str:
     facts = {"Rule": f"`{rule.name()}`", "Code": rule.code, "Category": rule.category(), "Needs": needs}
     table = "\n".join(["| | |", "|---|---|", *(f"| {label} | {value} |" for label, value in facts.items())])
     sections = [f"## {heading}\n\n{text}" for heading, text in page.sections.items()]
+    sections.append(f"## Thresholds\n\n{thresholds_table(rule)}")
     mark = f"<!-- Generated from {source}; `make generate` writes it anew. -->"
     return "\n\n".join([mark, f"# {page.title}", table, *sections]) + "\n"
+
+
+def thresholds_table(rule: type[Rule]) -> str:
+    """The numbers that users may set, with what each is and why."""
+    lines = [
+        f"| `{shown_name(name)}` | {threshold.default} | {threshold.reason} |"
+        for name, threshold in thresholds_of(rule).items()
+    ]
+    head = f"Set them in the [configuration](../configuration.md), below `[tool.tb-tidy.thresholds.{rule.name()}]`."
+    return "\n".join([head, "", "| name | default | why |", "|---|---|---|", *lines])
 
 
 def rules_table(rules: Sequence[type[Rule]]) -> str:

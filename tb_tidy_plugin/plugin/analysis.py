@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import IO, TypeAlias
 
 import msgspec
@@ -40,8 +41,9 @@ def worker_command() -> tuple[str, ...]:
 class Analysis:
     """The analysis of one file. May be stopped from any thread, before, while and after it runs."""
 
-    def __init__(self, file: TraceFile, command: Sequence[str]) -> None:
+    def __init__(self, file: TraceFile, command: Sequence[str], configuration: Path | None = None) -> None:
         self._file = file
+        self._configuration = configuration
         self._command = command
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -90,7 +92,8 @@ class Analysis:
         """The last message, None where it never came. The worker's input stays open meanwhile."""
         assert process.stdin is not None
         assert process.stdout is not None
-        request = Request(self._file.run, self._file.worker, self._file.span)
+        configuration = None if self._configuration is None else os.fsencode(self._configuration)
+        request = Request(self._file.run, self._file.worker, self._file.span, configuration)
         try:
             # Without Python's buffer, which would complain again on closing should the worker be gone.
             os.write(process.stdin.fileno(), msgspec.json.encode(request) + b"\n")

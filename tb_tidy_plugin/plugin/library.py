@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, groupby
+from pathlib import Path
 
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.analysis import STOPPED, Analysis, Outcome, worker_command
@@ -74,8 +75,15 @@ class Kept:
 class Library:
     """All methods may be called from any thread. Nothing is read before `start`."""
 
-    def __init__(self, logdirs: Sequence[Logdir], command: Sequence[str] = (), kept_bytes: int = KEPT_BYTES) -> None:
-        """`command` starts a worker; by default this package's own."""
+    def __init__(
+        self,
+        logdirs: Sequence[Logdir],
+        command: Sequence[str] = (),
+        kept_bytes: int = KEPT_BYTES,
+        configuration: Path | None = None,
+    ) -> None:
+        """`command` starts a worker; by default this package's own. `configuration` is the file that workers use."""
+        self.configuration = configuration
         self._logdirs = tuple(logdirs)
         self._command = command or worker_command()
         self._kept_bytes = kept_bytes
@@ -197,7 +205,7 @@ class Library:
         while True:
             began = time.monotonic()
             try:
-                catalog = look(self._logdirs)
+                catalog = look(self._logdirs, self.configuration)
             except OSError:
                 catalog = None
             took_s = time.monotonic() - began
@@ -252,7 +260,7 @@ class Library:
         for key in waiting[: self._most_workers - len(self._running)]:
             del self._wanted[key]
             entry = self._entries[key]
-            analysis = self._running[key] = Analysis(entry.found.file, self._command)
+            analysis = self._running[key] = Analysis(entry.found.file, self._command, self.configuration)
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
 
     def _analyse(self, key: Key, entry: Entry, analysis: Analysis) -> None:

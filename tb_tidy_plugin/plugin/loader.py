@@ -17,22 +17,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tensorboard")
 
+SOURCE_ROOTS_HELP = """Folders from which the TorchTidy tab may show source files, besides the folder of the run and
+the one TensorBoard was started in. Separated by commas, or as in PATH."""
+CONFIG_HELP = """Configuration of the TorchTidy tab: a `tb-tidy.toml`, or a `pyproject.toml` with `[tool.tb-tidy]`.
+Without it the environment variable TB_TIDY_CONFIG; no file is looked for."""
+
 
 class Loader(base_plugin.TBLoader):
     """Adds the plugin's flags to TensorBoard's, and loads the plugin where its dependencies are installed."""
 
     def define_flags(self, parser: argparse.ArgumentParser) -> None:
         group = parser.add_argument_group("torchtidy")
-        try:
-            group.add_argument(
-                "--torchtidy_source_roots",
-                metavar="FOLDERS",
-                default="",
-                help="Folders from which the TorchTidy tab may show source files, besides the folder of the run and "
-                "the one TensorBoard was started in. Separated by commas, or as in PATH.",
-            )
-        except argparse.ArgumentError as conflict:  # another plugin took the name
-            log.warning("torchtidy: flag not added: %s", conflict)
+        _add(group, "--torchtidy_config", "FILE", CONFIG_HELP)
+        _add(group, "--torchtidy_source_roots", "FOLDERS", SOURCE_ROOTS_HELP)
 
     def load(self, context: base_plugin.TBContext) -> Plugin | None:
         try:
@@ -41,3 +38,10 @@ class Loader(base_plugin.TBLoader):
             log.warning("torchtidy: plugin not loaded: %s", missing)
             return None
         return Plugin(context)
+
+
+def _add(group: argparse._ArgumentGroup, name: str, value: str, text: str) -> None:
+    try:
+        group.add_argument(name, metavar=value, default="", help=text)
+    except argparse.ArgumentError as conflict:  # another plugin took the name
+        log.warning("torchtidy: flag not added: %s", conflict)

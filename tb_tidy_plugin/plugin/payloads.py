@@ -63,6 +63,14 @@ class RuleSection(Model, frozen=True):
     text: str
 
 
+class ThresholdInfo(Model, frozen=True):
+    """A number that users may set: its name in the configuration, what it is where they do not, and why."""
+
+    name: str
+    default: int | float
+    reason: str
+
+
 class RuleInfo(Model, frozen=True):
     """One rule with its page."""
 
@@ -72,6 +80,7 @@ class RuleInfo(Model, frozen=True):
     title: str
     needs: list[str]
     sections: list[RuleSection]
+    thresholds: list[ThresholdInfo]
 
 
 class RulesAnswer(Model, frozen=True):

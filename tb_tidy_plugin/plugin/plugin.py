@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.plugin.library import Library
 
 NAME = "torchtidy"
+CONFIGURATION = "TB_TIDY_CONFIG"
 MOUNT_POINT = f"/data/plugin/{NAME}"
 
 for needed in ("flask", "msgspec", "numpy"):  # imported later than this, but the loader has to know now
@@ -37,7 +39,8 @@ class Plugin(base_plugin.TBPlugin):
         self._logdirs = parse_logdirs(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
         self._source_roots = source_roots(getattr(flags, "torchtidy_source_roots", "") or "", current_folder())
         background = ThreadPoolExecutor(1, "torchtidy-start")
-        self._library = background.submit(open_library, self._logdirs)
+        configuration = configuration_file(getattr(flags, "torchtidy_config", "") or "")
+        self._library = background.submit(open_library, self._logdirs, configuration)
         background.shutdown(wait=False)
 
     def is_active(self) -> bool:
@@ -60,11 +63,20 @@ class Plugin(base_plugin.TBPlugin):
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")
 
 
-def open_library(logdirs: Sequence[Logdir]) -> Library:
+def configuration_file(flag: str) -> Path | None:
+    """The file that the flag or the environment names, seen from here.
+
+    None is looked for, least of all in a logdir: a configuration names Python files to run.
+    """
+    named = flag or os.environ.get(CONFIGURATION, "")
+    return current_folder() / named if named else None
+
+
+def open_library(logdirs: Sequence[Logdir], configuration: Path | None) -> Library:
     """Begins to look. Imports what TensorBoard's start need not wait for."""
     from tb_tidy_plugin.plugin.library import Library
 
-    library = Library(logdirs)
+    library = Library(logdirs, configuration=configuration)
     library.start()
     return library
 

@@ -31,12 +31,14 @@ class Stamp(NamedTuple):
     """Tells a file from what it was before. Change times also change with permissions.
 
     `side_ns` is that of the side file with a device's activity, 0 without one: it is written after the trace.
+    `configured_ns` is that of the configuration, 0 without one: what it asks for is part of each analysis.
     """
 
     size: int
     mtime_ns: int
     ctime_ns: int
     side_ns: int = 0
+    configured_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,15 @@ class Found:
 Catalog: TypeAlias = Mapping[Key, Found]
 
 
-def look(logdirs: Iterable[Logdir]) -> Catalog:
-    """All traces in `logdirs`, ordered by run, worker and span.
+def look(logdirs: Iterable[Logdir], configuration: Path | None = None) -> Catalog:
+    """All traces in `logdirs`, ordered by run, worker and span; they are analysed with `configuration`.
 
     Raises:
         OSError: a folder went away meanwhile; the next look will tell.
     """
+    configured_ns = _changed_ns(configuration)
     found: dict[Key, Found] = {}
-    for entry in (entry for logdir in logdirs for entry in _in(logdir)):
+    for entry in (entry for logdir in logdirs for entry in _in(logdir, configured_ns)):
         key = Key(entry.file.run, entry.file.worker, entry.file.span)
         if key not in found or _prefer(entry) > _prefer(found[key]):
             found[key] = entry
@@ -76,7 +79,7 @@ def _prefer(entry: Found) -> tuple[int, str]:
     return entry.stamp.mtime_ns, str(entry.file.path)
 
 
-def _in(logdir: Logdir) -> Iterator[Found]:
+def _in(logdir: Logdir, configured_ns: int) -> Iterator[Found]:
     if logdir.is_remote:
         yield _remote(logdir)
         return
@@ -88,13 +91,13 @@ def _in(logdir: Logdir) -> Iterator[Found]:
         if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
             continue
         named = TraceFile(printable(file.run), printable(file.worker), file.span, file.path)
-        yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, _side_ns(file.path)))
+        changed_ns = _changed_ns(side_file_of(file.path))
+        yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, changed_ns, configured_ns))
 
 
-def _side_ns(trace: Path) -> int:
-    side_file = side_file_of(trace)
+def _changed_ns(beside: Path | None) -> int:
     try:
-        return side_file.stat().st_ctime_ns if side_file else 0
+        return beside.stat().st_ctime_ns if beside else 0
     except OSError:  # gone already
         return 0
 

@@ -18,7 +18,15 @@ from tb_tidy_plugin.plugin.answers import BadQueryError, install, json_answer, p
 from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import MuteChange, ProfileState, RuleInfo, RulesAnswer, RuleSection, SourceAnswer
+from tb_tidy_plugin.plugin.payloads import (
+    MuteChange,
+    ProfileState,
+    RuleInfo,
+    RulesAnswer,
+    RuleSection,
+    SourceAnswer,
+    ThresholdInfo,
+)
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import (
     OPERATOR_GROUPS,
@@ -103,9 +111,12 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
 
     @api.get("/rules")
     def rules() -> Response:
-        from tb_tidy_plugin.rules import all_rules
+        from tb_tidy_plugin.configuration.checks import known_rules
+        from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 
-        return json_answer(RulesAnswer(rules=[rule_info(rule) for rule in all_rules()]))
+        file = library.configuration
+        known = known_rules(Configuration() if file is None else read_configuration(file))
+        return json_answer(RulesAnswer(rules=[rule_info(rule) for rule in known]))
 
     @api.get("/source")
     def source() -> Response:
@@ -169,6 +180,7 @@ def _add_mutes(api: Blueprint, mutes: MuteStore) -> None:
 def rule_info(rule: type[Rule]) -> RuleInfo:
     """A rule with its page."""
     from tb_tidy_plugin.rulekit.page import page_of as read_page
+    from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 
     page = read_page(rule)
     return RuleInfo(
@@ -178,6 +190,10 @@ def rule_info(rule: type[Rule]) -> RuleInfo:
         title=page.title,
         needs=sorted(rule.needs),
         sections=[RuleSection(heading=heading, text=text) for heading, text in page.sections.items()],
+        thresholds=[
+            ThresholdInfo(name=shown_name(name), default=threshold.default, reason=threshold.reason)
+            for name, threshold in thresholds_of(rule).items()
+        ],
     )
 
 

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.trace.files import TraceFile
@@ -35,11 +35,15 @@ INPUT = 0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What to call the file. Its path is given apart, since a path need not be text."""
+    """What to call the file, and with which configuration to check it. Its path is given apart.
+
+    `configuration` is a path in bytes, since a path need not be text.
+    """
 
     run: str
     worker: str
     span: str
+    configuration: bytes | None = None
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -93,29 +97,31 @@ def main() -> None:
         output.write(msgspec.json.encode(message) + b"\n")
         output.flush()
 
-    analyse(TraceFile(request.run, request.worker, request.span, Path(sys.argv[1])), send)
+    configuration = None if request.configuration is None else Path(os.fsdecode(request.configuration))
+    analyse(TraceFile(request.run, request.worker, request.span, Path(sys.argv[1])), send, configuration)
 
 
-def analyse(file: TraceFile, send: Send) -> None:
+def analyse(file: TraceFile, send: Send, configuration: Path | None = None) -> None:
     """Sends progress, then the result or why there is none."""
+    from tb_tidy_plugin.configuration.checks import checks_of
+    from tb_tidy_plugin.configuration.files import Configuration, read_configuration
     from tb_tidy_plugin.report.assemble import analyze_file
 
     try:
-        analysis = analyze_file(file, progress=throttled(file.path, send))
+        checks = checks_of(Configuration() if configuration is None else read_configuration(configuration))
+        progress = throttled(file.path, send, len(checks.rules))
+        analysis = analyze_file(file, checks.rules, progress, checks.ignores)
         send(Progress("analysing", ADDING_UP, CHECKED_PART))
         send(result_of(analysis))
-    except TraceError as problem:
-        send(Failure(problem.error, problem.advice))
+    except (ConfigurationError, TraceError) as problem:
+        send(Failure(printable(problem.error), printable(problem.advice)))
     except MemoryError:
         send(OUT_OF_MEMORY)
 
 
-def throttled(path: Path, send: Send) -> Callable[[str, float], None]:
+def throttled(path: Path, send: Send, rules: int) -> Callable[[str, float], None]:
     """A progress function that sends about ten messages a second, and each change of the stage at once."""
-    from tb_tidy_plugin.rules import all_rules
-
     size = path.stat().st_size if path.exists() else 0
-    rules = len(all_rules())
     last_stage, last_s = "", 0.0
 
     def report(stage: str, fraction: float) -> None:

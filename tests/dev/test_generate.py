@@ -33,7 +33,7 @@ def test_generate_writes_everything_and_then_all_is_current(root: Path) -> None:
     written = run(root)
     assert written.exit_code == 0, written.output
     assert f"wrote {PAGE}" in written.output
-    assert (root / PAGE).read_text().count("\n## ") == 5
+    assert (root / PAGE).read_text().count("\n## ") == 6
     assert json.loads((root / "docs" / "report.schema.json").read_text())["title"] == "TorchTidy report"
     assert json.loads((root / "docs" / "api.schema.json").read_text())["title"] == "Api"
     checked = run(root, "--check")

@@ -10,7 +10,7 @@ import pytest
 
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.plugin import library as module
-from tb_tidy_plugin.plugin.library import Library, StillAnalysingError
+from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library, StillAnalysingError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import ProfileState
 from tb_tidy_plugin.plugin.scan import Key
@@ -33,8 +33,13 @@ def path(tmp_path: Path) -> Path:
     return trace(tmp_path / "logs" / "run" / "w.pt.trace.json")
 
 
-def started(folder: Path, command: tuple[str, ...] = WITH_MADE_UP_RULE, **options: int) -> Library:
-    library = Library([Logdir(str(folder))], command, **options)
+def started(
+    folder: Path,
+    command: tuple[str, ...] = WITH_MADE_UP_RULE,
+    kept_bytes: int = KEPT_BYTES,
+    configuration: Path | None = None,
+) -> Library:
+    library = Library([Logdir(str(folder))], command, kept_bytes, configuration)
     library.start()
     until(lambda: not library.scanning)
     return library

@@ -106,7 +106,7 @@ def test_a_path_that_is_no_text(tmp_path: Path) -> None:
 
 def test_progress_is_throttled_but_each_new_stage_is_said(tmp_path: Path) -> None:
     sent: list[Message] = []
-    report = throttled(trace(tmp_path / "w.pt.trace.json"), sent.append)
+    report = throttled(trace(tmp_path / "w.pt.trace.json"), sent.append, 8)
     for n in range(1000):
         report("reading", n / 1000)
     report("analysing", 0.0)
