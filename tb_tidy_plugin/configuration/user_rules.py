@@ -61,7 +61,7 @@ def _from_file(path: Path) -> type[Rule]:
     if not path.is_file():
         raise ConfigurationError(f"There is no file `{path}`, which `rules` names.", "Check the path in `rules`.")
     name = f"{LOADED_AS}.{path.stem}"
-    module = _guarded(f"`{path}`", lambda: _executed(name, path))
+    module = _guarded(f"`{path}`", lambda: _executed(name, path), path)
     rules = [
         value
         for value in vars(module).values()
@@ -109,24 +109,26 @@ def _from_entry_point(name: str, configuration: Configuration) -> type[Rule]:
     return rule
 
 
-def _guarded(what: str, load: Callable[[], Loaded]) -> Loaded:
+def _guarded(what: str, load: Callable[[], Loaded], file: Path | None = None) -> Loaded:
     """What `load` answers; whatever goes wrong in the user's code is told with the line it went wrong in."""
     try:
         return load()
     except (Exception, SystemExit) as problem:
         text = problem.msg if isinstance(problem, SyntaxError) else str(problem)
-        error = f"{what} cannot be imported: {_line_of(problem)}{type(problem).__name__}: {text.rstrip('.')}."
+        error = f"{what} cannot be imported: {_line_of(problem, file)}{type(problem).__name__}: {text.rstrip('.')}."
         raise ConfigurationError(error, "Mend it, or take it out of `rules`.") from problem
 
 
-def _line_of(problem: BaseException) -> str:
+def _line_of(problem: BaseException, file: Path | None) -> str:
+    """The innermost line of the user's file that led to `problem`, else of any file but Python's import system."""
     if isinstance(problem, SyntaxError):
         return f"line {problem.lineno} of `{problem.filename}`: "
     frames = [
         frame
         for frame in traceback.extract_tb(problem.__traceback__)
-        if frame.filename != __file__ and not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+        if frame.filename != __file__ and "importlib" not in frame.filename
     ]
+    frames = [frame for frame in frames if frame.filename == str(file)] or frames
     return f"line {frames[-1].lineno} of `{frames[-1].filename}`: " if frames else ""
 
 

@@ -130,7 +130,7 @@ def _change(change: CodeChange) -> Iterator[str]:
     yield f"Before:\n\n{_fenced(change.before)}"
     yield f"After:\n\n{_fenced(change.after)}"
     if change.caveat:
-        yield f"Note: {_text(change.caveat)}."
+        yield f"Note: {_text(change.caveat.rstrip('.'))}."
 
 
 def _problem(problem: Problem) -> str:
@@ -165,10 +165,10 @@ def _spanned(text: str, as_code: Callable[[str], str]) -> str:
 
 def _code(text: str) -> str:
     """A string as code on one line, also in a table."""
-    line = _line(text)
+    line = _line(text).strip()
     if not line:
         return ""
-    return _code_element(text) if "`" in line or "|" in line else f"`{line}`"
+    return _code_element(line) if "`" in line or "|" in line else f"`{line}`"
 
 
 def _code_element(text: str) -> str:
@@ -182,5 +182,5 @@ def _plain(text: str) -> str:
 
 def _line(text: str) -> str:
     """A string in one line of bearable length, without what is not to be seen."""
-    shown = "".join(character if character.isprintable() else " " for character in text).strip()
+    shown = "".join(character if character.isprintable() else " " for character in text)
     return shown if len(shown) <= LONGEST_STRING else f"{shown[: LONGEST_STRING - 1]}…"

@@ -104,7 +104,7 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
         "severity": finding.severity,
         "confidence": finding.confidence,
         "matches": finding.matches,
-        "costNs": finding.cost_ns,
+        "cost_ns": finding.cost_ns,
         "share": finding.share,
         "saving": finding.saving,
     }

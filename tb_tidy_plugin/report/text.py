@@ -118,7 +118,7 @@ def _place(place: Place) -> Text:
 
 
 def _others(outcomes: Sequence[Outcome]) -> Iterator[RenderableType]:
-    clean = [outcome.rule for outcome in outcomes if outcome.status == "clean"]
+    clean = [outcome.rule for outcome in outcomes if outcome.status == "clean" and not outcome.reason]
     if clean:
         yield _indented(Text.assemble(("passed: ", "green"), ", ".join(clean)))
     for outcome in outcomes:

@@ -1,0 +1,184 @@
+"""Rules of the user's own: how they are loaded, and what is said of one that cannot be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from tb_tidy_plugin.configuration import user_rules
+from tb_tidy_plugin.configuration.files import Configuration, Settings
+from tb_tidy_plugin.configuration.user_rules import with_user_rules
+from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.rules import all_rules
+from tests.support import made_up_rule
+from tests.support.user_rule import write_rule
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_loaded() -> Iterator[None]:
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("tb_tidy_user_rules"):
+            del sys.modules[name]
+
+
+def loaded(folder: Path, *rules: str) -> tuple[type[Rule], ...]:
+    configuration = Configuration(Settings(rules=list(rules)), folder / "tb-tidy.toml")
+    return with_user_rules(configuration, all_rules())[len(all_rules()) :]
+
+
+def complaint(folder: Path, *rules: str) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(folder, *rules)
+    return caught.value.error
+
+
+class TestFiles:
+    def test_name_category_and_page(self, tmp_path: Path) -> None:
+        write_rule(tmp_path / "anywhere at all")
+        (rule,) = loaded(tmp_path, "anywhere at all/slow_multiplication.py")
+        assert (rule.name(), rule.category(), rule.code) == ("slow-multiplication", "user", "TT999")
+        assert page_of(rule).title == "Every multiplication is too slow"
+
+    def test_an_absolute_path(self, tmp_path: Path) -> None:
+        path = write_rule(tmp_path / "elsewhere")
+        (rule,) = loaded(tmp_path / "here", str(path))
+        assert rule.name() == "slow-multiplication"
+
+    def test_a_changed_file_is_read_anew(self, tmp_path: Path) -> None:
+        write_rule(tmp_path)
+        loaded(tmp_path, "slow_multiplication.py")
+        write_rule(tmp_path, "slow_multiplication.py", ("TT999", "MY12345"))
+        assert loaded(tmp_path, "slow_multiplication.py")[0].code == "MY12345"
+
+    def test_it_runs_only_where_it_is_named(self, tmp_path: Path) -> None:
+        write_rule(tmp_path, "slow_multiplication.py", ("class Slow", "raise RuntimeError\n\n\nclass Slow"))
+        assert loaded(tmp_path) == ()
+
+    def test_a_class_that_others_derive_from_is_no_second_rule(self, tmp_path: Path) -> None:
+        base = "class Base(Rule):\n    pass\n\n\nclass SlowMultiplication(Base)"
+        write_rule(tmp_path, "slow_multiplication.py", ("class SlowMultiplication(Rule)", base))
+        assert loaded(tmp_path, "slow_multiplication.py")[0].__name__ == "SlowMultiplication"
+
+
+class TestWhatIsSaid:
+    def test_no_such_file(self, tmp_path: Path) -> None:
+        assert (
+            complaint(tmp_path, "no_rule.py") == f"There is no file `{tmp_path / 'no_rule.py'}`, which `rules` names."
+        )
+
+    @pytest.mark.parametrize(
+        ("broken", "error"),
+        [
+            ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+            ("1 / 0", "ZeroDivisionError: division by zero"),
+            ("def broken(:", "SyntaxError: invalid syntax"),
+            ("raise SystemExit(3)", "SystemExit: 3"),
+        ],
+    )
+    def test_an_error_while_it_is_imported(self, tmp_path: Path, broken: str, error: str) -> None:
+        first = "from collections.abc import Iterator, Mapping"
+        path = write_rule(tmp_path, "slow_multiplication.py", (first, f"{first}\n{broken}"))
+        line = path.read_text().splitlines().index(broken) + 1
+        said = complaint(tmp_path, "slow_multiplication.py")
+        assert said == f"`{path}` cannot be imported: line {line} of `{path}`: {error}."
+        assert "tb_tidy_user_rules.user.slow_multiplication" not in sys.modules
+
+    def test_an_error_deep_in_the_standard_library_is_told_by_the_users_line(self, tmp_path: Path) -> None:
+        first = "from collections.abc import Iterator, Mapping"
+        path = write_rule(tmp_path, "slow_multiplication.py", (first, f"{first}\nimport json; json.loads('x')"))
+        assert f"of `{path}`: JSONDecodeError: Expecting value" in complaint(tmp_path, "slow_multiplication.py")
+
+    def test_no_rule_in_it(self, tmp_path: Path) -> None:
+        (tmp_path / "empty.py").write_text("from tb_tidy_plugin.rulekit import Rule\n")
+        assert complaint(tmp_path, "empty.py").endswith("must hold one class derived from `Rule`, and holds none.")
+
+    def test_a_rule_without_detect(self, tmp_path: Path) -> None:
+        write_rule(tmp_path, "slow_multiplication.py", ("def detect", "def find"))
+        assert complaint(tmp_path, "slow_multiplication.py").endswith("none; `SlowMultiplication` has no `detect`.")
+
+    def test_two_rules_in_it(self, tmp_path: Path) -> None:
+        two = "class Another(SlowMultiplication):\n    pass\n"
+        path = write_rule(tmp_path)
+        path.write_text(path.read_text() + two)
+        assert "`SlowMultiplication`, `Another`" in complaint(tmp_path, "slow_multiplication.py")
+
+    @pytest.mark.parametrize("name", ["Rule.py", "my rule.py", "a.b.py", "_rule.py"])
+    def test_a_name_that_is_none_for_a_rule(self, tmp_path: Path, name: str) -> None:
+        write_rule(tmp_path, name)
+        assert "the file's name becomes the rule's" in complaint(tmp_path, name)
+
+    @pytest.mark.parametrize(
+        ("change", "missing"),
+        [
+            (('    code = "TT999"\n', ""), "it has no `code`"),
+            (('"TT999"', "999"), "it has no `code`"),
+            (('"TT999"', '"mine"'), "the code `mine` is not capital letters and a number, as in `MY1`"),
+            (('    fix = "Add instead"\n', ""), "it has no `fix`"),
+            (('{"shapes"}', '{"shapse"}'), "`needs` knows stacks, shapes, memory, device, steps, and not shapse"),
+            (("## Why it is slow", "## Why"), "the page needs the sections What it finds, Why it is slow"),
+            (("c = d", "c = d\n```\n\n```python\n"), "the example needs two code blocks, before and after"),
+        ],
+    )
+    def test_a_rule_that_is_not_whole(self, tmp_path: Path, change: tuple[str, str], missing: str) -> None:
+        write_rule(tmp_path, "slow_multiplication.py", change)
+        said = complaint(tmp_path, "slow_multiplication.py")
+        assert missing in said
+        assert str(tmp_path / "slow_multiplication.py") in said
+
+    def test_a_code_of_the_catalogue(self, tmp_path: Path) -> None:
+        path = write_rule(tmp_path, "slow_multiplication.py", ("TT999", "TT302"))
+        said = complaint(tmp_path, "slow_multiplication.py")
+        assert said.startswith(f"`SlowMultiplication` in `{path}` is called `TT302`, and so is `ZeroGradMemset` in `")
+
+    def test_a_name_of_the_catalogue(self, tmp_path: Path) -> None:
+        write_rule(tmp_path, "zero_grad_memset.py")
+        assert "is called `zero-grad-memset`, and so is" in complaint(tmp_path, "zero_grad_memset.py")
+
+    def test_a_code_of_another_rule_of_ones_own(self, tmp_path: Path) -> None:
+        write_rule(tmp_path, "one.py")
+        write_rule(tmp_path, "two.py")
+        assert "is called `TT999`, and so is" in complaint(tmp_path, "one.py", "two.py")
+
+
+class TestEntryPoints:
+    @pytest.fixture(autouse=True)
+    def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What packages would bring by `[project.entry-points."tb_tidy.rules"]`."""
+        values = {
+            "made-up": [f"{made_up_rule.__name__}:SlowMultiplication"],
+            "gone": ["no_such_package:Rule"],
+            "function": [f"{made_up_rule.__name__}:tensor_bytes"],
+            "abstract": ["tb_tidy_plugin.rulekit:Rule"],
+            "twice": ["a:B", "c:D"],
+        }
+        points = [EntryPoint(name, value, "tb_tidy.rules") for name, given in values.items() for value in given]
+        monkeypatch.setattr(user_rules, "entry_points", lambda group: EntryPoints(points).select(group=group))
+
+    def test_name_and_category_are_those_of_its_module(self, tmp_path: Path) -> None:
+        (rule,) = loaded(tmp_path, "made-up")
+        assert (rule.name(), rule.category()) == ("made-up-rule", "support")
+
+    @pytest.mark.parametrize(
+        ("name", "error"),
+        [
+            ("made-upp", "there is no entry point `made-upp` in the group `tb_tidy.rules`"),
+            ("twice", "there is more than one entry point `twice` in the group `tb_tidy.rules`: a:B, c:D"),
+            ("gone", "cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"),
+            ("function", "is no class with a rule"),
+            ("abstract", "is no class with a rule"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, tmp_path: Path, name: str, error: str) -> None:
+        assert error in complaint(tmp_path, name)
+
+    def test_the_one_that_was_meant(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match=r"Did you mean `made-up`\?"):
+            loaded(tmp_path, "made-upp")
