@@ -92,7 +92,7 @@ def _profile_line(profile: ProfileReport) -> str:
     steps = profile.steps
     time = STEP_BASIS[steps.basis]
     if steps.median_ns is not None:
-        time = f"median of {steps.count} steps **{Nanoseconds(steps.median_ns)}** ({time})"
+        time = f"{steps.count} step{'s' * (steps.count != 1)}, median **{Nanoseconds(steps.median_ns)}** ({time})"
     notes = "".join(f" {_text(note)}" for note in profile.quality.notes)
     none = "" if profile.findings else " No findings."
     return f"{named}{': ' if named else ''}{time}.{none}{notes}"

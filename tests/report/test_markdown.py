@@ -1,0 +1,209 @@
+"""Markdown for pull requests: what it shows, what no trace can do to it, and what goes first where it is too long."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from markdown_it import MarkdownIt
+
+from tb_tidy_plugin.report.assemble import analyze_path
+from tb_tidy_plugin.report.markdown import LONGEST, to_markdown
+from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
+from tests.support.logdirs import trace
+from tests.support.made_up_rule import SlowMultiplication
+from tests.support.recordings import ROOT
+
+EVIL = (
+    "</details><script>alert(1)</script> | `x` *b* _i_ [l](http://e.vil) ![i](x) @team #1 www.e.vil\n# h\n|---|\x1b[1m"
+)
+
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    trace(tmp_path / "run" / "rank0.7.pt.trace.json", operators=9)
+    return analyze_path(tmp_path, [SlowMultiplication()])
+
+
+def finding_of(report: Report) -> Finding:
+    return report.runs[0].profiles[0].findings[0]
+
+
+def with_findings(report: Report, *findings: Finding) -> Report:
+    profile = msgspec.structs.replace(report.runs[0].profiles[0], findings=list(findings))
+    return msgspec.structs.replace(report, runs=[msgspec.structs.replace(report.runs[0], profiles=[profile])])
+
+
+def html_of(text: str) -> str:
+    return str(MARKDOWN.render(text))
+
+
+class TestShows:
+    def test_a_report(self, report: Report) -> None:
+        text = to_markdown(report)
+        head, details = text.split("\n<details>", 1)
+        assert head == (
+            "## TorchTidy: 1 finding in `run`\n"
+            "\n"
+            "`rank0` · `7` · rank 0: 1 step, median **1 ms** (profiler steps).\n"
+            "\n"
+            "| severity | rule | place | costs per step | could save |\n"
+            "|---|---|---|--:|--:|\n"
+            "| low | `made-up-rule` | `../../outside.py:1` in `helper` | 8.06 µs (0.81 %) |"
+            " ≈ 8.06 µs (0 ns to 8.06 µs) |\n"
+        )
+        assert details.startswith(
+            "<summary><code>made-up-rule</code>: <code>aten&#58;&#58;mm</code> multiplies 16 B</summary>\n\n"
+        )
+        for part in ("**Fix:** Add instead.", "```python\nc = a @ b\n```", "```python\nc = d\n```",
+                     "Note: Changes the result.", "9×, confidence high, saving: bound."):  # fmt: skip
+            assert part in details
+        assert details.rstrip().endswith("</details>")
+
+    def test_no_finding(self, report: Report) -> None:
+        text = to_markdown(with_findings(report))
+        assert text.startswith("## TorchTidy: 0 findings in `run`")
+        assert text.endswith("(profiler steps). No findings.\n")
+        assert "|" not in text
+
+    def test_no_place_and_no_step(self, report: Report) -> None:
+        finding = msgspec.structs.replace(finding_of(report), places=[], share=None)
+        assert "| low | `made-up-rule` |  |  |  |\n" in to_markdown(with_findings(report, finding))
+
+    def test_more_places_than_one(self, report: Report) -> None:
+        (place,) = finding_of(report).places
+        places = [msgspec.structs.replace(place, line=line) for line in range(1, 14)]
+        text = to_markdown(with_findings(report, msgspec.structs.replace(finding_of(report), places=places)))
+        assert "`../../outside.py:1` in `helper` and 12 more |" in text
+        assert "- `../../outside.py:10` in" in text
+        assert "- `../../outside.py:11` in" not in text
+        assert "- and 3 more\n" in text
+
+    def test_what_was_not_checked_and_what_could_not_be_read(self, report: Report) -> None:
+        outcomes = [
+            Outcome(rule="a-rule", status="not_checked", reason="Record with `with_stack=True`."),
+            Outcome(rule="b-rule", status="failed", reason="KeyError: 1"),
+            Outcome(rule="c-rule", status="clean"),
+        ]
+        profile = msgspec.structs.replace(report.runs[0].profiles[0], outcomes=outcomes)
+        problem = Problem(path="/logs/x.json", error="It is empty.", advice="Record again.", recovered_events=0)
+        text = to_markdown(
+            msgspec.structs.replace(
+                report, runs=[msgspec.structs.replace(report.runs[0], profiles=[profile])], problems=[problem]
+            )
+        )
+        assert (
+            "<summary>Not checked: 2</summary>\n\n- `a-rule`: Record with `with_stack=True`.\n- `b-rule`: failed: "
+            in text
+        )
+        assert "c-rule" not in text
+        assert text.endswith("## TorchTidy: could not be read\n\n- `/logs/x.json`: It is empty. Record again.\n")
+
+
+class TestUntrusted:
+    @pytest.fixture
+    def evil(self, report: Report) -> Report:
+        place = Place(file=EVIL, line=1, end_line=1, function=EVIL, precision="definition", own_code=True, matches=1,
+                      duration_ns=1)  # fmt: skip
+        finding = msgspec.structs.replace(
+            finding_of(report), message=EVIL, fix=EVIL, places=[place], details=[Note(text=EVIL)]
+        )
+        outcome = Outcome(rule="a-rule", status="failed", reason=EVIL)
+        problem = Problem(path=EVIL, error=EVIL, advice=EVIL, recovered_events=0)
+        profile = msgspec.structs.replace(
+            report.runs[0].profiles[0], worker=EVIL, span=EVIL, findings=[finding], outcomes=[outcome]
+        )
+        return msgspec.structs.replace(
+            report, runs=[msgspec.structs.replace(report.runs[0], run=EVIL, profiles=[profile])], problems=[problem]
+        )
+
+    def test_no_markup_and_no_html_but_our_own(self, evil: Report) -> None:
+        page = html_of(to_markdown(evil))
+        tags = set(re.findall(r"</?([a-z][a-z0-9]*)", page))
+        ours = "h2 p table thead tbody tr th td code details summary ul li strong"
+        assert tags <= set(ours.split())
+        assert page.count("<details>") == page.count("</details>") == 2
+        assert page.count("<tr>") == 2
+        assert set(re.findall(r"<strong>(.*?)</strong>", page)) == {"Fix:", "1 ms"}
+        assert page.count("<h2>") == 2
+
+    def test_a_row_has_its_five_cells(self, evil: Report) -> None:
+        row = html_of(to_markdown(evil)).split("<tbody>")[1].split("</tbody>")[0]
+        assert len(re.findall(r"<td\b", row)) == 5
+
+    def test_no_mention_no_reference_and_no_address(self, evil: Report) -> None:
+        """GitHub looks for these in the text of the rendered page, outside of code."""
+        prose = html.unescape(re.sub(r"<code>.*?</code>", "", html_of(to_markdown(evil)), flags=re.DOTALL))
+        assert "@" in prose
+        assert not re.search(r"@\w|#\d", prose)
+        source = re.sub(r"`[^`\n]+`", "", to_markdown(evil))
+        assert "http:" not in source
+        assert "www." not in source
+
+    def test_all_characters_are_shown_that_can_be(self, evil: Report) -> None:
+        shown = html.unescape(re.sub(r"<[^>]+>", "", html_of(to_markdown(evil)))).replace("\u200b", "")
+        assert (
+            "</details><script>alert(1)</script> | x *b* _i_ [l](http://e.vil) ![i](x) @team #1 www.e.vil # h" in shown
+        )
+        assert "\x1b" not in shown
+
+    def test_code_that_holds_fences(self, report: Report) -> None:
+        finding = finding_of(report)
+        details = [
+            msgspec.structs.replace(detail, before="````\n</details>\n") if not isinstance(detail, Note) else detail
+            for detail in finding.details
+        ]
+        page = html_of(to_markdown(with_findings(report, msgspec.structs.replace(finding, details=details))))
+        assert "````\n&lt;/details&gt;" in page
+
+    def test_a_backtick_without_a_second_one(self, report: Report) -> None:
+        finding = msgspec.structs.replace(finding_of(report), fix="`a` and ` b")
+        assert "**Fix:** `a` and &#96; b." in to_markdown(with_findings(report, finding))
+
+
+class TestLength:
+    def many(self, report: Report, count: int) -> Report:
+        findings = [
+            msgspec.structs.replace(finding_of(report), message=f"Finding {number}", fix="x" * 800)
+            for number in range(count)
+        ]
+        return with_findings(report, *findings)
+
+    def test_all_of_it_where_it_fits(self, report: Report) -> None:
+        assert "Left out" not in to_markdown(self.many(report, 20))
+
+    @pytest.mark.parametrize("count", [100, 3000])
+    def test_never_longer_than_a_comment_may_be(self, report: Report, count: int) -> None:
+        text = to_markdown(self.many(report, count))
+        assert len(text.encode()) <= LONGEST
+        last = text.splitlines()[-1]
+        assert last.startswith("Left out, as a comment has its limit: ")
+        assert last.endswith("`tb-tidy check` shows all.")
+
+    def test_details_of_the_least_go_first_and_their_number_is_said(self, report: Report) -> None:
+        text = to_markdown(self.many(report, 100))
+        shown = text.count("<details>")
+        assert 0 < shown < 100
+        assert text.count("| low |") == 100
+        assert f"Finding {shown - 1}</summary>" in text
+        assert f"Finding {shown}</summary>" not in text
+        assert f"findings’ details: {100 - shown}." in text.splitlines()[-1]
+
+    def test_a_string_of_any_length_is_cut(self, report: Report) -> None:
+        finding = msgspec.structs.replace(finding_of(report), message="m" * 100_000)
+        text = to_markdown(with_findings(report, finding))
+        assert "mmm…" in text
+        assert "Left out" not in text
+
+
+def test_real_reports(tmp_path: Path) -> None:
+    report = analyze_path(ROOT / "sample_runs")
+    page = html_of(to_markdown(report))
+    assert page.count("<h2>") == len(report.runs)
+    found = [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
+    assert page.count("<tr>") == len(found) + sum(bool(p.findings) for run in report.runs for p in run.profiles)
