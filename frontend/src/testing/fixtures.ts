@@ -40,7 +40,8 @@ export const state = (changes: Partial<ProfileState> = {}): ProfileState => ({
 });
 
 export const rule = (name: string, changes: Partial<RuleInfo> = {}): RuleInfo => ({
-  rule: name, code: 'TT101', category: 'optimizer', title: `Title of ${name}`, needs: [], sections: [], ...changes,
+  rule: name, code: 'TT101', category: 'optimizer', title: `Title of ${name}`, needs: [], sections: [],
+  thresholds: [], ...changes,
 });
 
 export const source = (changes: Partial<SourceAnswer> = {}): SourceAnswer => ({

@@ -11,6 +11,7 @@ async function open(shown: Finding, more: (server: TestServer) => void = () => u
       { heading: 'Why it is slow', text: 'It waits.' }, { heading: 'Example', text: '```python\nx\n```' },
       { heading: 'When it stays quiet', text: 'On the CPU.' },
     ],
+    thresholds: [{ name: 'min-bytes', default: 4096, reason: 'less fits into `one` page' }],
   })]);
   server.answers['source'] = () => source();
   more(server);
@@ -46,6 +47,9 @@ describe('why', () => {
     expect(main.textContent).toContain('64 reads, limit 5.');
     expect(within(main).getByText('It waits.').closest('details')).toBeNull();
     expect(within(main).getByText('On the CPU.').closest('details')?.open).toBe(false);
+    const name = within(main).getByText('min-bytes = 4096');
+    expect(name.closest('p')?.textContent).toBe('min-bytes = 4096: less fits into one page.');
+    expect(name.closest('details')?.open).toBe(false);
     expect(within(main).queryByText('Example')).toBeNull();
   });
 });

@@ -1,6 +1,6 @@
 /** Why the finding is one: its own numbers first, then the page of its rule. */
 
-import type { Finding, RuleSection } from '../../api/types.gen';
+import type { Finding, RuleSection, ThresholdInfo } from '../../api/types.gen';
 import { Markdown } from '../../components/Markdown';
 import { Message } from '../../components/Spans';
 import { rules } from '../../state/rules';
@@ -11,7 +11,7 @@ const REASON = 'Why it is slow'; // the section that every rule's page has for t
 const EXAMPLE = 'Example'; // shown as before and after in the fix
 
 export function Why({ finding }: { finding: Finding }) {
-  const sections = rules.value.get(finding.rule)?.sections ?? [];
+  const { sections = [], thresholds = [] } = rules.value.get(finding.rule) ?? {};
   const { notes, changes } = byKind(finding.details);
   const reason = sections.find((section) => section.heading === REASON);
   const others = sections.filter((section) => section !== reason && !(changes.length > 0 && section.heading === EXAMPLE));
@@ -20,14 +20,18 @@ export function Why({ finding }: { finding: Finding }) {
     <Section title="Why">
       {notes.map((note) => <p class="note"><Message text={note.text} /></p>)}
       {reason && <Markdown text={reason.text} />}
-      {others.length > 0 && <RulePage sections={others} />}
+      {others.length > 0 && <RulePage sections={others} thresholds={thresholds} />}
     </Section>
   );
 }
 
-const RulePage = ({ sections }: { sections: readonly RuleSection[] }) => (
+interface RulePageProps { sections: readonly RuleSection[]; thresholds: readonly ThresholdInfo[] }
+
+const RulePage = ({ sections, thresholds }: RulePageProps) => (
   <details class="rule-page">
     <summary>How this check works</summary>
     {sections.map((section) => <><h3>{section.heading}</h3><Markdown text={section.text} /></>)}
+    {thresholds.length > 0 && <h3>Thresholds</h3>}
+    {thresholds.map(({ name, default: usual, reason }) => <p><code>{name} = {usual}</code>: <Message text={reason} />.</p>)}
   </details>
 );
