@@ -36,14 +36,17 @@ def test_importing_the_loader_imports_no_other_part_of_the_package() -> None:
     assert done.stdout.split() == ["tb_tidy_plugin", "tb_tidy_plugin.plugin", "tb_tidy_plugin.plugin.loader"]
 
 
-def test_tensorboard_accepts_the_flag_beside_its_own() -> None:
+def test_tensorboard_accepts_the_flags_beside_its_own() -> None:
     tensorboard = program.TensorBoard(plugins=[Loader])
-    tensorboard.configure(argv=["tensorboard", "--torchtidy_source_roots", "src,lib"])
+    flags = ["--torchtidy_source_roots", "src,lib", "--torchtidy_config", "tidy.toml"]
+    tensorboard.configure(argv=["tensorboard", *flags])
     assert tensorboard.flags.torchtidy_source_roots == "src,lib"
+    assert tensorboard.flags.torchtidy_config == "tidy.toml"
 
 
 def test_no_flag_is_required() -> None:
     assert parsed().torchtidy_source_roots == ""
+    assert parsed().torchtidy_config == ""
 
 
 def test_a_flag_name_taken_by_another_plugin_costs_the_flag_not_tensorboard(caplog: pytest.LogCaptureFixture) -> None:
@@ -51,6 +54,7 @@ def test_a_flag_name_taken_by_another_plugin_costs_the_flag_not_tensorboard(capl
     parser.add_argument("--torchtidy_source_roots", default="theirs")
     Loader().define_flags(parser)
     assert parser.parse_args([]).torchtidy_source_roots == "theirs"
+    assert parser.parse_args(["--torchtidy_config", "ours.toml"]).torchtidy_config == "ours.toml"
     assert "torchtidy: flag not added" in caplog.text
 
 

@@ -13,8 +13,9 @@ from werkzeug.test import Client
 
 from tb_tidy_plugin.plugin import scan
 from tb_tidy_plugin.plugin.loader import Loader
-from tb_tidy_plugin.plugin.plugin import Plugin
+from tb_tidy_plugin.plugin.plugin import Plugin, configuration_file
 from tests.support.logdirs import trace
+from tests.support.user_rule import write_rule
 from tests.support.waiting import until
 
 
@@ -53,7 +54,7 @@ def test_active_while_the_first_look_goes_on_and_the_constructor_does_not_wait(
     gate = threading.Event()
     from tb_tidy_plugin.plugin import library
 
-    def slow(logdirs: object) -> scan.Catalog:
+    def slow(*_: object) -> scan.Catalog:
         assert gate.wait(60)
         return {}
 
@@ -67,7 +68,7 @@ def test_active_while_the_first_look_goes_on_and_the_constructor_does_not_wait(
 def test_a_look_that_fails_is_over_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tb_tidy_plugin.plugin import library
 
-    def fails(logdirs: object) -> scan.Catalog:
+    def fails(*_: object) -> scan.Catalog:
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(library, "look", fails)
@@ -110,3 +111,25 @@ def test_without_flask_the_module_cannot_be_imported_which_the_loader_reports(mo
     assert spec.loader is not None
     with pytest.raises(ImportError, match="flask is not installed"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+class TestConfiguration:
+    def test_the_flag_goes_before_the_environment(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("TB_TIDY_CONFIG", "/etc/theirs.toml")
+        assert configuration_file("strict.toml") == tmp_path / "strict.toml"
+        assert configuration_file("") == Path("/etc/theirs.toml")
+
+    def test_none_is_looked_for(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("TB_TIDY_CONFIG", raising=False)
+        (tmp_path / "tb-tidy.toml").write_text("=")
+        assert configuration_file("") is None
+
+    def test_it_reaches_the_rules(self, tmp_path: Path) -> None:
+        write_rule(tmp_path)
+        (tmp_path / "tb-tidy.toml").write_text('rules = ["slow_multiplication.py"]')
+        found = plugin(str(tmp_path), torchtidy_config=str(tmp_path / "tb-tidy.toml"))
+        client = Client(found.get_plugin_apps()["/*"])
+        answer = client.get("/data/plugin/torchtidy/api/rules").get_json()
+        assert answer["rules"][-1]["rule"] == "slow-multiplication"

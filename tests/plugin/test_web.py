@@ -29,6 +29,7 @@ from tb_tidy_plugin.plugin.payloads import (
 )
 from tb_tidy_plugin.rules import all_rules
 from tests.support.logdirs import trace
+from tests.support.user_rule import write_rule
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE, held_by
 
@@ -160,6 +161,18 @@ def test_rules_with_their_pages(client: FlaskClient) -> None:
         assert rule.title
         assert rule.needs == sorted(rule.needs)
         assert [section.heading for section in rule.sections][:2] == ["What it finds", "Why it is slow"]
+        (share,) = [threshold for threshold in rule.thresholds if threshold.name == "min-share"]
+        assert share.default > 0
+        assert "a step" in share.reason
+
+
+def test_a_configuration_that_is_mended_meanwhile(tmp_path: Path) -> None:
+    file = tmp_path / "tb-tidy.toml"
+    file.write_text('rules = ["slow_multiplication.py"]')
+    client = served(Library([Logdir(str(tmp_path))], configuration=file))
+    assert "There is no file" in error(client, "rules", 404).message
+    write_rule(tmp_path)
+    assert answer(client, "rules", RulesAnswer).rules[-1].rule == "slow-multiplication"
 
 
 def test_source_beside_the_trace(client: FlaskClient) -> None:
