@@ -11,10 +11,10 @@ WITH_MADE_UP_RULE = (
     sys.executable,
     "-c",
     PATHS + "import tb_tidy_plugin.rules as rules; from tests.support.made_up_rule import SlowMultiplication; "
-    "rules.all_rules = lambda: (SlowMultiplication,); "
+    "SlowMultiplication.min_share = 0; rules.all_rules = lambda: (SlowMultiplication,); "
     "from tb_tidy_plugin.plugin.worker import main; main()",
 )
-"""The real worker, whose catalogue is one rule that finds every multiplication."""
+"""The real worker, whose catalogue is one rule that finds every multiplication, however short."""
 
 
 def script(code: str) -> tuple[str, ...]:
