@@ -61,10 +61,16 @@ def is_first_batch(profile: Profile, batches: Rows) -> Mask:
     return found
 
 
-def waits_for_workers(profile: Profile, batches: Rows) -> list[Intervals]:
-    """When the thread waits inside each of `batches`: all of it where no Python functions were recorded."""
-    if not (profile.table.category == Category.PYTHON).any():
-        return [covered(profile.table, np.array([row])) for row in batches.tolist()]
+def waits_for_workers(profile: Profile, batches: Rows, taking_over_ns: int) -> list[Intervals]:
+    """When the thread waits inside each of `batches`.
+
+    Where no Python functions were recorded that is all of it but the last `taking_over_ns`, in which the thread unpacks
+    what a worker has handed over.
+    """
+    table = profile.table
+    if not (table.category == Category.PYTHON).any():
+        ends = table.end_ns - taking_over_ns
+        return [Intervals.union(table.start_ns[[row]], ends[[row]]) for row in batches.tolist()]
     frames = profile.matching(WAIT, Category.PYTHON)
     owner = profile.covering(frames, batches)
-    return [covered(profile.table, frames[owner == row]) for row in batches.tolist()]
+    return [covered(table, frames[owner == row]) for row in batches.tolist()]

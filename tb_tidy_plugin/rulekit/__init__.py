@@ -13,7 +13,7 @@ from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
-from tb_tidy_plugin.rulekit.rule import Benchmark, Match, Rule
+from tb_tidy_plugin.rulekit.rule import Benchmark, Confidence, Match, Rule
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows
@@ -25,6 +25,7 @@ __all__ = [
     "Benchmark",
     "Bytes",
     "Category",
+    "Confidence",
     "Edit",
     "Fact",
     "HostWork",

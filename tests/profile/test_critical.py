@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, in_steps, per_step
+from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, device_idle, in_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals
 from tests.support.drawn import A100, draw, row_of
 
@@ -40,6 +40,18 @@ def test_device_work_counts_with_the_host_event_that_launched_it() -> None:
 def test_device_work_by_itself_counts_as_it_is() -> None:
     profile = draw(DEVICE, A100)
     assert spans(critical_time(profile, np.array([row_of(profile, "gemm")]))) == [(150, 800)]
+
+
+def test_a_device_idles_before_between_and_after_its_work() -> None:
+    profile = draw("aten::mm 0-9 kernel=gemm@10-20\naten::mm 9-10 kernel=gemm@30-40", A100)
+    idle = device_idle(profile)
+    around = Intervals(np.array([0]), np.array([50_000])).intersection(idle)
+    assert around.spans == [(0, 10_000), (20_000, 30_000), (40_000, 50_000)]
+
+
+def test_a_device_that_was_not_recorded_never_works() -> None:
+    always = device_idle(draw("aten::mm 0-9"))
+    assert Intervals(np.array([0]), np.array([9_000])).intersection(always).spans == [(0, 9_000)]
 
 
 def test_rows_and_time_outside_all_steps_do_not_count() -> None:

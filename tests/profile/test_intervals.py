@@ -20,6 +20,11 @@ def covered(pairs: list[tuple[int, int]]) -> set[int]:
     return {time for start, length in pairs for time in range(start, start + length)}
 
 
+def test_spans() -> None:
+    assert Intervals(np.array([1, 5]), np.array([3, 6])).spans == [(1, 3), (5, 6)]
+    assert Intervals.none().spans == []
+
+
 @given(PAIRS)
 def test_union_counts_each_nanosecond_once(pairs: list[tuple[int, int]]) -> None:
     union = make(pairs)

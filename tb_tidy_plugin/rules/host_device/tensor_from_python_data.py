@@ -6,8 +6,8 @@ numbers or of NumPy arrays, in every step.
 
 ## Why it is slow
 PyTorch looks at each element as a Python object: once to find out the dtype and the shape, once to convert it. That
-takes tens of nanoseconds for each number where copying the memory of an array takes less than one. A list of arrays
-is no better than a list of numbers: each number is unpacked from its array first.
+takes tens of nanoseconds for each number where copying the memory of an array takes less than one. A list of arrays is
+no better than one of numbers: each number is unpacked from its array first.
 
 ## Example
 ```python
@@ -21,13 +21,13 @@ states = torch.from_numpy(np.stack([buffer[i] for i in picked]))
 
 ## How the saving is estimated
 The time until the data is in place is scaled: measured, `numpy.asarray` took 0.08 to 0.36 times as long for lists of
-numbers, and `numpy.stack` 0.002 to 0.08 times for lists of arrays. Numbers and arrays are told apart by the time spent
-before memory is allocated, in which numbers are looked at one by one.
+numbers, `numpy.stack` 0.002 to 0.08 times for lists of arrays. The two are told apart by the time before memory is
+allocated, in which numbers are looked at one by one.
 
 ## When it stays quiet
 Up to 256 elements, or less than 0.1 ms. A single array or tensor, whose memory is copied at once. Tensors in the list,
 which `torch.stack` handles no faster. Data that is made once, such as constants of a model. Time that a busy device
-hides, and the copy to a device that follows.
+hides, and the copy to a device that follows. What a library makes is of medium confidence.
 """
 
 from collections.abc import Iterator
@@ -37,6 +37,7 @@ from typing import NamedTuple
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
+    Confidence,
     Edit,
     Intervals,
     Match,
@@ -44,9 +45,9 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Scale,
-    Shape,
     Threshold,
     device_idle,
+    parse_frame,
     recurring,
     rows_of,
 )
@@ -85,8 +86,8 @@ class TensorFromPythonData(Rule):
     def detect(self, profile: Profile) -> Iterator[Match]:
         idle = device_idle(profile)
         made = profile.named("aten::lift_fresh")
-        shapes = [given.shape(0) for given in profile.inputs_of(made)]
-        large = [row for row, shape in zip(made.tolist(), shapes, strict=True) if self._is_large(shape)]
+        shapes = zip(made.tolist(), [given.shape(0) for given in profile.inputs_of(made)], strict=True)
+        large = [row for row, shape in shapes if shape is None or prod(shape) > self.min_elements]
         found = {row: conversion for row in large if (conversion := _conversion(profile, row))}
         slow = [row for row, each in found.items() if each.end_ns - each.start_ns >= self.min_ns]
         for row in recurring(profile, rows_of(slow)).tolist():
@@ -109,9 +110,6 @@ class TensorFromPythonData(Rule):
         after = f"torch.from_numpy(numpy.asarray(data, dtype=numpy.{dtype}))"
         return Benchmark(before, after, f"{setup}{array}.tolist()")
 
-    def _is_large(self, shape: Shape | None) -> bool:
-        return shape is None or prod(shape) > self.min_elements
-
     def _match(self, profile: Profile, row: int, each: Conversion, idle: Intervals) -> Match:
         time_ns, inputs = each.end_ns - each.start_ns, profile.inputs(row)
         extents, dtype = inputs.shape(0) or (), TORCH_DTYPES.get(inputs.dtype(0), inputs.dtype(0))
@@ -119,7 +117,7 @@ class TensorFromPythonData(Rule):
         is_numbers = each.looked_ns >= LOOKED_AT * time_ns or len(extents) == 1
         span = Intervals(rows_of([each.start_ns]), rows_of([each.end_ns]))
         return Match(
-            anchor=row, events=each.events, lost=span.intersection(idle).spans,
+            anchor=row, events=each.events, lost=span.intersection(idle).spans, confidence=_confidence(profile, row),
             facts={
                 "function": each.function or f"torch.{CONSTRUCTORS.get(inputs.dtype(0), 'Tensor')}",
                 "of": f" of {shape} {dtype} values" if shape else "", "shape": shape, "dtype": dtype,
@@ -127,6 +125,12 @@ class TensorFromPythonData(Rule):
                 "least": Nanoseconds(int(self.min_ns)), "least_elements": int(self.min_elements),
             },
         )  # fmt: skip
+
+
+def _confidence(profile: Profile, row: int) -> Confidence:
+    """What a library converts, as torch's own `default_collate` does, takes more to change than a line."""
+    caller = parse_frame(profile.calls.caller_name(row))
+    return "high" if caller is None or caller.own_code else "medium"
 
 
 def _conversion(profile: Profile, row: int) -> Conversion | None:

@@ -30,6 +30,11 @@ def one_step(loading_us: int, step_us: int) -> Profile:
 
 
 class TestReports:
+    def test_less_where_the_user_sets_less(self) -> None:
+        small = draw(f"ProfilerStep#1 0-40000\n  {LOADING} 1-991")
+        assert not matches(small)
+        assert matches_of(DataloaderNumWorkersZero({"min_share": 0.01, "min_ns": 900_000}), small)
+
     def test_loading_that_the_steps_wait_for(self) -> None:
         (finding,) = findings(DataloaderNumWorkersZero, draw(TWO_STEPS))
         assert finding.message == (

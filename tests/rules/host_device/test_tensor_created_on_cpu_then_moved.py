@@ -27,6 +27,11 @@ ONES_TO = """
 
 
 class TestReports:
+    def test_smaller_and_nearer_tensors_where_the_user_sets_it(self) -> None:
+        small = draw(ONES_TO.replace("64x64", "16x15").replace(":16384", ":960"), A100)
+        assert len(matches_of(TensorCreatedOnCpuThenMoved({"min_bytes": 960}), small)) == 1
+        assert not matches_of(TensorCreatedOnCpuThenMoved({"max_distance": 0}), draw(ONES_TO, A100))
+
     def test_a_factory_then_a_copy_to_the_gpu(self) -> None:
         profile = draw(ONES_TO, A100)
         (match,) = matches(profile)

@@ -80,6 +80,12 @@ class TestReports:
         (finding,) = findings(TensorFromPythonData, draw(two_steps(shaped="")))
         assert finding.message == "`torch.tensor` makes a tensor from Python objects, element by element: 400 µs"
 
+    def test_what_a_library_makes_at_medium_confidence(self) -> None:
+        collate = "torch/utils/data/_utils/collate.py(120): collate"
+        found = matches(draw(two_steps().replace("train.py(4): batch", collate)))
+        assert [match.confidence for match in found] == ["medium", "medium"]
+        assert {match.confidence for match in matches(draw(two_steps()))} == {"high"}
+
     def test_in_a_single_step(self) -> None:
         assert len(matches(draw(step(1)))) == 1
 
