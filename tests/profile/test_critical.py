@@ -43,7 +43,7 @@ def test_device_work_by_itself_counts_as_it_is() -> None:
 
 
 def test_a_device_idles_before_between_and_after_its_work() -> None:
-    profile = draw("aten::mm 0-9 kernel=gemm@10-20\naten::mm 9-10 kernel=gemm@30-40", A100)
+    profile = draw("aten::mm 0-9 kernel=gemm@10-20\naten::mm 11-12 kernel=gemm@30-40", A100)
     idle = device_idle(profile)
     around = Intervals(np.array([0]), np.array([50_000])).intersection(idle)
     assert around.spans == [(0, 10_000), (20_000, 30_000), (40_000, 50_000)]
