@@ -21,7 +21,7 @@ class Images(Dataset):
 
 
 def build():
-    model = nn.Sequential(nn.Conv2d(3, 16, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(784, 10))
+    model = nn.Sequential(nn.Conv2d(3, 48, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(2352, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     batches = iter(DataLoader(Images(), batch_size=24, num_workers=1))
 
