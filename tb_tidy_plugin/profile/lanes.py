@@ -7,7 +7,7 @@ up to the step exactly, and time in which two things happened counts for the fir
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -124,13 +124,25 @@ def device_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
     The idle parts lie between the first and the last event of the profile.
     """
     work = _DeviceLayers(table, device)
-    left = covered(table, np.ones(len(table), np.bool_))
-    left = Intervals(left.starts[:1], left.ends[-1:])
-    parts: dict[DevicePart, Intervals] = {}
-    for part, layer in (*work.layers(), *_idle_layers(table, work.busy)):
-        parts[part] = left.intersection(layer) if part != "idle_unknown" else left
+    return dict(_taken(_recorded_time(table), (*work.layers(), *_idle_layers(table, work.busy))))
+
+
+def idle_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
+    """The idle parts of `device_parts` alone, which take less to tell."""
+    busy = covered(table, table.is_category(DEVICE_WORK) & (table.device == device))
+    return dict(_taken(_recorded_time(table).minus(busy), _idle_layers(table, busy)))
+
+
+def _recorded_time(table: EventTable) -> Intervals:
+    """From the first start to the last end of everything recorded."""
+    return Intervals.union(table.start_ns.min(initial=0)[None], table.end_ns.max(initial=0)[None])
+
+
+def _taken(left: Intervals, layers: Iterable[tuple[DevicePart, Intervals]]) -> Iterator[tuple[DevicePart, Intervals]]:
+    """Each layer takes what it covers of what is left; the unknown takes all of it."""
+    for part, layer in layers:
+        yield part, left.intersection(layer) if part != "idle_unknown" else left
         left = left.minus(layer)
-    return parts
 
 
 def devices_of(table: EventTable) -> list[int]:

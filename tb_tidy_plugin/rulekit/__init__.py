@@ -3,14 +3,17 @@
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
+from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import devices_of
 from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, waits_for_workers
 from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
 from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.rulekit.rule import Benchmark, Confidence, Match, Rule
@@ -28,6 +31,7 @@ __all__ = [
     "Confidence",
     "Edit",
     "Fact",
+    "HostBoundIdle",
     "HostWork",
     "Inputs",
     "Intervals",
@@ -51,12 +55,17 @@ __all__ = [
     "copied_input",
     "copying_operator",
     "device_idle",
+    "device_readbacks",
+    "devices_of",
     "exposed_copies",
+    "host_bound_idle",
     "host_work",
+    "idle_after",
     "is_first_batch",
     "movement_of",
     "parse_frame",
     "pinned_bytes_per_ns",
+    "read_loops",
     "recurring",
     "rows_of",
     "tensor_bytes",

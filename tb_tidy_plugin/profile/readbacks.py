@@ -1,0 +1,183 @@
+"""Operators that hand values of tensors to Python, and how long a device idles because the host waits in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import TO_HOST, DevicePart, devices_of, idle_parts, named
+from tb_tidy_plugin.profile.loops import Limits, Loop
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+"""Starts and ends in ns of the profile."""
+
+READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal", "aten::nonzero")
+"""They cannot return before a value is on the host: a number, a truth value, how many elements the result has."""
+
+SINGLE_READS, LIST, IN_LIST = ("aten::item", "aten::is_nonzero"), "^<built-in method tolist of ", "aten::resolve_conj"
+"""What reads one value; `.tolist()` is a built-in, of whose operators this is the first."""
+
+ONLY_READS = frozenset(
+    {
+        *SINGLE_READS, IN_LIST, "aten::resolve_neg", "aten::select", "aten::slice", "aten::unbind", "aten::detach",
+        "aten::squeeze", "aten::view", "aten::reshape",
+    }
+)  # fmt: skip
+"""Operators of a loop that does nothing but read: reads, and views of single values."""
+
+NEVER = r"^ProfilerStep#|^Optimizer\.|^autograd::|^torch/_tensor\.py\(\d+\): backward$"
+LARGEST_BODY, SHORTEST = 6, 8  # operators, reads: what is longer or rarer is no such loop
+
+COPIES = ("aten::to", "aten::_to_copy", "aten::copy_")
+"""`.cpu()`, `.tolist()` and `.numpy()` of a device's tensor run these."""
+
+MOST_BYTES = 4096
+"""Of a copy to the host that reads values: results and checkpoints are larger."""
+
+WAIT = re.compile(
+    r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|Memcpy.*Sync$"
+)
+"""Calls of a runtime that return only when the device has got that far; ROCm copies and waits in one call."""
+
+OWN_CAUSES: tuple[DevicePart, ...] = (
+    "idle_data_loading", "idle_compilation", "idle_garbage_collection", "idle_communication_wait",
+)  # fmt: skip
+"""Idle time that has a cause of its own, whatever the host waited for before."""
+
+
+class _Copy(msgspec.Struct, gc=False):
+    bytes: int = 0
+
+
+def device_readbacks(profile: Profile) -> Rows:
+    """The outermost operators that read values of a device and wait for them, in order of rows.
+
+    A copy counts where it brings few bytes to the host and waits for them; one to pinned memory need not wait.
+    """
+    waiting = profile.launched_by[_waits(profile)]
+    reads, copies = (_outermost(profile, profile.named(*names)) for names in (READS, COPIES))
+    copies = np.intersect1d(copies, _around(profile, copies, profile.launched_by[_small_copies(profile)]))
+    found = _outermost(profile, np.union1d(reads, copies))
+    return np.intersect1d(found, _around(profile, found, waiting))
+
+
+def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterator[tuple[Loop, list[int]]]:
+    """Python loops in the user's own code that do nothing with tensors but read values, and the reads of each.
+
+    `is_own` as in `Calls.loops`.
+    """
+    never = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    single = _single_reads(profile)
+    is_read = set(single.tolist())
+    for loop in profile.calls.loops(single, np.empty(0, np.int64), Limits(never, LARGEST_BODY, SHORTEST), is_own):
+        operators = profile.calls.operators_in(loop.calls)
+        if all(profile.name(row) in ONLY_READS for row in operators):
+            yield loop, [row for row in operators if row in is_read]
+
+
+def _single_reads(profile: Profile) -> Rows:
+    """The outermost operators that read one value each; of `.tolist()`, which may read several, the first that it runs."""
+    lists = profile.matching(LIST, Category.PYTHON)
+    first = profile.named(IN_LIST)
+    first = first[np.isin(profile.tree.parent[first], lists)]
+    return _outermost(profile, np.union1d(profile.named(*SINGLE_READS), first))
+
+
+def _outermost(profile: Profile, rows: Rows) -> Rows:
+    return rows[~profile.inside(rows)[rows]]
+
+
+def idle_after(profile: Profile, readbacks: Rows) -> dict[int, Spans]:
+    """For each of `readbacks` the time for which the devices idle because the host waited there.
+
+    When the wait ends the device has done all that was launched, and it idles until the host launches more. Without the
+    wait the host would be ahead by as much as it took: a device wins no more than what the host wins in this wait and
+    in those before it. A wait that is none of `readbacks` uses that up: there host and device meet again.
+    """
+    found: dict[int, Spans] = dict.fromkeys(readbacks.tolist(), ())
+    won_ns = 0
+    for row, idle in _waits_with_idle(profile, readbacks) if found else ():
+        if row == ABSENT:
+            won_ns = 0
+            continue
+        found[row] = _first(idle, won_ns + profile.duration_ns(row))
+        won_ns += profile.duration_ns(row) - sum(end - start for start, end in found[row])
+    return found
+
+
+def _first(spans: Spans, most_ns: int) -> Spans:
+    """The first `most_ns` of `spans`."""
+    taken: list[tuple[int, int]] = []
+    for start, end in spans:
+        end = min(end, start + most_ns)
+        most_ns -= end - start
+        if end > start:
+            taken.append((start, end))
+    return tuple(taken)
+
+
+def _waits(profile: Profile) -> Rows:
+    return np.flatnonzero((profile.table.category == Category.RUNTIME) & named(profile.table, WAIT.search))
+
+
+def _small_copies(profile: Profile) -> Rows:
+    """Copies of few bytes to the host."""
+    table = profile.table
+    copies = np.flatnonzero((table.category == Category.COPY) & named(table, TO_HOST.search))
+    sizes = [copy.bytes for copy in table.args.decoded(copies, _Copy)]
+    return copies[np.array(sizes, np.int64) <= MOST_BYTES]
+
+
+def _around(profile: Profile, rows: Rows, causes: Rows) -> Rows:
+    """For each of `causes` the one of `rows`, which must not nest, that it is or is below; `ABSENT` for none."""
+    if not len(rows):
+        return np.full(len(causes), ABSENT, np.int64)
+    nearest = rows[np.maximum(np.searchsorted(rows, causes, side="right") - 1, 0)]
+    is_there = (causes >= nearest) & (causes <= profile.tree.last_descendant[nearest])
+    return np.where(is_there, nearest, ABSENT)
+
+
+def _waits_with_idle(profile: Profile, readbacks: Rows) -> Iterator[tuple[int, Spans]]:
+    """Each wait for a device in order of end: its row of `readbacks`, `ABSENT` for none, and the idle time after it.
+
+    A readback is over when its last wait is and the value has been copied: clocks of host and device may differ a bit.
+    """
+    table = profile.table
+    waits = _waits(profile)
+    caused = np.concatenate([waits, profile.device_activity_of_all(readbacks)])
+    readback = _around(profile, readbacks, profile.launched_by[caused])
+    others = caused[readback == ABSENT]
+    ends: Times = np.zeros(len(readbacks), np.int64)
+    mine = readback != ABSENT
+    np.maximum.at(ends, np.searchsorted(readbacks, readback[mine]), table.end_ns[caused[mine]])
+    rows = np.concatenate([readbacks, np.full(len(others), ABSENT, np.int64)])
+    times = np.concatenate([ends, table.end_ns[others]])
+    order = np.argsort(times, kind="stable")
+    yield from zip(rows[order].tolist(), _idle_at(profile, times[order]), strict=True)
+
+
+def _idle_at(profile: Profile, times: Times) -> Iterator[Spans]:
+    """For each of `times` the pieces without a cause of their own of the gap in the devices' work that it lies in."""
+    busy = profile.device_busy
+    gap_starts, gap_ends = busy.ends[:-1], busy.starts[1:]
+    idle = Intervals(gap_starts, gap_ends)
+    for device in devices_of(profile.table):
+        parts = idle_parts(profile.table, device)
+        for part in OWN_CAUSES:
+            idle = idle.minus(parts[part])
+    gap = np.searchsorted(gap_starts, times, side="right") - 1
+    inside = (gap >= 0) & (times <= np.append(gap_ends, 0)[gap])
+    first = np.searchsorted(idle.starts, np.append(gap_starts, 0)[gap]).tolist()
+    last = np.searchsorted(idle.starts, np.append(gap_ends, 0)[gap]).tolist()
+    starts, ends = idle.starts.tolist(), idle.ends.tolist()
+    for low, high, there in zip(first, last, inside.tolist(), strict=True):
+        yield tuple(zip(starts[low:high], ends[low:high], strict=True)) if there else ()

@@ -1,0 +1,149 @@
+"""Device idle because the host launches too slowly.
+
+## What it finds
+A GPU that spends a good part of the step in short gaps between its kernels: whenever one ends, the host has not
+launched the next one yet.
+
+## Why it is slow
+Each operator costs the host some microseconds of Python and dispatch. Where its kernel takes less than that, the device
+finishes first and waits, and the step takes as long as the Python code, however fast the device is.
+
+## Example
+```python
+for x, y in loader:
+    loss = loss_fn(model(x), y)
+    loss.backward()
+```
+
+Use instead:
+```python
+model = torch.compile(model, mode="reduce-overhead")
+for x, y in loader:
+    loss = loss_fn(model(x), y)
+    loss.backward()
+```
+
+## How the saving is estimated
+At best the gaps close and the step takes the sum of its device work. The recorder slows the host itself, which opens
+gaps that the job does not have: 1 to 2.7 times with Python stacks, 1 to 2.3 times without, on small training steps on a
+CPU. What it is likely to have opened is taken off, and a finding that it could explain alone is of low confidence.
+
+## When it stays quiet
+Less than 15 % of the step. Gaps that have another cause: loading, compilation, garbage collection, communication, a wait
+for the device. Gaps whose next kernel was launched in time and waited for another stream. Gaps above 1 ms, in which the
+host did something else than launch. Steps that warm up.
+"""
+
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import (
+    Confidence,
+    Edit,
+    HostBoundIdle,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+    devices_of,
+    host_bound_idle,
+    parse_frame,
+)
+
+RECORDER = {True: (1.7, 2.7), False: (1.4, 2.3)}
+"""By how much recording slows the host, likely and at most, with and without Python stacks."""
+
+BACKWARD, ANNOTATIONS = "autograd::engine::", ("Optimizer.", "## ", "enumerate(DataLoader)#")
+EVIDENCE, NAMED = 200, 3  # longest gaps whose events are shown; places in the text
+NO_LAUNCH = -1
+
+
+class GpuIdleHostBound(Rule):
+    """Device idle because the host launches too slowly."""
+
+    code = "TT901"
+    needs = frozenset({"device"})
+    message = "For {share} of the step, {idle}, the device waits for the host to launch its next work, most for {where}"
+    why = (
+        "{gaps} gaps per step that nothing but the host's own pace explains; the median kernel takes {kernel}, and "
+        "{shallow} of the launches find at most one other piece of work to do. {recorder}. Reported from {least} of "
+        "the step on, without gaps above {longest}"
+    )
+    fix = 'Launch less: `torch.compile` with `mode="reduce-overhead"`, CUDA graphs, larger batches or fused operators'
+    caveat = "`reduce-overhead` records CUDA graphs, which need shapes that do not change and keep memory of their own."
+
+    min_share = Threshold(0.15, "some gaps are between any two kernels; below this they are not what limits the step")
+    most_gap_ns = Threshold(
+        1_000_000,
+        "four fifths and more of such time lie in shorter gaps in recordings of jobs that wait for their host; in longer "
+        "ones the host builds a kernel, reads a file or computes",
+    )
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        for device in devices_of(profile.table):
+            idle = host_bound_idle(profile, device, self.most_gap_ns)
+            if idle.time.total_ns:
+                yield self._match(profile, device, idle)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        yield Scale(match.events, factor=float(match.facts["recorded"]), low=0.0, high=1.0)
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        known = (profile.launch != NO_LAUNCH).any()
+        return None if known else "The profile does not tell which call launched which work of the device."
+
+    def _match(self, profile: Profile, device: int, idle: HostBoundIdle) -> Match:
+        total_ns, steps = idle.time.total_ns, max(len(profile.steps.items), 1)
+        median_ns = profile.steps.median_ns or total_ns
+        has_stacks = "stacks" in profile.recorded
+        likely, most = (idle.beyond_ns(slowdown) for slowdown in RECORDER[has_stacks])
+        places = idle.by_place(profile, _is_place)
+        own = [longest for place, _, longest in places if _frame(profile.name(place))]
+        return Match(
+            anchor=own[0] if own else places[0][2],
+            events=tuple(idle.longest(EVIDENCE)),
+            facts={
+                "share": Share(total_ns / steps / median_ns), "idle": Nanoseconds(total_ns / steps),
+                "where": _names(profile, places, total_ns), "gaps": round(len(idle.time.starts) / steps),
+                "kernel": Nanoseconds(idle.median_kernel_ns), "shallow": Share(idle.shallow),
+                "recorder": _recorder(has_stacks, most / total_ns), "recorded": Share(1 - likely / total_ns),
+                "least": Share(self.min_share), "longest": Nanoseconds(self.most_gap_ns),
+            },
+            subject=f"device {device}",
+            confidence=self._confidence(has_stacks, likely / steps / median_ns, most / steps / median_ns),
+            lost=tuple(zip(idle.time.starts.tolist(), idle.time.ends.tolist(), strict=True)),
+        )  # fmt: skip
+
+    def _confidence(self, has_stacks: bool, likely: float, at_least: float) -> Confidence:
+        """By the parts of the step that remain if recording slowed the host as it does often, and as it does at most."""
+        if at_least >= self.min_share:
+            return "medium" if has_stacks else "high"
+        return "medium" if likely >= self.min_share and not has_stacks else "low"
+
+
+def _is_place(name: str) -> bool:
+    """Whether a reader would look there: a function of the user's own, an annotation, the backward pass."""
+    return _frame(name) is not None or name.startswith((*ANNOTATIONS, BACKWARD))
+
+
+def _frame(name: str) -> str | None:
+    frame = parse_frame(name)
+    return f"`{frame.function}` ({frame.file}:{frame.line})" if frame and frame.own_code else None
+
+
+def _names(profile: Profile, places: list[tuple[int, int, int]], total_ns: int) -> str:
+    """The places with most of the time; all of the backward pass is one, whatever its operators."""
+    shares: dict[str, int] = {}
+    for place, time_ns, _ in places:
+        name = profile.name(place)
+        text = _frame(name) or ("the backward pass" if name.startswith(BACKWARD) else f"`{name}`")
+        shares[text] = shares.get(text, 0) + time_ns
+    largest = sorted(shares.items(), key=lambda entry: -entry[1])[:NAMED]
+    return ", ".join(f"{text} {Share(time_ns / total_ns)}" for text, time_ns in largest)
+
+
+def _recorder(has_stacks: bool, beyond: float) -> str:
+    what = "Recording Python stacks" if has_stacks else "Recording"
+    return f"{what} slows the host up to {RECORDER[has_stacks][1]} times, which leaves {Share(beyond)} of this time"

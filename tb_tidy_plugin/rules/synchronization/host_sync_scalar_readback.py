@@ -1,0 +1,156 @@
+"""Values of tensors read one by one in Python.
+
+## What it finds
+On a device: `.item()`, `float(tensor)`, `if tensor:`, `.tolist()`, `.cpu()` and other reads of a few bytes, for which
+the host waits and after which the device has nothing to do. On a CPU, where a read waits for nothing: Python loops that
+read many values one by one.
+
+## Why it is slow
+A read returns when the device has done all that was launched. The host launches nothing meanwhile, so the device idles
+from then until the host has caught up. On a CPU each read costs a call of some hundred nanoseconds for one number.
+
+## Example
+```python
+for x, y in loader:
+    loss = train_step(x, y)
+    total += loss.item()
+```
+
+Use instead:
+```python
+for x, y in loader:
+    loss = train_step(x, y)
+    total += loss.detach()
+```
+
+## How the saving is estimated
+On a device: the idle time after the waits, up to the time for which they hold the host: without them it would be that
+much ahead. The wait itself costs nothing, since the device works meanwhile. On a CPU: the time of the loop's reads
+without what recording adds to them, 0.2 to 0.8 of it in programs measured with and without the profiler.
+
+## When it stays quiet
+Idle time below 50 µs per step, such as at the end of a step whose work is done, or with other streams at work. Places
+that read in fewer than half of the steps, as loggers do. Reads by optimizers and gradient scalers of PyTorch. Copies
+above 4 KiB, or to pinned memory without a wait. Idle time due to loading, compilation, garbage collection or
+communication. On a CPU: single reads; loops that read fewer than 64 values per step, or that run other operators too.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Category,
+    Edit,
+    Fact,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Threshold,
+    Unblock,
+    device_readbacks,
+    idle_after,
+    parse_frame,
+    read_loops,
+    rows_of,
+)
+
+OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")
+"""Callers whose reads nobody would change: optimizers, gradient scalers, the profiler, loaders."""
+
+LEFT = (0.5, 0.2, 0.8)  # of the time of a loop's reads: most likely, at least, at most; see the page
+NO_STEP = -1
+
+
+class HostSyncScalarReadback(Rule):
+    """Values of tensors read one by one in Python."""
+
+    code = "TT801"
+    message = "{reader} {calls} times per step; {effect} {time} per step"
+    why = "{evidence}. Reported from {limit} per step on"
+    fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"
+
+    min_idle_ns = Threshold(50_000, "per step and place; less is what a few launches that come late cost")
+    min_steps = Threshold(0.5, "part of the steps in which a place reads; what happens less often is logging")
+    min_values = Threshold(64, "read per step in loops on a CPU; fewer take some 20 µs")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        return self._waits(profile) if "device" in profile.recorded else self._loops(profile)
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT) if match.lost is None else Unblock(match.anchor)
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        if match.lost is not None:
+            return None
+        setup = f"import torch\nx = torch.zeros({match.facts['values']})"
+        return Benchmark("values = [value.item() for value in x]", "values = x.tolist()", setup)
+
+    def _waits(self, profile: Profile) -> Iterator[Match]:
+        places = _by_place(profile, device_readbacks(profile).tolist())
+        usual = [rows for rows in places if self._is_usual(profile, rows)]
+        idle = idle_after(profile, rows_of(sorted(row for rows in usual for row in rows)))
+        steps = len(profile.steps.items)
+        for rows in usual:
+            idle_ns = sum(end - start for row in rows for start, end in idle[row]) / steps
+            held = Nanoseconds(sum(map(profile.duration_ns, rows)) / steps)
+            facts: dict[str, Fact] = {
+                "reader": f"`{profile.name(rows[0])}` makes the host wait for the device",
+                "calls": f"{len(rows) / steps:.4g}", "effect": "then the device idles for",
+                "time": Nanoseconds(idle_ns), "limit": f"{Nanoseconds(self.min_idle_ns)} of such idle time",
+                "evidence": f"The host is held there for {held} per step, and launches nothing meanwhile",
+            }  # fmt: skip
+            if idle_ns >= self.min_idle_ns:
+                yield from (Match(row, (row,), facts, lost=idle[row]) for row in rows)
+
+    def _loops(self, profile: Profile) -> Iterator[Match]:
+        loops = {loop.calls[0]: (loop.calls, reads) for loop, reads in read_loops(profile, _is_own)}
+        for firsts in _by_place(profile, loops):
+            calls, reads = (rows_of(row for first in firsts for row in loops[first][part]) for part in (0, 1))
+            values = round(profile.per_step_count(reads))
+            facts: dict[str, Fact] = {
+                "reader": "A Python loop reads single values of tensors", "calls": values, "effect": "this takes",
+                "time": Nanoseconds(profile.per_step_ns(calls)), "limit": f"{round(self.min_values)} values",
+                "evidence": "Each read is a call of its own for one number, where one operator takes a whole tensor",
+                "values": max(len(loops[first][1]) for first in firsts),
+            }  # fmt: skip
+            if values >= self.min_values and self._is_usual(profile, firsts):
+                yield from (Match(_anchor(profile, first), loops[first][0], facts) for first in firsts)
+
+    def _is_usual(self, profile: Profile, rows: list[int]) -> bool:
+        """Whether a place reads in enough of the steps."""
+        steps = set(profile.step_of(rows_of(rows)).tolist()) - {NO_STEP}
+        return len(steps) >= max(self.min_steps * len(profile.steps.items), 1)
+
+
+def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:
+    """Rows by the user's own function that they are in, without those that are no business of the user's."""
+    found: dict[str, list[int]] = {}
+    for row in rows:
+        found.setdefault(_place(profile, row), []).append(row)
+    return [rows for place, rows in found.items() if not place.startswith(OTHERS)]
+
+
+def _place(profile: Profile, row: int) -> str:
+    """The name of the nearest caller that is the user's own or one of `OTHERS`; empty for none."""
+    name = profile.calls.caller_name(row)
+    while name and not _is_own(name) and not name.startswith(OTHERS):
+        row = int(profile.calls.caller[row])
+        name = profile.calls.caller_name(row)
+    return name
+
+
+def _is_own(caller: str) -> bool | None:
+    """Whether a caller is the user's own function; None where it is no function."""
+    frame = parse_frame(caller)
+    return frame.own_code if frame else False if caller.startswith(OTHERS) else None
+
+
+def _anchor(profile: Profile, first: int) -> int:
+    """The first call of a loop, or, where that is a function that the loop calls, the function that holds the loop.
+
+    The frame of a generator (`<genexpr>`) stands on the line of its loop itself.
+    """
+    calls_function = profile.category(first) is Category.PYTHON and "<" not in profile.name(first)
+    return int(profile.calls.caller[first]) if calls_function else first
