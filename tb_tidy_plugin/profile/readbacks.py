@@ -85,7 +85,7 @@ def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterat
 
 
 def _single_reads(profile: Profile) -> Rows:
-    """The outermost operators that read one value each; of `.tolist()`, which may read several, the first that it runs."""
+    """The outermost operators that read one value each; of `.tolist()`, which may read several, its first operator."""
     lists = profile.matching(LIST, Category.PYTHON)
     first = profile.named(IN_LIST)
     first = first[np.isin(profile.tree.parent[first], lists)]
@@ -118,10 +118,10 @@ def _first(spans: Spans, most_ns: int) -> Spans:
     """The first `most_ns` of `spans`."""
     taken: list[tuple[int, int]] = []
     for start, end in spans:
-        end = min(end, start + most_ns)
-        most_ns -= end - start
-        if end > start:
-            taken.append((start, end))
+        until = min(end, start + most_ns)
+        if until > start:
+            taken.append((start, until))
+        most_ns -= until - start
     return tuple(taken)
 
 

@@ -9,8 +9,9 @@ One event per line: name, `start-end` in µs, attributes. Indentation is nesting
         aten::mm             500-890  dims=64x64,64x64  types=float,float  kernel=ampere_sgemm_128x64_nn@520-890
 
 Attributes: `dims` and `types` (per input, comma separated; `-` or nothing for no tensor), `scalars` (`Concrete
-Inputs`), `seq` (sequence number), `fwd` (forward thread id), `thread` (1 by default), and, as often as needed,
-`kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`, `DtoD`), `fill=start-end:bytes`: device work that the
+Inputs`), `wait=start-end` (when the host waits for the device in it), `seq` (sequence number), `fwd` (forward thread
+id), `thread` (1 by default), and, as often as needed, `kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`,
+`DtoD`), `fill=start-end:bytes`: device work that the
 event launches in its first µs. The text goes through the real reader: it is written as Kineto would write it.
 
 A line that begins with `# ` is a comment; `# device: A100` names one of the devices below.
@@ -117,6 +118,10 @@ def _events(text: str, gpu: Gpu | None) -> Iterator[dict[str, Any]]:
         for key, value in attributes:
             if key in {"kernel", "copy", "fill"}:
                 yield from _device_work(key, value, start, next(ids) + 10_000, number, thread, runtime)
+        if "wait" in given:
+            since, until = map(int, given["wait"].split("-"))
+            args = {"correlation": next(ids) + 10_000}
+            yield _complete("cuda_runtime", runtime + "StreamSynchronize", since, until, args, pid=100, tid=thread)
 
 
 def _inputs(given: dict[str, str]) -> dict[str, Any]:

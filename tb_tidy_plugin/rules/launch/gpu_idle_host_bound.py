@@ -29,9 +29,9 @@ gaps that the job does not have: 1 to 2.7 times with Python stacks, 1 to 2.3 tim
 CPU. What it is likely to have opened is taken off, and a finding that it could explain alone is of low confidence.
 
 ## When it stays quiet
-Less than 15 % of the step. Gaps that have another cause: loading, compilation, garbage collection, communication, a wait
-for the device. Gaps whose next kernel was launched in time and waited for another stream. Gaps above 1 ms, in which the
-host did something else than launch. Steps that warm up.
+Less than 15 % of the step. Gaps that have another cause: loading, compilation, garbage collection, communication, a
+wait for the device. Gaps whose next kernel was launched in time and waited for another stream. Gaps above 1 ms, in
+which the host did something else than launch. Steps that warm up.
 """
 
 from collections.abc import Iterator
@@ -77,8 +77,8 @@ class GpuIdleHostBound(Rule):
     min_share = Threshold(0.15, "some gaps are between any two kernels; below this they are not what limits the step")
     most_gap_ns = Threshold(
         1_000_000,
-        "four fifths and more of such time lie in shorter gaps in recordings of jobs that wait for their host; in longer "
-        "ones the host builds a kernel, reads a file or computes",
+        "in recordings of jobs that wait for their host, four fifths of such time and more lie in shorter gaps; in "
+        "longer ones the host builds a kernel, reads a file or computes",
     )
 
     def detect(self, profile: Profile) -> Iterator[Match]:
@@ -117,7 +117,7 @@ class GpuIdleHostBound(Rule):
         )  # fmt: skip
 
     def _confidence(self, has_stacks: bool, likely: float, at_least: float) -> Confidence:
-        """By the parts of the step that remain if recording slowed the host as it does often, and as it does at most."""
+        """By what part of the step remains if recording slowed the host as it does often, and as it does at most."""
         if at_least >= self.min_share:
             return "medium" if has_stacks else "high"
         return "medium" if likely >= self.min_share and not has_stacks else "low"

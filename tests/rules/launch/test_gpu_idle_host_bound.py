@@ -1,0 +1,180 @@
+"""gpu-idle-host-bound: what it reports, what that saves, and when it stays quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tb_tidy_plugin.report.findings import findings_of, worth_reporting
+from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rules.launch.gpu_idle_host_bound import GpuIdleHostBound
+from tb_tidy_plugin.trace.columns import ABSENT
+from tests.support.answers import matches_of, reason_not_checked, saving_ns
+from tests.support.drawn import A100, draw
+
+
+def operators(times: Iterable[int], lasts: int, indent: str = "  ", attributes: str = "") -> str:
+    """Operators that each launch a kernel of `lasts` µs, which starts 5 µs later."""
+    return "\n".join(
+        f"{indent}aten::add {time}-{time + 10} {attributes} kernel=vectorized@{time + 5}-{time + 5 + lasts}"
+        for time in times
+    )
+
+
+def job(pace: int, lasts: int, *more: str, end: int = 1000, frame: str = "") -> Profile:
+    """One step with an operator every `pace` µs."""
+    lines = [f"ProfilerStep#1 0-{end}", *([f"  {frame} 1-{end - 1}"] if frame else [])]
+    return draw("\n".join([*lines, operators(range(10, 960, pace), lasts, "    " if frame else "  "), *more]), A100)
+
+
+def reported(profile: Profile, rule: GpuIdleHostBound | None = None) -> list[Finding]:
+    """What the report shows: findings above the rule's floor."""
+    rule = rule or GpuIdleHostBound()
+    kept, _ = worth_reporting(rule, findings_of(profile, rule, matches_of(rule, profile)))
+    return [evidence.finding for evidence in kept]
+
+
+class TestReports:
+    def test_short_kernels_that_end_before_the_next_launch(self) -> None:
+        # 19 kernels of 10 µs, one every 50 µs: 18 gaps of 40 µs.
+        (finding,) = reported(job(50, 10, frame="train.py(3): train"))
+        assert finding.cost_ns == 18 * 40_000
+        assert finding.message == (
+            "For 72 % of the step, 720 µs, the device waits for the host to launch its next work, most for `train` "
+            "(train.py:3) 100 %"
+        )
+        assert [(place.file, place.function) for place in finding.places] == [("train.py", "train")]
+        assert "the median kernel takes 10 µs, and 100 % of the launches" in finding.details[0].text
+
+    def test_inference_without_steps(self) -> None:
+        profile = draw(f"serve.py(3): serve 0-1000\n{operators(range(10, 960, 50), 10)}", A100)
+        (finding,) = reported(profile)
+        assert finding.places[0].function == "serve"
+
+    def test_where_most_of_the_time_goes(self) -> None:
+        text = "\n".join(
+            [
+                "ProfilerStep#1 0-1000",
+                "  model.py(7): forward 5-300",
+                operators(range(10, 300, 40), 10, "    "),
+                "  Optimizer.step#SGD.step 900-990",
+                operators([910], 10, "    "),
+                "autograd::engine::evaluate_function: MulBackward0 330-599 thread=2",
+                operators(range(340, 590, 40), 10, "  ", "thread=2"),
+                "autograd::engine::evaluate_function: AddBackward0 600-900 thread=2",
+                operators(range(610, 890, 40), 10, "  ", "thread=2"),
+            ]
+        )
+        (finding,) = reported(draw(text, A100))
+        # 680 µs in all. Forward: 7 gaps of 30 µs. Backward: 40 before, 2 · 6 of 30, 20 in between. Optimizer: 50.
+        assert finding.message.endswith(
+            "most for the backward pass 61.8 %, `forward` (model.py:7) 30.9 %, `Optimizer.step#SGD.step` 7.35 %"
+        )
+        assert finding.places[0].function == "forward", "the own function with most of the time"
+
+    def test_each_device_by_itself(self) -> None:
+        profile = job(50, 10)
+        table = profile.table
+        device = table.device.copy()
+        kernels = np.flatnonzero(device != ABSENT)
+        device[kernels[len(kernels) // 2 :]] = 1
+        assert len(reported(Profile(replace(table, device=device)))) == 2
+
+    def test_it_is_surer_without_stacks(self) -> None:
+        (without,), (with_stacks,) = reported(job(50, 10)), reported(job(50, 10, frame="train.py(3): train"))
+        assert (without.confidence, with_stacks.confidence) == ("high", "medium")
+        assert "Recording slows the host up to 2.3 times, which leaves 67.5 % of this time" in without.details[0].text
+        assert "Recording Python stacks slows the host up to 2.7 times" in with_stacks.details[0].text
+
+    def test_it_is_not_sure_of_what_recording_alone_could_have_caused(self) -> None:
+        # 22 of 50 µs are idle; a host 2.3 times as fast would launch every 22 µs, and the kernels take 28 µs.
+        (finding,) = reported(job(50, 28))
+        assert finding.confidence == "medium"
+        (finding,) = reported(job(50, 28, frame="train.py(3): train"))
+        assert finding.confidence == "low"
+
+    def test_its_evidence_is_bounded(self) -> None:
+        profile = draw(f"ProfilerStep#1 0-30000\n{operators(range(10, 29_000, 50), 10)}", A100)
+        (match,) = matches_of(GpuIdleHostBound, profile)
+        assert len(match.events) == 200
+
+
+class TestSaves:
+    def test_the_gaps_without_what_recording_adds(self) -> None:
+        # Recording slows the host 1.4 times: of each gap of 40 µs, 0.4 · 10 µs were not there without it.
+        assert saving_ns(GpuIdleHostBound, job(50, 10)) == (0, 18 * 36_000, 18 * 40_000)
+
+    def test_less_with_stacks(self) -> None:
+        low, expected, high = saving_ns(GpuIdleHostBound, job(50, 10, frame="train.py(3): train"))
+        assert (low, expected, high) == (0, 18 * 33_000, 18 * 40_000)
+
+    def test_nothing_is_expected_where_recording_explains_it_all(self) -> None:
+        # Gaps of 10 µs after kernels of 40 µs; 0.7 · 40 is more.
+        low, expected, high = saving_ns(GpuIdleHostBound, job(50, 40, frame="train.py(3): train"))
+        assert (low, expected, high) == (0, 0, 18 * 10_000)
+
+
+class TestStaysQuiet:
+    def test_below_fifteen_hundredths_of_the_step(self) -> None:
+        # 18 gaps of 9 µs are 16.2 %, of 8 µs 14.4 %.
+        assert reported(job(50, 41))
+        assert not reported(job(50, 42))
+        assert reported(job(50, 42), GpuIdleHostBound({"min_share": 0.14}))
+
+    def test_when_the_host_is_ahead(self) -> None:
+        launches = "\n".join(
+            f"  aten::mm {10 + 20 * at}-{20 + 20 * at} kernel=gemm@{20 + 45 * at}-{65 + 45 * at}" for at in range(20)
+        )
+        assert not matches_of(GpuIdleHostBound, draw(f"ProfilerStep#1 0-1000\n{launches}", A100))
+
+    def test_when_the_next_kernel_was_launched_in_time(self) -> None:
+        # Launched every 10 µs, begun every 50 µs: they wait for another stream or device.
+        launches = "\n".join(
+            f"  aten::mm {10 + 10 * at}-{18 + 10 * at} kernel=gemm@{20 + 50 * at}-{30 + 50 * at}" for at in range(18)
+        )
+        assert not reported(draw(f"ProfilerStep#1 0-1000\n{launches}", A100))
+
+    def test_when_a_batch_is_loaded(self) -> None:
+        load = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+        halves = operators([10, 960], 10)
+        assert reported(draw(f"ProfilerStep#1 0-1000\n{halves}", A100))
+        assert not reported(draw(f"ProfilerStep#1 0-1000\n{halves}\n  {load} 30-950", A100))
+
+    @pytest.mark.parametrize(
+        "cause", ["Python GC", "torch/_dynamo/convert_frame.py(9): _compile", "record_param_comms"]
+    )
+    def test_when_something_else_holds_the_host(self, cause: str) -> None:
+        assert not reported(draw(f"ProfilerStep#1 0-1000\n{operators([10, 960], 10)}\n  {cause} 21-959", A100))
+
+    def test_after_a_wait_for_a_value(self) -> None:
+        read = "  aten::item 30-900 wait=31-899 copy=DtoH@880-890:4"
+        busy = "  aten::mm 10-20 kernel=gemm@20-880"
+        after = operators([960], 10)
+        assert not reported(draw(f"ProfilerStep#1 0-1200\n{busy}\n{read}\n{after}", A100))
+
+    def test_in_gaps_in_which_the_host_did_something_else(self) -> None:
+        def gap_of(lasts: int) -> Profile:
+            return draw(f"ProfilerStep#1 0-2000\n{operators([10, 15 + lasts + 5], 10)}", A100)
+
+        assert reported(gap_of(1000))
+        assert not reported(gap_of(1001))
+        assert reported(gap_of(1001), GpuIdleHostBound({"most_gap_ns": 2e6}))
+
+    def test_in_steps_that_warm_up(self) -> None:
+        warm = f"ProfilerStep#1 0-5000\n{operators(range(10, 4900, 50), 10)}"
+        rest = "\n".join(
+            f"ProfilerStep#{n} {n}000-{n}900\n  aten::mm {n}010-{n}020 kernel=gemm@{n}015-{n}890" for n in (5, 6, 7)
+        )
+        assert not reported(draw(f"{warm}\n{rest.replace('ProfilerStep#5 5000', 'ProfilerStep#5 5001')}", A100))
+
+    def test_before_the_first_and_after_the_last_kernel(self) -> None:
+        assert not reported(draw("ProfilerStep#1 0-1000\n  aten::mm 480-490 kernel=gemm@485-520", A100))
+
+    def test_where_launches_were_not_recorded(self) -> None:
+        profile = job(50, 10)
+        table = replace(profile.table, correlation=np.full(len(profile.table), ABSENT, np.int64))
+        assert "which call launched which work" in reason_not_checked(GpuIdleHostBound, Profile(table))
