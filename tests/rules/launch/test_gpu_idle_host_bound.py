@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tb_tidy_plugin.report.findings import findings_of, worth_reporting
-from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.report.model import Finding, Note
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound import GpuIdleHostBound
 from tb_tidy_plugin.trace.columns import ABSENT
@@ -38,6 +38,12 @@ def reported(profile: Profile, rule: GpuIdleHostBound | None = None) -> list[Fin
     return [evidence.finding for evidence in kept]
 
 
+def why(finding: Finding) -> str:
+    note = finding.details[0]
+    assert isinstance(note, Note)
+    return note.text
+
+
 class TestReports:
     def test_short_kernels_that_end_before_the_next_launch(self) -> None:
         # 19 kernels of 10 µs, one every 50 µs: 18 gaps of 40 µs.
@@ -48,7 +54,7 @@ class TestReports:
             "(train.py:3) 100 %"
         )
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "train")]
-        assert "the median kernel takes 10 µs, and 100 % of the launches" in finding.details[0].text
+        assert "the median kernel takes 10 µs, and 100 % of the launches" in why(finding)
 
     def test_inference_without_steps(self) -> None:
         profile = draw(f"serve.py(3): serve 0-1000\n{operators(range(10, 960, 50), 10)}", A100)
@@ -87,8 +93,8 @@ class TestReports:
     def test_it_is_surer_without_stacks(self) -> None:
         (without,), (with_stacks,) = reported(job(50, 10)), reported(job(50, 10, frame="train.py(3): train"))
         assert (without.confidence, with_stacks.confidence) == ("high", "medium")
-        assert "Recording slows the host up to 2.3 times, which leaves 67.5 % of this time" in without.details[0].text
-        assert "Recording Python stacks slows the host up to 2.7 times" in with_stacks.details[0].text
+        assert "Recording slows the host up to 2.3 times, which leaves 67.5 % of this time" in why(without)
+        assert "Recording Python stacks slows the host up to 2.7 times" in why(with_stacks)
 
     def test_it_is_not_sure_of_what_recording_alone_could_have_caused(self) -> None:
         # 22 of 50 µs are idle; a host 2.3 times as fast would launch every 22 µs, and the kernels take 28 µs.

@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from tb_tidy_plugin.report.model import Finding, Note
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.synchronization.host_sync_scalar_readback import HostSyncScalarReadback
 from tests.support.answers import findings, matches_of, saving_ns
@@ -47,16 +48,22 @@ def _iteration(start: int, *names: str) -> list[str]:
     return [f"    {name} {at}-{at + 1}" for name, at in zip(names, count(start, 2))]
 
 
+def why(finding: Finding) -> str:
+    note = finding.details[0]
+    assert isinstance(note, Note)
+    return note.text
+
+
 class TestReports:
     def test_a_value_that_the_host_waits_for(self) -> None:
         (finding,) = findings(HostSyncScalarReadback, step(WORK, READ, NEXT))
         assert finding.message == (
-            "`aten::item` makes the host wait for the device 1 times per step; "
+            "Reading values (`aten::item`) makes the host wait for the device 1 times per step; "
             "then the device idles for 200 µs per step"
         )
         assert finding.cost_ns == 200_000
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "step")]
-        assert "held there for 390 µs" in finding.details[0].text
+        assert "held there for 390 µs" in why(finding)
 
     @pytest.mark.parametrize("name", ["aten::is_nonzero", "aten::equal", "aten::nonzero", "aten::_local_scalar_dense"])
     def test_other_operators_that_cannot_go_on_without_a_value(self, name: str) -> None:
@@ -65,7 +72,7 @@ class TestReports:
     def test_a_tensor_of_few_bytes_brought_to_the_host(self) -> None:
         copy = "    aten::to 20-410\n      aten::_to_copy 21-409 wait=25-408 copy=DtoH@400-405:4096"
         (match,) = matches_of(HostSyncScalarReadback, step(WORK, copy, NEXT))
-        assert match.facts["reader"] == "`aten::to` makes the host wait for the device"
+        assert match.facts["reader"] == "Reading values (`aten::to`) makes the host wait for the device"
 
     def test_on_rocm(self) -> None:
         assert matches_of(HostSyncScalarReadback, step(WORK, READ, NEXT, gpu=MI300))
