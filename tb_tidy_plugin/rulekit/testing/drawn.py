@@ -11,8 +11,8 @@ One event per line: name, `start-end` in µs, attributes. Indentation is nesting
 Attributes: `dims` and `types` (per input, comma separated; `-` or nothing for no tensor), `scalars` (`Concrete
 Inputs`), `wait=start-end` (when the host waits for the device in it), `seq` (sequence number), `fwd` (forward thread
 id), `thread` (1 by default), and, as often as needed, `kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`,
-`DtoD`), `fill=start-end:bytes`: device work that the
-event launches in its first µs. The text goes through the real reader: it is written as Kineto would write it.
+`DtoD`), `fill=start-end:bytes`: device work that the event launches in its first µs. The text goes through the real
+reader: it is written as Kineto would write it.
 
 A line that begins with `# ` is a comment; `# device: A100` names one of the devices below.
 """
