@@ -64,7 +64,7 @@ class HostSyncScalarReadback(Rule):
     """Values of tensors read one by one in Python."""
 
     code = "TT801"
-    message = "{reader} {calls} times per step; {effect} {time} per step"
+    message = "{reader} {calls} per step; {effect} {time} per step"
     why = "{evidence}. Reported from {limit} per step on"
     fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"
 
@@ -94,8 +94,9 @@ class HostSyncScalarReadback(Rule):
             names = ", ".join(sorted({f"`{profile.name(row)}`" for row in rows}))
             facts: dict[str, Fact] = {
                 "reader": f"Reading values ({names}) makes the host wait for the device",
-                "calls": f"{len(rows) / steps:.4g}", "effect": "then the device idles for",
-                "time": Nanoseconds(idle_ns), "limit": f"{Nanoseconds(self.min_idle_ns)} of idle time", "values": 0,
+                "calls": "once" if len(rows) == steps else f"{len(rows) / steps:.4g} times",
+                "effect": "then the device idles for", "time": Nanoseconds(idle_ns), "values": 0,
+                "limit": f"{Nanoseconds(self.min_idle_ns)} of idle time",
                 "evidence": f"The host is held there for {held} per step, and launches nothing meanwhile",
             }  # fmt: skip
             if idle_ns >= self.min_idle_ns:
@@ -108,8 +109,8 @@ class HostSyncScalarReadback(Rule):
             spans = {at: (profile.start_ns(at), profile.end_ns(loops[at][0][-1])) for at in firsts}
             time_ns = sum(end - start for start, end in spans.values()) / len(profile.steps.items)
             facts: dict[str, Fact] = {
-                "reader": "A Python loop reads single values of tensors", "calls": values, "effect": "this takes",
-                "time": Nanoseconds(time_ns), "limit": f"{round(self.min_values)} values",
+                "reader": "A Python loop reads single values of tensors", "calls": f"{values} times",
+                "effect": "this takes", "time": Nanoseconds(time_ns), "limit": f"{round(self.min_values)} values",
                 "evidence": "Each read is a call of its own for one number, where one operator takes a whole tensor",
                 "values": max(len(loops[first][1]) for first in firsts),
             }  # fmt: skip

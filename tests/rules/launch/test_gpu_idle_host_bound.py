@@ -13,8 +13,10 @@ from tb_tidy_plugin.report.model import Finding, Note
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound import GpuIdleHostBound
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.answers import matches_of, reason_not_checked, saving_ns
 from tests.support.drawn import A100, draw
+from tests.support.recordings import shared
 
 
 def operators(times: Iterable[int], lasts: int, indent: str = "  ", attributes: str = "") -> str:
@@ -184,3 +186,19 @@ class TestStaysQuiet:
         profile = job(50, 10)
         table = replace(profile.table, correlation=np.full(len(profile.table), ABSENT, np.int64))
         assert "which call launched which work" in reason_not_checked(GpuIdleHostBound, Profile(table))
+
+    @pytest.mark.parametrize(
+        ("name", "is_host_bound"),
+        [
+            ("b200_eager", True),  # inference without graphs
+            ("v100_2021_resnet50_workers4", True),
+            ("v100_2021_resnet50_workers0", False),  # the loader's
+            ("a100_ddp8_control", False),  # 13 %
+            ("mi300_vllm_graph_decode", False),  # graphs
+            ("mi300_sglang_prefill_decode", False),  # one gap of half a second, in which a kernel is built
+            ("mi300_ddp8_resnet_checkpoint", False),  # communication
+        ],
+    )
+    def test_in_real_recordings_but_those_that_wait_for_their_host(self, name: str, is_host_bound: bool) -> None:
+        path = next(shared(f"traces/{name}").glob("*.json*"))
+        assert bool(reported(Profile(read_trace(path)))) == is_host_bound

@@ -58,7 +58,7 @@ class TestReports:
     def test_a_value_that_the_host_waits_for(self) -> None:
         (finding,) = findings(HostSyncScalarReadback, step(WORK, READ, NEXT))
         assert finding.message == (
-            "Reading values (`aten::item`) makes the host wait for the device 1 times per step; "
+            "Reading values (`aten::item`) makes the host wait for the device once per step; "
             "then the device idles for 200 µs per step"
         )
         assert finding.cost_ns == 200_000
@@ -109,7 +109,7 @@ class TestReports:
         ]
         profile = draw("\n".join(["ProfilerStep#1 0-1000", "  eval.py(3): count 1-999", *body]))
         (match,) = matches_of(HostSyncScalarReadback, profile)
-        assert match.facts["calls"] == 70
+        assert match.facts["calls"] == "70 times"
 
     def test_the_loop_of_a_generator_at_its_own_line(self) -> None:
         body = [
