@@ -12,6 +12,7 @@ import pytest
 from tests.support.logdirs import broken_traces, trace
 from tests.support.recordings import ROOT
 from tests.support.served import API, Served, needs_the_installed_plugin, tensorboard
+from tests.support.user_rule import write_rule
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -202,3 +203,23 @@ def test_the_delay_at_start_is_measured(tmp_path: Path, capsys: pytest.CaptureFi
         sys.stdout.write(
             f"\nTensorBoard's start: {fastest['with']:.2f} s, without TorchTidy {fastest['without']:.2f} s\n"
         )
+
+
+def test_a_broken_configuration_is_a_problem_on_the_page_and_nothing_else(tmp_path: Path) -> None:
+    trace(tmp_path / "logs" / "run" / "w.pt.trace.json", operators=9)
+    (tmp_path / "logs" / "tb-tidy.toml").write_text('rules = ["never_read.py"]')
+    (tmp_path / "strict.toml").write_text("selct = []")
+    flags = ("--logdir", str(tmp_path / "logs"), "--torchtidy_config", "strict.toml")
+    with tensorboard(*flags, folder=tmp_path, without=OTHERS) as board:
+        [state] = board.analysed("run=run&worker=w&span=")["states"]
+        assert state["state"] == "error"
+        assert state["problem"]["error"] == f"`{tmp_path / 'strict.toml'}` has an unknown key `selct`."
+        assert state["problem"]["advice"] == "Did you mean `select`?"
+        assert board.get(f"{API}/rules").json()["error"]["message"] == state["problem"]["error"]
+        assert board.get("data/plugins_listing").json()["torchtidy"]["enabled"]
+        (tmp_path / "strict.toml").write_text('select = ["user"]\nrules = ["slow_multiplication.py"]')
+        write_rule(tmp_path)
+        until(lambda: board.api("runs")["runs"][0]["profiles"][0]["version"] > state["version"])
+        [profile] = board.analysed("run=run&worker=w&span=")["report"]["profiles"]
+        assert [finding["rule"] for finding in profile["findings"]] == ["slow-multiplication"]
+        assert "Traceback" not in board.log.read_text()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tb_tidy_plugin.report.assemble import analyze_path
@@ -37,6 +39,11 @@ def finding_of(report: Report) -> Finding:
 def with_findings(report: Report, *findings: Finding) -> Report:
     profile = msgspec.structs.replace(report.runs[0].profiles[0], findings=list(findings))
     return msgspec.structs.replace(report, runs=[msgspec.structs.replace(report.runs[0], profiles=[profile])])
+
+
+def place_in(name: str) -> Place:
+    return Place(file=name, line=1, end_line=1, function=name, precision="definition", own_code=True, matches=1,
+                 duration_ns=1)  # fmt: skip
 
 
 def html_of(text: str) -> str:
@@ -108,10 +115,8 @@ class TestShows:
 class TestUntrusted:
     @pytest.fixture
     def evil(self, report: Report) -> Report:
-        place = Place(file=EVIL, line=1, end_line=1, function=EVIL, precision="definition", own_code=True, matches=1,
-                      duration_ns=1)  # fmt: skip
         finding = msgspec.structs.replace(
-            finding_of(report), message=EVIL, fix=EVIL, places=[place], details=[Note(text=EVIL)]
+            finding_of(report), message=EVIL, fix=EVIL, places=[place_in(EVIL)], details=[Note(text=EVIL)]
         )
         outcome = Outcome(rule="a-rule", status="failed", reason=EVIL)
         problem = Problem(path=EVIL, error=EVIL, advice=EVIL, recovered_events=0)
@@ -151,6 +156,19 @@ class TestUntrusted:
             "</details><script>alert(1)</script> | x *b* _i_ [l](http://e.vil) ![i](x) @team #1 www.e.vil # h" in shown
         )
         assert "\x1b" not in shown
+
+    @given(st.text(alphabet=st.sampled_from("`|<>&@#*_[]()!\\ \n~$:/-w.ab1")))
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    def test_no_string_at_all_makes_markup(self, report: Report, text: str) -> None:
+        finding = msgspec.structs.replace(
+            finding_of(report), message=text, fix=text, places=[place_in(text)], details=[Note(text=text)]
+        )
+        page = html_of(to_markdown(with_findings(report, finding)))
+        assert len(re.findall(r"<td\b", page)) == 5
+        ours = "h2 p table thead tbody tr th td code details summary ul li strong"
+        assert set(re.findall(r"<([a-z][a-z0-9]*)", page)) <= set(ours.split())
+        prose = html.unescape(re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL))
+        assert not re.search(r"@\w|#\d", prose)
 
     def test_code_that_holds_fences(self, report: Report) -> None:
         finding = finding_of(report)
