@@ -1,8 +1,11 @@
 """All that a rule may import: the kit."""
 
+from tb_tidy_plugin.profile.attention import Attention, attentions
 from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.casts import Cast, casts
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
+from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -11,10 +14,12 @@ from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, wai
 from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
+from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, plain_name, pointwise_chains
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
 from tb_tidy_plugin.profile.recurring import recurring
+from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.rulekit.rule import Benchmark, Confidence, Match, Rule
 from tb_tidy_plugin.rulekit.thresholds import Threshold
@@ -23,11 +28,16 @@ from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.units import Bytes, Fact, Nanoseconds, Share
 
 __all__ = [
+    "PASSING",
+    "POINTWISE",
     "TORCH_DTYPES",
     "WITH_FOREACH",
+    "Attention",
     "Benchmark",
     "Bytes",
+    "Cast",
     "Category",
+    "Chain",
     "Confidence",
     "Edit",
     "Fact",
@@ -51,13 +61,16 @@ __all__ = [
     "Threshold",
     "Unblock",
     "Update",
+    "attentions",
     "batches_by_place",
+    "casts",
     "copied_input",
     "copying_operator",
     "device_idle",
     "device_readbacks",
     "devices_of",
     "exposed_copies",
+    "gradients_of",
     "host_bound_idle",
     "host_work",
     "idle_after",
@@ -65,9 +78,12 @@ __all__ = [
     "movement_of",
     "parse_frame",
     "pinned_bytes_per_ns",
+    "plain_name",
+    "pointwise_chains",
     "read_loops",
     "recurring",
     "rows_of",
+    "slower_side",
     "tensor_bytes",
     "updates_one_by_one",
     "waits_for_workers",

@@ -39,7 +39,7 @@ Convolutions: TF32 is on for them by default.
 import re
 from collections.abc import Iterator
 
-from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Product, Profile, Rule, Scale
+from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Product, Profile, Rule, Scale, Share, Threshold
 
 FULL_FP32 = re.compile(r"\w*(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\w*f32f32_f32f32_f32_\w*ffma\w*")
 """On CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…_ffma_…`."""
@@ -56,7 +56,6 @@ RTX A6000 and 3090 Ti, L40S and RTX 4090, H100 and H200, B200."""
 LEAST_PEAKS = (77.4, 1.01)  # for a capability that is not listed: promise no more than for the slowest that is
 REACHED_COMPUTE, REACHED_MEMORY = 0.5, 0.75  # parts of the peaks that cuBLAS reaches with ordinary sizes
 SHORTEST_NS = 5_000  # a product on tensor cores takes about this long however small it is
-WORTH_IT = 0.8  # what would still take more than this part of its time is not reported
 GRID = 20  # factors in twentieths: the model is no finer, and edits with equal factors are estimated together
 
 
@@ -68,12 +67,16 @@ class Fp32MatmulNoTf32(Rule):
     message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
     why = (
         "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products on tensor cores. "
-        "TF32 should bring this one to about {expected}, at best to {best}; reported from a fifth less on"
+        "TF32 should bring this one to about {expected}, at best to {best}; reported up to {most_left} of its time"
     )
     fix = 'Call `torch.set_float32_matmul_precision("high")` once at start-up'
     caveat = (
         "TF32 keeps 10 of the 23 bits of each factor's fraction: results change from about the third decimal digit on. "
         "Keep full precision where the numbers themselves are the result."
+    )
+
+    max_left = Threshold(
+        0.8, "the estimate is no finer than a fifth, and a product that waits for memory gains nothing"
     )
 
     def not_applicable(self, profile: Profile) -> str | None:
@@ -93,7 +96,7 @@ class Fp32MatmulNoTf32(Rule):
             return  # TF32 is allowed
         for product, rows in zip(products, kernels, strict=True):
             events = tuple(row for row in rows if FULL_FP32.search(profile.name(row)))
-            if events and (match := _match(profile, product, events, len(products))):
+            if events and (match := self._match(profile, product, events, len(products))):
                 yield match
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
@@ -109,31 +112,30 @@ class Fp32MatmulNoTf32(Rule):
             f'a = torch.randn({batch}, {m}, {k}, device="cuda")\nb = torch.randn({batch}, {k}, {n}, device="cuda")',
         )
 
-
-def _match(profile: Profile, product: Product, events: tuple[int, ...], products: int) -> Match | None:
-    device = profile.device_properties(int(profile.table.device[events[0]]))
-    if device is None or (device.computeMajor or 0) < FIRST_WITH_TF32:
-        return None
-    tflops, terabytes = PEAKS.get(f"{device.computeMajor}.{device.computeMinor or 0}", LEAST_PEAKS)
-    compute_ns, memory_ns = product.flops / tflops / 1e3, product.bytes / terabytes / 1e3
-    expected_ns = max(compute_ns / REACHED_COMPUTE, memory_ns / REACHED_MEMORY, SHORTEST_NS)
-    time_ns = sum(profile.duration_ns(row) for row in events)
-    if expected_ns > WORTH_IT * time_ns:
-        return None
-    kernel = FULL_FP32.search(profile.name(events[0]))
-    forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
-    return Match(
-        anchor=product.row if forward is None else forward,
-        events=events,
-        facts={
-            "op": profile.name(product.row), "sizes": str(product), "device": device.name or "this GPU",
-            "kernel": kernel[0] if kernel else "", "products": products, "time": Nanoseconds(time_ns),
-            "expected": Nanoseconds(expected_ns), "best": Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
-            "batch": product.batch, "m": product.m, "k": product.k, "n": product.n,
-        },
-        # With sizes that are no multiples of 16 bytes cuBLAS may leave out TF32 even where it is allowed.
-        confidence="medium" if product.m % 4 or product.k % 4 or product.n % 4 else "high",
-    )  # fmt: skip
+    def _match(self, profile: Profile, product: Product, events: tuple[int, ...], products: int) -> Match | None:
+        device = profile.device_properties(int(profile.table.device[events[0]]))
+        if device is None or (device.computeMajor or 0) < FIRST_WITH_TF32:
+            return None
+        tflops, terabytes = PEAKS.get(f"{device.computeMajor}.{device.computeMinor or 0}", LEAST_PEAKS)
+        compute_ns, memory_ns = product.flops / tflops / 1e3, product.bytes / terabytes / 1e3
+        expected_ns = max(compute_ns / REACHED_COMPUTE, memory_ns / REACHED_MEMORY, SHORTEST_NS)
+        time_ns = sum(profile.duration_ns(row) for row in events)
+        if expected_ns > self.max_left * time_ns:
+            return None
+        kernel = FULL_FP32.search(profile.name(events[0]))
+        forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
+        return Match(
+            anchor=product.row if forward is None else forward,
+            events=events,
+            facts={
+                "op": profile.name(product.row), "sizes": str(product), "device": device.name or "this GPU",
+                "kernel": kernel[0] if kernel else "", "products": products, "most_left": Share(self.max_left), "time": Nanoseconds(time_ns),
+                "expected": Nanoseconds(expected_ns), "best": Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
+                "batch": product.batch, "m": product.m, "k": product.k, "n": product.n,
+            },
+            # With sizes that are no multiples of 16 bytes cuBLAS may leave out TF32 even where it is allowed.
+            confidence="medium" if product.m % 4 or product.k % 4 or product.n % 4 else "high",
+        )  # fmt: skip
 
 
 def _in_twentieths(factor: float) -> float:

@@ -36,7 +36,7 @@ import re
 from collections.abc import Iterator, Mapping
 from statistics import median
 
-from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Product, Profile, Rule, Scale, Share
+from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Product, Profile, Rule, Scale, Share, Threshold
 
 HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}
 MULTIPLE = 8  # values of 2 bytes in one load of 16 bytes
@@ -50,11 +50,7 @@ SIGNS = {
 and the expected and the least part of the time that padding leaves. On ordinary cores a 16-bit product has a quarter of
 the tensor cores' peak (A100: 78 and 312 TFLOP/s)."""
 
-SLOW = 0.6  # of the speed of aligned products; what is faster is as likely to be slowed by something else
-WORTH_IT = 0.9  # of that speed, where the kernel's name says what slows it
 COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed of a kernel depends on both
-ENOUGH = 3  # calls that make a median
-SHORTEST_NS = 5_000  # a kernel takes about this long however small it is
 
 
 class TensorCoreShapeMisaligned(Rule):
@@ -64,11 +60,16 @@ class TensorCoreShapeMisaligned(Rule):
     needs = frozenset({"shapes"})
     message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is no multiple of 8"
     why = (
-        "`{kernel}` {evidence}. Reported where the kernel's name tells so, and below 60 % of the speed of aligned "
+        "`{kernel}` {evidence}. Reported where the kernel's name tells so, and below {slow} of the speed of aligned "
         "products of half to twice the size"
     )
     fix = "Pad {odd} to {padded}; a multiple of 64 is better still"
     caveat = "The added rows or columns are computed too: mask them or cut them off."
+
+    max_speed = Threshold(0.6, "of that of aligned products: what is faster is as likely slowed by something else")
+    max_speed_named = Threshold(0.9, "of that of aligned products, where the kernel's name says what slows it")
+    min_aligned_calls = Threshold(3, "fewer calls of aligned products make no median")
+    min_kernel_ns = Threshold(5_000, "a kernel takes about this long however small its product is")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform not in {"cuda", "rocm"}:
@@ -80,14 +81,14 @@ class TensorCoreShapeMisaligned(Rule):
 
     def detect(self, profile: Profile) -> Iterator[Match]:
         timed = [(product, _time_ns(profile, product)) for product in profile.products(*HALF)]
-        calls = [(product, time_ns) for product, time_ns in timed if time_ns >= SHORTEST_NS]
+        calls = [(product, time_ns) for product, time_ns in timed if time_ns >= self.min_kernel_ns]
         aligned: dict[Product, list[float]] = {}
         for product, time_ns in calls:
             if product == product.padded(MULTIPLE):
                 aligned.setdefault(product, []).append(product.flops / time_ns)
         for product, time_ns in calls:
-            if product != product.padded(MULTIPLE) and (judged := _judged(profile, product, time_ns, aligned)):
-                yield _match(profile, product, time_ns, *judged)
+            if product != product.padded(MULTIPLE) and (judged := self._judged(profile, product, time_ns, aligned)):
+                yield self._match(profile, product, time_ns, *judged)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         yield Scale(match.events, float(match.facts["factor"]), float(match.facts["least"]), 1.0)
@@ -99,6 +100,37 @@ class TensorCoreShapeMisaligned(Rule):
         options = f'dtype=torch.{match.facts["dtype"]}, device="cuda"'
         factors = [f"{name} = torch.randn({shape}, {options})" for name, shape in shapes.items()]
         return Benchmark(before="a @ b", after="c @ d", setup="\n".join(["import torch", *factors]))
+
+    def _judged(
+        self, profile: Profile, product: Product, time_ns: int, aligned: Mapping[Product, list[float]]
+    ) -> tuple[str, float, float] | None:
+        """What shows that a product is slowed, and which part of its time padding leaves: expected and least."""
+        peers = [speed for other, speeds in aligned.items() if _is_comparable(product, other) for speed in speeds]
+        if len(peers) < self.min_aligned_calls:
+            return _sign(profile, product)
+        share = product.flops / time_ns / median(peers)
+        if share >= (self.max_speed_named if _sign(profile, product) else self.max_speed):
+            return None
+        left = share * product.padded(MULTIPLE).flops / product.flops
+        return f"reaches {Share(share)} of the speed of aligned products", left, left * median(peers) / max(peers)
+
+    def _match(
+        self, profile: Profile, product: Product, time_ns: int, evidence: str, factor: float, least: float
+    ) -> Match:
+        events = tuple(profile.device_activity_of(product.row).tolist())
+        forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
+        odd = [size for size in dict.fromkeys((product.m, product.k, product.n)) if size % MULTIPLE]
+        return Match(
+            anchor=product.row if forward is None else forward, events=events,
+            facts={
+                "op": profile.name(product.row), "sizes": str(product), "dtype": HALF[product.dtype],
+                "batch": product.batch, "m": product.m, "k": product.k, "n": product.n, "time": Nanoseconds(time_ns),
+                "odd": " and ".join(map(str, odd)), "padded": " and ".join(str(size + -size % MULTIPLE) for size in odd),
+                "kernel": max(re.findall(r"\w+", " ".join(map(profile.name, events))), key=len), "evidence": evidence, "slow": Share(self.max_speed),
+                "factor": Share(min(factor, 1)), "least": Share(min(least, 1)),
+            },
+            confidence="high" if _sign(profile, product) else "medium",
+        )  # fmt: skip
 
 
 def _time_ns(profile: Profile, product: Product) -> int:
@@ -112,38 +144,7 @@ def _sign(profile: Profile, product: Product) -> tuple[str, float, float] | None
     return next((meaning for pattern, meaning in SIGNS.items() if re.search(pattern, names)), None)
 
 
-def _judged(
-    profile: Profile, product: Product, time_ns: int, aligned: Mapping[Product, list[float]]
-) -> tuple[str, float, float] | None:
-    """What shows that a product is slowed, and which part of its time padding leaves: expected and least."""
-    peers = [speed for other, speeds in aligned.items() if _is_comparable(product, other) for speed in speeds]
-    if len(peers) < ENOUGH:
-        return _sign(profile, product)
-    share = product.flops / time_ns / median(peers)
-    if share >= (WORTH_IT if _sign(profile, product) else SLOW):
-        return None
-    left = share * product.padded(MULTIPLE).flops / product.flops
-    return f"reaches {Share(share)} of the speed of aligned products", left, left * median(peers) / max(peers)
-
-
 def _is_comparable(one: Product, other: Product) -> bool:
     ratios = (one.flops / other.flops, one.bytes / other.bytes)
     is_near = all(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in ratios)
     return is_near and one.dtype == other.dtype and (one.batch > 1) == (other.batch > 1)
-
-
-def _match(profile: Profile, product: Product, time_ns: int, evidence: str, factor: float, least: float) -> Match:
-    events = tuple(profile.device_activity_of(product.row).tolist())
-    forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
-    odd = [size for size in dict.fromkeys((product.m, product.k, product.n)) if size % MULTIPLE]
-    return Match(
-        anchor=product.row if forward is None else forward, events=events,
-        facts={
-            "op": profile.name(product.row), "sizes": str(product), "dtype": HALF[product.dtype],
-            "batch": product.batch, "m": product.m, "k": product.k, "n": product.n, "time": Nanoseconds(time_ns),
-            "odd": " and ".join(map(str, odd)), "padded": " and ".join(str(size + -size % MULTIPLE) for size in odd),
-            "kernel": max(re.findall(r"\w+", " ".join(map(profile.name, events))), key=len), "evidence": evidence,
-            "factor": Share(min(factor, 1)), "least": Share(min(least, 1)),
-        },
-        confidence="high" if _sign(profile, product) else "medium",
-    )  # fmt: skip

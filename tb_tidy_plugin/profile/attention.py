@@ -1,0 +1,126 @@
+"""Attention written out: scores from a batched matrix product, a softmax, and a product of the weights with values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from math import prod
+
+from tb_tidy_plugin.profile.inputs import Shape
+from tb_tidy_plugin.profile.pointwise import PASSING, plain_name
+from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
+from tb_tidy_plugin.profile.profile import Profile
+
+SOFTMAX = ("aten::softmax", "aten::_softmax")
+BATCHED = frozenset({"aten::bmm", "aten::baddbmm"})
+"""What `matmul`, `@` and `einsum` come down to where both factors have a batch; a layer's product is none of these."""
+
+ON_SCORES = frozenset({"add", "div", "masked_fill", "mul", "rsub", "sub", "where", "clone"})
+"""What a fused operator does to scores, too: scale them, and add a mask or a bias."""
+
+ON_WEIGHTS = frozenset({"dropout", "native_dropout", "alpha_dropout", "clone"})
+REACH = 12  # operators: before the softmax scale, bias and mask, which may be made there, too
+AFTER = 24  # operators after the last product, in which the weights are looked for
+MULTIHEAD = "multi_head_attention_forward"
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One call.
+
+    Attributes:
+        softmax: its row.
+        between: rows of the operators between the two products that go over the whole matrix of scores.
+        scores: the product that makes the scores.
+        sizes: of the scores, the last two being the numbers of queries and of keys.
+        is_masked: whether something is added to or filled into the scores.
+        averages: the row in which `nn.MultiheadAttention` averages the weights over the heads to hand them out; None
+            where it does not.
+    """
+
+    softmax: int
+    between: tuple[int, ...]
+    scores: Product
+    sizes: Shape
+    is_masked: bool
+    averages: int | None
+
+
+def attentions(profile: Profile) -> Iterator[Attention]:
+    """Attention written out that a fused operator could do, since nothing else needs its scores or its weights."""
+    for softmax in profile.calls.among(profile.named(*SOFTMAX)).tolist():
+        given = profile.inputs(softmax)
+        sizes = given.shape(0)
+        if sizes and len(sizes) >= 3 and given.scalar(1) in {"", "-1", str(len(sizes) - 1)}:
+            yield from _around(profile, softmax, sizes)
+
+
+def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[Attention]:
+    before = _until_product(profile, profile.operators_before(softmax, REACH), sizes, ON_SCORES)
+    after = _until_product(profile, profile.operators_after(softmax, REACH), sizes, ON_WEIGHTS)
+    if before is None or after is None:
+        return
+    (scores_at, scores, on_scores), (output_at, output, on_weights) = before, after
+    uses = [row for row in _before_next(profile, output_at) if _goes_over(profile, row, sizes)]
+    multihead = [row for row in uses[:1] if _is_multihead(profile, row)]
+    if not _fit(scores, output, sizes) or (uses and not multihead) or scores_at == output_at:
+        return
+    names = {plain_name(profile.name(row)) for row in (*on_scores, scores_at)}
+    is_masked = not names.isdisjoint({"add", "masked_fill", "where", "baddbmm"})
+    between = (*sorted(on_scores), softmax, *on_weights)
+    yield Attention(softmax, between, scores, sizes, is_masked, next(iter(multihead), None))
+
+
+def _before_next(profile: Profile, output: int) -> Iterator[int]:
+    """The operators that follow, up to the next batched product: the scores of the next layer are as large."""
+    near = profile.operators_after(output, AFTER)
+    return takewhile(lambda row: _batched_product(profile, row) is None, near)
+
+
+def _until_product(
+    profile: Profile, near: list[int], sizes: Shape, known: frozenset[str]
+) -> tuple[int, Product, list[int]] | None:
+    """The first operator with a batched product, that product, and what on the way there goes over the matrix.
+
+    None where anything else than `known` does, or where another softmax comes first.
+    """
+    on_the_way: list[int] = []
+    for row in near:
+        product = _batched_product(profile, row)
+        if product is not None:
+            return row, product, on_the_way
+        if _goes_over(profile, row, sizes):
+            if plain_name(profile.name(row)) not in known:
+                return None
+            on_the_way.append(row)
+    return None
+
+
+def _batched_product(profile: Profile, row: int) -> Product | None:
+    """The only batched product that an operator consists of."""
+    rows = [inner for inner in profile.subtree(row) if profile.name(inner) in FACTORS]
+    if len(rows) != 1 or profile.name(rows[0]) not in BATCHED:
+        return None
+    return product_of(rows[0], profile.name(rows[0]), profile.inputs(rows[0]))
+
+
+def _goes_over(profile: Profile, row: int, sizes: Shape) -> bool:
+    """Whether an operator, other than a view, is given the matrix of scores or weights."""
+    if plain_name(profile.name(row)) in PASSING:
+        return False
+    given = profile.inputs(row)
+    shapes = [given.shape(at) for at in range(len(given.dtypes))]
+    return any(shape and shape[-1] == sizes[-1] and prod(shape) == prod(sizes) for shape in shapes)
+
+
+def _fit(scores: Product, output: Product, sizes: Shape) -> bool:
+    """Whether the first product makes the softmax's input, and the second one sums over its keys."""
+    queries, keys = sizes[-2:]
+    makes = scores.batch * queries * keys == prod(sizes) and {scores.m, scores.n} == {queries, keys}
+    return makes and output.batch == scores.batch and output.k == keys and queries in (output.m, output.n)
+
+
+def _is_multihead(profile: Profile, row: int) -> bool:
+    is_mean = profile.name(row) in {"aten::mean", "aten::sum"}
+    return is_mean and any(profile.name(above).endswith(MULTIHEAD) for above in profile.ancestors(row))

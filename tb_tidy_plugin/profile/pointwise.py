@@ -1,0 +1,217 @@
+"""Pointwise operators in a row: each computes every element of its result from the elements at that place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.strings import numbers_where
+
+POINTWISE = frozenset(
+    {
+        "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "asin", "asinh", "atan", "atan2", "atanh",
+        "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "celu", "clamp", "clamp_max",
+        "clamp_min", "clip", "copysign", "cos", "cosh", "deg2rad", "div", "divide", "elu", "eq", "erf",
+        "erfc", "exp", "exp2", "expm1", "fix", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "ge",
+        "gelu", "greater", "gt", "hardsigmoid", "hardswish", "hardtanh", "heaviside", "hypot", "isfinite",
+        "isinf", "isnan", "le", "leaky_relu", "lerp", "less", "log", "log10", "log1p", "log2", "log_sigmoid",
+        "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt", "masked_fill",
+        "maximum", "minimum", "mish", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "pow",
+        "reciprocal", "relu", "relu6", "remainder", "round", "rsqrt", "rsub", "selu", "sgn", "sigmoid",
+        "sign", "silu", "sin", "sinc", "sinh", "softplus", "softshrink", "sqrt", "square", "sub", "subtract",
+        "tan", "tanh", "threshold", "true_divide", "trunc", "where", "xlogy",
+    }
+)  # fmt: skip
+"""Names without `aten::` and without the `_` of the variant in place."""
+
+COMPARISONS = frozenset(
+    {
+        "eq", "ne", "lt", "le", "gt", "ge", "greater", "less", "isfinite", "isinf", "isnan", "logical_and",
+        "logical_not", "logical_or",
+    }
+)  # fmt: skip
+"""Their results have one byte per element, whatever they compare."""
+
+PASSING = frozenset(
+    {
+        "alias", "as_strided", "broadcast_tensors", "broadcast_to", "chunk", "contiguous", "detach",
+        "detach_", "diagonal", "empty", "empty_like", "expand", "expand_as", "flatten", "full", "full_like",
+        "lift_fresh", "movedim", "narrow", "new_ones", "new_zeros", "ones", "ones_like", "permute", "reshape",
+        "resolve_conj", "scalar_tensor", "select", "slice", "split", "squeeze", "swapaxes", "t", "to",
+        "transpose", "type_as", "unbind", "unflatten", "unsqueeze", "view", "view_as", "zeros", "zeros_like",
+    }
+)  # fmt: skip
+"""Views, constants and casts: a compiler makes them part of the operators around them."""
+
+NOT_OURS = (r"^Optimizer\.", r"^Torch-Compiled Region", r"^## Call CompiledFxGraph", r"^enumerate\(DataLoader\)#")
+"""What runs in these is an optimizer's update, compiled already, or a worker's affair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Pointwise operators that follow one another, with nothing but views, constants and casts in between.
+
+    Attributes:
+        operators: their rows, in order.
+        names: theirs, as recorded without overload.
+        sizes: the shape of each one's result.
+        shape: the largest of these, which the others can be broadcast to.
+        moved_bytes: what the operators read and write together.
+        least_bytes: what one operator in their place would: one tensor in, one out.
+        most_bytes: the same, if each intermediate result were used once and all else came from outside.
+    """
+
+    operators: tuple[int, ...]
+    names: tuple[str, ...]
+    sizes: tuple[Shape, ...]
+    shape: Shape
+    moved_bytes: int
+    least_bytes: int
+    most_bytes: int
+
+    @property
+    def restarts(self) -> int:
+        """How often a result is smaller than the one before it: then it was not made from that one."""
+        counts = [prod(size) for size in self.sizes]
+        return sum(after < before for before, after in pairwise(counts))
+
+    @property
+    def period(self) -> int:
+        """The length of the shortest sequence of names and sizes that the chain repeats from its first to its last."""
+        calls = list(zip(self.names, self.sizes, strict=True))
+        return next(length for length in range(1, len(calls) + 1) if calls[length:] == calls[:-length])
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One operator: its row and name, the shape of its result, and the bytes of what it reads and writes."""
+
+    row: int
+    name: str
+    size: Shape
+    read_bytes: int
+    written_bytes: int
+
+
+def pointwise_chains(profile: Profile, shortest: int) -> Iterator[Chain]:
+    """The chains of at least `shortest` operators that user code runs in its forward pass, in row order.
+
+    What other operators run inside themselves is theirs: the backward pass, and operators that are made of others.
+    Results of a single element neither count nor interrupt.
+    """
+    rows, numbers = _numbered(profile)
+    _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    long = counts >= shortest
+    runs = [rows[begin : begin + count] for begin, count in zip(first[long], counts[long], strict=True)]
+    given = iter(profile.inputs_of(np.concatenate(runs)) if runs else [])
+    for run in runs:
+        calls = [_call(profile, row, next(given)) for row in run.tolist()]
+        yield from (_chain(part) for part in _fitting(calls) if len(part) >= shortest)
+
+
+def _numbered(profile: Profile) -> tuple[Rows, Rows]:
+    """The pointwise operators, and for each a number that changes where something else comes in between."""
+    table = profile.table
+    rows = np.flatnonzero(profile.calls.outermost)
+    rows = rows[~_is_named(profile, rows, PASSING)]
+    ours = _is_named(profile, rows, POINTWISE)
+    ours[ours] = ~_is_elsewhere(profile, rows[ours])
+    step = profile.steps.index_of(table.start_ns[rows])
+    breaks = ~ours
+    breaks[1:] |= (np.diff(table.thread[rows]) != 0) | (np.diff(step) != 0)
+    numbers: Rows = np.cumsum(breaks)
+    return rows[ours], numbers[ours]
+
+
+def _is_named(profile: Profile, rows: Rows, plain: frozenset[str]) -> Mask:
+    numbers = numbers_where(profile.table.names, lambda name: plain_name(name.split(".")[0]) in plain)
+    found: Mask = np.isin(profile.table.name[rows], numbers)
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def plain_name(name: str) -> str:
+    """The name of one of torch's own operators, without the `_` of the variant in place; empty for all else."""
+    return name.removeprefix("aten::").removesuffix("_") if name.startswith("aten::") else ""
+
+
+def _is_elsewhere(profile: Profile, rows: Rows) -> Mask:
+    found = np.zeros(len(rows), np.bool_)
+    for pattern in NOT_OURS:
+        spans = profile.matching(pattern, Category.ANNOTATION, Category.OPERATOR)
+        found |= profile.covering(rows, spans) != ABSENT
+    return found
+
+
+def _call(profile: Profile, row: int, inputs: Inputs) -> _Call | None:
+    """None where the shapes were not recorded, or are none that can be broadcast."""
+    tensors = [
+        (shape, BYTES_PER_ELEMENT.get(dtype, 1))
+        for at, dtype in enumerate(inputs.dtypes)
+        if (shape := inputs.shape(at)) is not None
+    ]
+    try:
+        size = np.broadcast_shapes(*(shape for shape, _ in tensors))
+    except ValueError:
+        return None
+    if not tensors:
+        return None
+    name = profile.name(row)
+    width = (
+        1 if plain_name(name) in COMPARISONS else max(width for shape, width in tensors if len(shape) == _rank(tensors))
+    )
+    read = sum(prod(shape) * width for shape, width in tensors if shape)
+    return _Call(row, name, tuple(map(int, size)), read, prod(size) * width)
+
+
+def _rank(tensors: Sequence[tuple[Shape, int]]) -> int:
+    return max(len(shape) for shape, _ in tensors)
+
+
+def _fitting(calls: Sequence[_Call | None]) -> Iterator[list[_Call]]:
+    """The calls cut where a result cannot be broadcast to those before it."""
+    part: list[_Call] = []
+    largest: Shape = ()
+    for call in calls:
+        if call is not None and prod(call.size) <= 1:
+            continue
+        wider = None if call is None else _wider(largest, call.size)
+        if wider is None:
+            yield part
+            part, wider = [], () if call is None else call.size
+        part += [] if call is None else [call]
+        largest = wider
+    yield part
+
+
+def _wider(one: Shape, other: Shape) -> Shape | None:
+    """The one of two shapes that the other can be broadcast to."""
+    try:
+        both = tuple(map(int, np.broadcast_shapes(one, other)))
+    except ValueError:
+        return None
+    return both if both in (one, other) else None
+
+
+def _chain(calls: Sequence[_Call]) -> Chain:
+    read, written = sum(call.read_bytes for call in calls), sum(call.written_bytes for call in calls)
+    largest = max(calls, key=lambda call: prod(call.size))
+    last = calls[-1].written_bytes
+    least = largest.written_bytes + last
+    return Chain(
+        operators=tuple(call.row for call in calls),
+        names=tuple(call.name for call in calls),
+        sizes=tuple(call.size for call in calls),
+        shape=largest.size,
+        moved_bytes=read + written,
+        least_bytes=least,
+        most_bytes=max(read - (written - last) + last, least),
+    )

@@ -1,0 +1,141 @@
+"""Tensor cast to another dtype and straight back.
+
+## What it finds
+A cast between floating-point dtypes, followed within a few operators by the cast back on a tensor of the same shape,
+with nothing in between that needs the other dtype.
+
+## Why it is slow
+Each cast reads the whole tensor and writes it again, and its gradient is cast back the same way. A cast to more bits
+and straight back changes nothing; a cast to fewer bits and straight back only loses precision.
+
+## Example
+```python
+y = torch.relu(first(x.bfloat16())).float()
+z = torch.relu(second(y.bfloat16())).float()
+```
+
+Use instead:
+```python
+y = torch.relu(first(x.bfloat16()))
+z = torch.relu(second(y)).float()  # one cast in, one out
+```
+
+## How the saving is estimated
+Both casts and their gradients go. If the first result is used elsewhere, too, only the second cast can go.
+
+## When it stays quiet
+Tensors below 4 KiB, and casts that change nothing, which make no copy. Operators in between that have a reason to run
+in the other dtype: products, convolutions and attention in fewer bits; softmax, norms, losses, sums and any arithmetic
+in more bits. Casts of weights under autocast, which are not cast back. Dtypes of whole numbers.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tb_tidy_plugin.rulekit import (
+    PASSING,
+    POINTWISE,
+    TORCH_DTYPES,
+    Benchmark,
+    Bytes,
+    Cast,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Threshold,
+    casts,
+    gradients_of,
+    plain_name,
+    rows_of,
+    slower_side,
+    tensor_bytes,
+)
+
+EXACT = frozenset(
+    {"relu", "neg", "abs", "clone", "dropout", "max_pool1d", "max_pool2d", "masked_fill", "hardtanh", "clamp"}
+)
+"""Their results are the same in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""
+
+BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
+
+
+class DtypePingPong(Rule):
+    """Casts to another dtype and straight back."""
+
+    code = "TT402"
+    needs = frozenset({"shapes"})
+    message = "{shape} values are cast from {dtype} to {other} and {distance} back to {dtype}: {time}"
+    why = (
+        "Both casts copy the whole tensor ({size}), and {between}. Reported from {least} on, up to {most} operators "
+        "apart"
+    )
+    fix = "Leave out both casts, or keep one dtype from the first to the last operator"
+    caveat = "Where the first cast's result is used elsewhere, too, leave out only the second."
+
+    min_bytes = Threshold(4096, "smaller tensors are cast in the time of the call itself")
+    max_operators = Threshold(5, "no trace says that two casts are about one tensor, so they must be near each other")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        found = [cast for cast in casts(profile) if _bytes(cast) >= self.min_bytes]
+        taken: set[int] = set()
+        for at, there in enumerate(found):
+            if there.row in taken:
+                continue
+            for back in found[at + 1 : at + 2 + int(self.max_operators)]:
+                between = self._between(profile, there, back) if _is_return(there, back) else None
+                if between is not None and back.row not in taken:
+                    taken.add(back.row)
+                    yield self._match(profile, there, back, between)
+                    break
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        shape = tuple(int(size) for size in str(match.facts["shape"]).split("×"))
+        dtype, other = (str(match.facts[name]) for name in ("dtype", "other"))
+        return Benchmark(
+            before=f"torch.relu(torch.relu(x).to(torch.{other}).to(torch.{dtype}))",
+            after="torch.relu(torch.relu(x))",
+            setup='import torch\ndevice = "cuda" if torch.cuda.is_available() else "cpu"\n'
+            f"x = torch.randn({shape}, dtype=torch.{dtype}, device=device)",
+        )
+
+    def _between(self, profile: Profile, there: Cast, back: Cast) -> list[str] | None:
+        """Names of what runs between two casts; None where that has a reason to run in their dtype, or is too much."""
+        near = profile.operators_after(there.operator, int(self.max_operators) + 1)
+        if back.operator not in near:
+            return None
+        rows = near[: near.index(back.operator)]
+        rows = rows if there.operator == there.row else [there.operator, *rows]
+        names = [plain_name(profile.name(row)) for row in rows]
+        known = PASSING | EXACT | (POINTWISE if _narrows(there) else frozenset())
+        return names if known.issuperset(names) else None
+
+    def _match(self, profile: Profile, there: Cast, back: Cast, between: Sequence[str]) -> Match:
+        events = slower_side(profile, (there.row, back.row, *gradients_of(profile, (there.row, back.row))))
+        others = list(dict.fromkeys(f"`{name}`" for name in between if name not in PASSING))
+        return Match(
+            anchor=there.row,
+            events=events,
+            facts={
+                "shape": "×".join(map(str, there.shape)), "size": Bytes(_bytes(there)),
+                "dtype": TORCH_DTYPES[there.source], "other": TORCH_DTYPES[there.target],
+                "distance": f"{len(between) + 1} operators later" if others else "straight",
+                "between": f"between them only {' and '.join(others)} runs" if others else "nothing runs between them",
+                "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                "least": Bytes(int(self.min_bytes)), "most": int(self.max_operators),
+            },
+            confidence="medium" if others or _narrows(there) else "high",
+        )  # fmt: skip
+
+
+def _is_return(there: Cast, back: Cast) -> bool:
+    is_inverse = (there.source, there.target) == (back.target, back.source)
+    return is_inverse and there.shape == back.shape and there.operator != back.operator
+
+
+def _narrows(cast: Cast) -> bool:
+    return BITS[cast.target] < BITS[cast.source]
+
+
+def _bytes(cast: Cast) -> int:
+    """Of the wider of both tensors."""
+    return max(tensor_bytes(cast.shape, dtype) or 0 for dtype in (cast.source, cast.target))
