@@ -16,10 +16,10 @@ SOFTMAX = ("aten::softmax", "aten::_softmax")
 BATCHED = frozenset({"aten::bmm", "aten::baddbmm"})
 """What `matmul`, `@` and `einsum` come down to where both factors have a batch; a layer's product is none of these."""
 
-ON_SCORES = frozenset({"add", "div", "masked_fill", "mul", "rsub", "sub", "where", "clone"})
-"""What a fused operator does to scores, too: scale them, and add a mask or a bias."""
+ON_SCORES = frozenset({"add", "div", "masked_fill", "mul", "rsub", "sub", "where", "clone", "to"})
+"""What a fused operator does to scores, too: scale them, add a mask or a bias, and compute in more bits."""
 
-ON_WEIGHTS = frozenset({"dropout", "native_dropout", "alpha_dropout", "clone"})
+ON_WEIGHTS = frozenset({"dropout", "native_dropout", "alpha_dropout", "clone", "to"})
 REACH = 12  # operators: before the softmax scale, bias and mask, which may be made there, too
 AFTER = 24  # operators after the last product, in which the weights are looked for
 MULTIHEAD = "multi_head_attention_forward"
@@ -106,8 +106,9 @@ def _batched_product(profile: Profile, row: int) -> Product | None:
 
 
 def _goes_over(profile: Profile, row: int, sizes: Shape) -> bool:
-    """Whether an operator, other than a view, is given the matrix of scores or weights."""
-    if plain_name(profile.name(row)) in PASSING:
+    """Whether an operator that is more than a view is given the matrix of scores or weights."""
+    name = plain_name(profile.name(row))
+    if name in PASSING and name != "to":
         return False
     given = profile.inputs(row)
     shapes = [given.shape(at) for at in range(len(given.dtypes))]
@@ -122,5 +123,10 @@ def _fit(scores: Product, output: Product, sizes: Shape) -> bool:
 
 
 def _is_multihead(profile: Profile, row: int) -> bool:
-    is_mean = profile.name(row) in {"aten::mean", "aten::sum"}
-    return is_mean and any(profile.name(above).endswith(MULTIHEAD) for above in profile.ancestors(row))
+    """Whether `nn.MultiheadAttention` averages the weights here, and nothing that follows is given the average."""
+    averaged = profile.inputs(row).shape(0) or ()
+    is_mean = profile.name(row) in {"aten::mean", "aten::sum"} and len(averaged) == 4
+    if not is_mean or not any(profile.name(above).endswith(MULTIHEAD) for above in profile.ancestors(row)):
+        return False
+    sizes = (averaged[0], *averaged[2:])
+    return not any(_goes_over(profile, later, sizes) for later in profile.operators_after(row, AFTER))

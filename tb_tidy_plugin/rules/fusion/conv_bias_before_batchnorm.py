@@ -43,7 +43,6 @@ BIAS, TRAINING = 2, 5  # which inputs of a convolution and of a batch norm these
 SYNCHRONISED = "SyncBatchNorm"  # runs in training mode only
 BATCH_NORMS = frozenset({"aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm", SYNCHRONISED})
 PASSING_ON = frozenset({"aten::to", "aten::_to_copy", "aten::contiguous"})
-
 FUSED_SHARE = 0.005  # of a convolution that adds the bias itself: measured on a CPU, where the step stays the same
 
 
@@ -147,5 +146,5 @@ def _bias_work(profile: Profile, conv: int) -> Iterator[int]:
 
 def _module(profile: Profile, row: int) -> str:
     """The nearest `nn.Module` around an operator, empty without stacks."""
-    names = (profile.name(above) for above in profile.ancestors(row))
+    names = map(profile.name, profile.ancestors(row))
     return next((name.removeprefix("nn.Module: ") for name in names if name.startswith("nn.Module: ")), "")

@@ -45,6 +45,7 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Scale,
+    Share,
     Threshold,
     gradients_of,
     pointwise_chains,
@@ -67,8 +68,9 @@ class ElementwiseOpFlood(Rule):
     needs = frozenset({"shapes"})
     message = "{count} pointwise operators in a row on {shape} take {time}: {names}"
     why = (
-        "Together they move {ratio} times the bytes of one fused operator, and {gradients} operators of the backward "
-        "pass belong to them. Reported from {least} operators on where tensors are large, else from {least_small} on"
+        "Together they move {ratio} times the bytes of one fused operator, which should leave {expected} of the time; "
+        "{gradients} operators of the backward pass belong to them. Reported from {least} operators on where tensors "
+        "are large, else from {least_small} on"
     )
     fix = "Compile the function with `torch.compile`, or call one operator that does it all where torch has it"
     caveat = "A fused operator rounds less often: results differ in their last bits."
@@ -89,7 +91,7 @@ class ElementwiseOpFlood(Rule):
                 yield self._match(profile, chain, events, len(gradients), is_large)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        expected, least = (float(match.facts[name]) / 100 for name in ("expected", "best"))
+        expected, least = (float(match.facts[name]) for name in ("expected", "best"))
         yield Scale(match.events, expected, least, 1.0)
 
     def _fills_memory(self, profile: Profile, chain: Chain) -> bool:
@@ -109,7 +111,7 @@ class ElementwiseOpFlood(Rule):
                 "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
                 "names": ", ".join(f"`{name}`" for name in names[:SUMMARY]) + (" …" if len(names) > SUMMARY else ""),
                 "ratio": round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)),
-                "expected": round(100 * expected), "best": round(100 * best),
+                "expected": Share(expected), "best": Share(best),
                 "least": int(self.min_operators), "least_small": int(self.min_operators_small),
             },
             confidence="medium" if repeats else "high",

@@ -129,7 +129,8 @@ class Fp32MatmulNoTf32(Rule):
             events=events,
             facts={
                 "op": profile.name(product.row), "sizes": str(product), "device": device.name or "this GPU",
-                "kernel": kernel[0] if kernel else "", "products": products, "most_left": Share(self.max_left), "time": Nanoseconds(time_ns),
+                "kernel": kernel[0] if kernel else "", "products": products,
+                "most_left": Share(self.max_left), "time": Nanoseconds(time_ns),
                 "expected": Nanoseconds(expected_ns), "best": Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
                 "batch": product.batch, "m": product.m, "k": product.k, "n": product.n,
             },

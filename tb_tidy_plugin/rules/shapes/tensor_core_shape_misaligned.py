@@ -26,10 +26,9 @@ scaled to 0.6 of its time (0.4 to 1) where it loads 1 or 2 values at a time,
 and to 0.35 (0.25 to 1) where it does without tensor cores.
 
 ## When it stays quiet
-CPUs, and GPUs without tensor cores. Sizes below 8, which are small rather than
-odd. Products that are about as fast as aligned ones, or that have none beside
-them and a kernel whose name tells nothing: newer libraries do well with many
-odd sizes. Products without a kernel in the profile, or with one below 5 µs.
+CPUs, and GPUs without tensor cores. Sizes below 8, which are small rather than odd. Products that are
+about as fast as aligned ones, or that have none beside them and a kernel whose name tells nothing: newer
+libraries do well with many odd sizes. Products without a kernel in the profile, or with one below 5 µs.
 """
 
 import re
@@ -54,7 +53,7 @@ COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed o
 
 
 class TensorCoreShapeMisaligned(Rule):
-    """Half-precision matrix products that are slow because a size is no multiple of 8."""
+    """Half-precision matrix products with a slow odd size."""
 
     code = "TT501"
     needs = frozenset({"shapes"})
@@ -125,8 +124,9 @@ class TensorCoreShapeMisaligned(Rule):
             facts={
                 "op": profile.name(product.row), "sizes": str(product), "dtype": HALF[product.dtype],
                 "batch": product.batch, "m": product.m, "k": product.k, "n": product.n, "time": Nanoseconds(time_ns),
-                "odd": " and ".join(map(str, odd)), "padded": " and ".join(str(size + -size % MULTIPLE) for size in odd),
-                "kernel": max(re.findall(r"\w+", " ".join(map(profile.name, events))), key=len), "evidence": evidence, "slow": Share(self.max_speed),
+                "odd": " and ".join(map(str, odd)), "evidence": evidence,
+                "padded": " and ".join(str(size + -size % MULTIPLE) for size in odd), "slow": Share(self.max_speed),
+                "kernel": max(re.findall(r"\w+", " ".join(map(profile.name, events))), key=len),
                 "factor": Share(min(factor, 1)), "least": Share(min(least, 1)),
             },
             confidence="high" if _sign(profile, product) else "medium",

@@ -1,4 +1,4 @@
-"""Head of a segmenter: convolutions with a bias, each before a group norm, which leaves the bias an effect."""
+"""A deep image prior: a small network fitted to one noisy image, with a bias before each group norm, which leaves it an effect."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+CHANNELS, SIZE = 16, 16
 
-def block(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(inputs, outputs, 1), nn.GroupNorm(4, outputs), nn.ReLU())
+
+def block() -> nn.Sequential:
+    convolution = nn.Conv2d(CHANNELS, CHANNELS, 1)
+    return nn.Sequential(convolution, nn.GroupNorm(4, CHANNELS), nn.LeakyReLU(0.1))
 
 
 def build() -> Callable[[], None]:
-    head = nn.Sequential(block(4, 32), block(32, 8), block(8, 32), nn.Conv2d(32, 3, 1))
-    optimizer = torch.optim.SGD(head.parameters(), lr=0.01, fused=True)
-    features, label = torch.randn(8, 4, 48, 48), torch.randint(3, (8, 48, 48))
+    prior = nn.Sequential(*(block() for _ in range(24)), nn.Conv2d(CHANNELS, 3, 1))
+    optimizer = torch.optim.Adam(prior.parameters(), lr=1e-3, fused=True)
+    seed, image = torch.rand(1, CHANNELS, SIZE, SIZE), torch.rand(1, 3, SIZE, SIZE)
 
     def step() -> None:
         optimizer.zero_grad()
-        functional.cross_entropy(head(features), label).backward()
+        functional.mse_loss(prior(seed), image).backward()
         optimizer.step()
 
     return step
