@@ -16,7 +16,10 @@ from tb_tidy_plugin.rulekit import Match, Profile
 MOSTLY = 0.5
 """From this part of a match's time on it is the owner's: the larger half of what it costs goes with the owner's fix."""
 
-OWNERS: Mapping[str, tuple[str, ...]] = {}
+OWNERS: Mapping[str, tuple[str, ...]] = {
+    # Scale, bias and mask of scores, written out: the fused attention does them, too.
+    "elementwise-op-flood": ("unfused-attention",),
+}
 """For each rule that gives way, the rules that it gives way to, with the reason beside each."""
 
 

@@ -7,17 +7,13 @@ from tb_tidy_plugin.rulekit.testing.drawn import draw
 
 
 def chain(*calls: str) -> Chain:
-    """The only chain of calls `name dims dtypes`."""
-    parts = [call.split() for call in calls]
-    lines = [
-        f"aten::{name} {at}-{at + 5} dims={dims} types={types}" for at, (name, dims, types) in enumerate_tens(parts)
-    ]
+    """The only chain of calls `name dims dtypes`, one every 10 µs."""
+    lines = []
+    for at, call in enumerate(calls):
+        name, dims, types = call.split()
+        lines.append(f"aten::{name} {10 * at}-{10 * at + 5} dims={dims} types={types}")
     (found,) = pointwise_chains(draw("\n".join(lines)), 2)
     return found
-
-
-def enumerate_tens(parts: list[list[str]]) -> list[tuple[int, list[str]]]:
-    return [(10 * at, part) for at, part in enumerate(parts)]
 
 
 class TestBytes:

@@ -1,4 +1,4 @@
-"""A deep image prior: a small network fitted to one noisy image, with a bias before each group norm, which leaves it an effect."""
+"""A small network fitted to one noisy image, with a bias before each group norm, which leaves it an effect."""
 
 from __future__ import annotations
 

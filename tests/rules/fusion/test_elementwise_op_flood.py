@@ -7,10 +7,12 @@ from collections.abc import Iterable
 import pytest
 
 from tb_tidy_plugin.report.findings import findings_of, worth_reporting
+from tb_tidy_plugin.report.ownership import without_owned
 from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rulekit.testing.answers import findings, matches_of, saving_ns
 from tb_tidy_plugin.rulekit.testing.drawn import A100, Gpu, draw
 from tb_tidy_plugin.rules.fusion.elementwise_op_flood import ElementwiseOpFlood
+from tb_tidy_plugin.rules.fusion.unfused_attention import UnfusedAttention
 
 LARGE = "512x1024"  # 2 MiB of float
 SMALL = "64x64"
@@ -62,12 +64,12 @@ class TestReports:
         assert match.facts["count"] == 8
 
     def test_parts_that_are_broadcast_belong_to_it(self) -> None:
-        lines = chain([*MISH[:4]]) + [f"    {operator('sigmoid', 500, 590, '1024')}"] + chain(MISH[4:], start=600)
+        lines = [*chain(MISH[:4]), f"    {operator('sigmoid', 500, 590, '1024')}", *chain(MISH[4:], start=600)]
         (match,) = matches(step(*lines))
         assert match.facts["count"] == 9
 
     def test_scalars_on_the_way_neither_count_nor_interrupt(self) -> None:
-        lines = chain(MISH[:4]) + [f"    {operator('mul', 500, 510, '1')}"] + chain(MISH[4:], start=600)
+        lines = [*chain(MISH[:4]), f"    {operator('mul', 500, 510, '1')}", *chain(MISH[4:], start=600)]
         (match,) = matches(step(*lines))
         assert match.facts["count"] == 8
 
@@ -119,16 +121,16 @@ class TestReports:
 
 class TestSaves:
     def test_what_need_not_be_read_and_written(self) -> None:
-        # 10 tensors are read and 8 written. One fused operator reads one to three and writes one: 3 of 18 expected. All operators take the same time, so none of it is arithmetic.
+        # 10 tensors are read and 8 written. One fused operator reads one to three and writes one: 3 of 18 expected.
+        # All operators take the same time, so none of it is arithmetic.
         low, expected, high = saving_ns(ElementwiseOpFlood, step(*chain(MISH)))
         assert low == 0
         assert expected == 720_000 * 5 / 6
         assert high == 720_000 * 7 / 8  # the launch of one of eight remains
 
     def test_not_half_of_the_arithmetic_on_a_cpu(self) -> None:
-        lines = chain(MISH)
-        lines[6] = "    " + operator("tanh", 700, 799)
-        lines[6:] = [lines[6].replace("700-799", "700-1420"), "    " + operator("mul 2", 1430, 1520)]
+        slow = ["    " + operator("tanh", 700, 1420), "    " + operator("mul 2", 1430, 1520)]
+        lines = [*chain(MISH[:6]), *slow]
         _, expected, _ = saving_ns(ElementwiseOpFlood, step(*lines))
         # 7 × 90 + 720 = 1350 µs, 630 of them arithmetic: 315 stay, and 3 of 18 of the other 1035.
         assert expected == pytest.approx(1_350_000 - 315_000 - 1_035_000 * 3 / 18)
@@ -146,11 +148,11 @@ class TestStaysQuiet:
         assert len(matches_of(ElementwiseOpFlood({"min_operators": 7}), step(*chain(MISH[:7])))) == 1
 
     def test_a_product_in_between(self) -> None:
-        lines = chain(MISH[:4]) + ["    aten::mm 500-590 dims=512x512,512x1024 types=float,float"]
+        lines = [*chain(MISH[:4]), "    aten::mm 500-590 dims=512x512,512x1024 types=float,float"]
         assert matches(step(*lines, *chain(MISH[4:], start=600))) == ()
 
     def test_a_sum_in_between(self) -> None:
-        lines = chain(MISH[:4]) + [f"    {operator('sum', 500, 590)}"]
+        lines = [*chain(MISH[:4]), f"    {operator('sum', 500, 590)}"]
         assert matches(step(*lines, *chain(MISH[4:], start=600))) == ()
 
     def test_tensors_of_other_sizes(self) -> None:
@@ -204,3 +206,21 @@ class TestStaysQuiet:
         profile, rule = step(*chain(MISH, long=9), end=10_000), ElementwiseOpFlood()
         kept, small = worth_reporting(rule, findings_of(profile, rule, matches(profile)))
         assert (kept, small) == ([], 1)
+
+    def test_scores_of_attention_whose_rule_speaks_of_them(self) -> None:
+        """Their scale, bias and mask are what the fused attention does."""
+        lines = [
+            "    aten::bmm 100-190 dims=8x512x64,8x64x512 types=float,float",
+            *chain(["mul", "add 2"] * 4, size="8x512x512", start=200),
+            "    aten::softmax 1000-1090 dims=8x512x512,-,- types=float,Scalar,- scalars=,-1,",
+            "    aten::bmm 1100-1190 dims=8x512x512,8x512x64 types=float,float",
+        ]
+        lines[1] += "  seq=3"
+        lines.append("    autograd::engine::evaluate_function: MulBackward0 2000-2090 seq=3 fwd=1")
+        profile = step(*lines)
+        found = {rule.name(): matches_of(rule, profile) for rule in (ElementwiseOpFlood, UnfusedAttention)}
+        left, _ = without_owned(profile, found)
+        assert {name: len(matches) for name, matches in found.items()} == dict.fromkeys(found, 1)
+        assert {name: len(matches) for name, matches in left.items()} == {
+            "elementwise-op-flood": 0, "unfused-attention": 1,
+        }  # fmt: skip

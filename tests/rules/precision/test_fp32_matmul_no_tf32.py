@@ -181,3 +181,9 @@ class TestStaysQuiet:
     def test_a_gpu_unknown_to_the_rule_promises_no_more_than_the_slowest(self) -> None:
         (match,) = matches(draw(LARGE.format(kernel=SGEMM), Gpu("NVIDIA Next", 13, 0)))
         assert int(match.facts["best"]) == round(2 * 4096**3 / 77.4e3)
+
+    def test_a_product_that_would_keep_more_of_its_time_than_the_user_wants_to_hear_of(self) -> None:
+        # 3.52 ms of 10 ms are expected to be left.
+        profile = draw(LARGE.format(kernel=SGEMM), A100)
+        assert matches_of(Fp32MatmulNoTf32({"max_left": 0.35}), profile) == ()
+        assert len(matches_of(Fp32MatmulNoTf32({"max_left": 0.36}), profile)) == 1

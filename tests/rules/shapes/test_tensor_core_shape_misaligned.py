@@ -176,3 +176,18 @@ class TestStaysQuiet:
 
     def test_volta_has_them(self) -> None:
         assert len(matches(draw(HEAD.format("half", "volta_hgemm_128x64_tn"), V100))) == 1
+
+    def test_a_speed_that_the_user_puts_up_with(self) -> None:
+        # Half the speed of its aligned peers, with a kernel whose name tells nothing, and with one that tells.
+        unnamed, named = (draw(HEAD.format("bfloat16", kernel) + PEERS, A100) for kernel in (ALIGN8, ALIGN1))
+        assert matches_of(TensorCoreShapeMisaligned({"max_speed": 0.49}), unnamed) == ()
+        assert matches_of(TensorCoreShapeMisaligned({"max_speed_named": 0.49}), named) == ()
+        assert len(matches_of(TensorCoreShapeMisaligned({"max_speed": 0.49}), named)) == 1
+
+    def test_fewer_peers_than_the_user_wants(self) -> None:
+        profile = draw(HEAD.format("bfloat16", ALIGN8) + PEERS, A100)
+        assert matches_of(TensorCoreShapeMisaligned({"min_aligned_calls": 4}), profile) == ()
+
+    def test_a_kernel_shorter_than_the_user_looks_at(self) -> None:
+        profile = draw(HEAD.format("bfloat16", ALIGN1), A100)
+        assert matches_of(TensorCoreShapeMisaligned({"min_kernel_ns": 10_000_001}), profile) == ()
