@@ -1,4 +1,4 @@
-"""A deep image prior: a small network fitted to one noisy image, with a bias before each batch norm."""
+"""Shared layers of a network on point clouds: pointwise convolutions with a bias, each before a batch norm."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-CHANNELS, SIZE = 16, 16
+CLOUDS, CHANNELS, GROUPS, POINTS, CLASSES = 15, 64, 4, 4, 10
 
 
 def block() -> nn.Sequential:
     convolution = nn.Conv2d(CHANNELS, CHANNELS, 1)
-    return nn.Sequential(convolution, nn.BatchNorm2d(CHANNELS), nn.LeakyReLU(0.1))
+    return nn.Sequential(convolution, nn.BatchNorm2d(CHANNELS), nn.ReLU())
 
 
 def build() -> Callable[[], None]:
-    prior = nn.Sequential(*(block() for _ in range(24)), nn.Conv2d(CHANNELS, 3, 1))
-    optimizer = torch.optim.Adam(prior.parameters(), lr=1e-3, fused=True)
-    seed, image = torch.rand(1, CHANNELS, SIZE, SIZE), torch.rand(1, 3, SIZE, SIZE)
+    layers = [block() for _ in range(16)]
+    network = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(CHANNELS, CLASSES))
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
+    points, label = torch.randn(CLOUDS, CHANNELS, GROUPS, POINTS), torch.randint(CLASSES, (CLOUDS,))
 
     def step() -> None:
         optimizer.zero_grad()
-        functional.mse_loss(prior(seed), image).backward()
+        functional.cross_entropy(network(points), label).backward()
         optimizer.step()
 
     return step
