@@ -3,6 +3,7 @@
 from tb_tidy_plugin.profile.attention import Attention, attentions
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.casts import Cast, casts
+from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.gradients import gradients_of
@@ -40,6 +41,7 @@ __all__ = [
     "Chain",
     "Confidence",
     "Edit",
+    "ExposedKind",
     "Fact",
     "HostBoundIdle",
     "HostWork",
@@ -69,6 +71,7 @@ __all__ = [
     "device_idle",
     "device_readbacks",
     "devices_of",
+    "exposed_collectives",
     "exposed_copies",
     "gradients_of",
     "host_bound_idle",

@@ -1,0 +1,271 @@
+"""Collective operations of one rank: what they are, who issued them, and when the rank does nothing but wait for them.
+
+On devices a collective is a kernel (NCCL, RCCL, vendor all-reduce); on the CPU it is gloo's annotation, on a thread of
+gloo's own. Both backends annotate with the tensors that are sent, `nccl:all_reduce` around the kernel's launch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
+from tb_tidy_plugin.profile.inputs import Inputs, tensor_bytes
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import covered, devices_of, is_collective, named
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+
+ON_HOST = re.compile(r"^(gloo|mpi|ucc):")
+ANNOTATED = re.compile(r"^(nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
+ISSUE = re.compile(r"^c10d::|^_c10d_functional::(?!wait)")
+PARAMETERS = re.compile(r"^record_param_comms$")
+WAITING_OPERATOR = re.compile(r"wait_tensor$")
+WAITING_FRAME = re.compile(r"^<built-in method (wait|run_backward|synchronize)\b")
+"""Where Python waits: in `Work.wait`, and in the backward pass, at whose end DDP waits for its buckets."""
+
+KINDS = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        ("all_reduce", r"all_?reduce"),
+        ("all_gather", r"all_?gather"),
+        ("reduce_scatter", r"reduce_?scatter"),
+        ("all_to_all", r"all_?to_?all"),
+        ("broadcast", r"broadcast"),
+        ("barrier", r"barrier"),
+        ("send_recv", r"send|recv|p2p"),
+        ("reduce", r"reduce"),
+        ("gather", r"gather"),
+        ("scatter", r"scatter"),
+    )
+)
+"""Names of collectives in `torch.distributed`, by what finds them in names of annotations and kernels."""
+
+UNKNOWN_KIND = "collective"
+
+
+class _Parameters(msgspec.Struct):
+    group: str = msgspec.field(name="Process Group Name", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """All collectives of a profile, in order of start; one entry per collective in each column.
+
+    Attributes:
+        rows: the kernel, or gloo's annotation.
+        issue: the host event that issued it, `ABSENT` where that is unknown.
+        kinds: `all_reduce`, `all_gather`, …; `collective` where no name tells.
+        groups: name of the process group, empty where it was not recorded.
+        sizes: bytes of the tensors that this rank gives, `ABSENT` where shapes were not recorded.
+        exposed_ns: how much of each is exposed; time that two of them share is the earlier one's.
+        exposed: when a device, or without one the host, does nothing but communicate.
+    """
+
+    rows: Rows
+    issue: Rows
+    kinds: tuple[str, ...]
+    groups: tuple[str, ...]
+    sizes: Rows
+    exposed_ns: Times
+    exposed: Intervals
+
+
+@dataclass(frozen=True, slots=True)
+class ExposedKind:
+    """The exposed collectives of one kind that belong to steps.
+
+    Attributes:
+        kind: as in `Collectives.kinds`.
+        issue: the host event that issued the one which is exposed longest; its row where that is unknown.
+        steps: for each step that has some, the rows of its collectives and the spans in which they are exposed.
+        per_step: number of these collectives per step.
+        bytes_per_step: what this rank gives, None where it was not recorded.
+        total_ns, exposed_ns: per step; time that two share counts once.
+        wire_share: part of their time that they need when equal ones are as fast as the fastest of them. Equal are
+            those of one process group and size; where sizes are unknown, those of one position in the step.
+    """
+
+    kind: str
+    issue: int
+    steps: tuple[tuple[Rows, tuple[tuple[int, int], ...]], ...]
+    per_step: float
+    bytes_per_step: int | None
+    total_ns: int
+    exposed_ns: int
+    wire_share: float
+
+
+def exposed_collectives(profile: Profile) -> Iterator[ExposedKind]:
+    """What is exposed, one value per kind of collective."""
+    found = collectives_of(profile)
+    step = profile.step_of(found.rows)
+    exposed = clipped_to_steps(profile, found.exposed)
+    for kind in dict.fromkeys(found.kinds):
+        here = np.flatnonzero((np.array(found.kinds) == kind) & (step != ABSENT))
+        if exposed.overlap_ns(profile.covered(found.rows[here])):
+            yield _exposed_kind(profile, found, here, step[here], exposed)
+
+
+def collectives_of(profile: Profile) -> Collectives:
+    """The collectives on devices; those of the host where no device has any."""
+    table = profile.table
+    rows = np.flatnonzero(is_collective(table) & (table.category == Category.KERNEL))
+    if len(rows):
+        exposed = _exposed_on_devices(profile, rows)
+        annotation, issue = _launching(profile, rows), profile.launched_by[rows]
+    else:
+        rows = profile.matching(ON_HOST.pattern, Category.ANNOTATION)
+        rows = rows[np.argsort(table.start_ns[rows], kind="stable")]
+        exposed, annotation, issue = _exposed_on_host(profile, rows), rows, _issuing(profile, rows)
+    order = np.argsort(table.start_ns[rows], kind="stable")
+    rows, annotation, issue = rows[order], annotation[order], issue[order]
+    ends = table.end_ns[rows]
+    begins = np.maximum(table.start_ns[rows], np.maximum.accumulate(np.append(0, ends))[:-1])
+    return Collectives(
+        rows=rows,
+        issue=issue,
+        kinds=_kinds(profile, rows, annotation),
+        groups=_groups(profile, issue),
+        sizes=_sizes(profile, annotation),
+        exposed_ns=np.maximum(exposed.within(begins, np.maximum(begins, ends)), 0),
+        exposed=exposed,
+    )
+
+
+# Exposed time
+
+
+def _exposed_on_devices(profile: Profile, rows: Rows) -> Intervals:
+    """When only collectives run on a device: what `communication_exposed` of `device_parts` holds."""
+    table, found = profile.table, Intervals.none()
+    kernels = table.category == Category.KERNEL
+    kernels[rows] = False
+    for device in devices_of(table):
+        mine = covered(table, rows[table.device[rows] == device])
+        found = found.plus(mine.minus(covered(table, kernels & (table.device == device))))
+    return found
+
+
+def _exposed_on_host(profile: Profile, rows: Rows) -> Intervals:
+    """When the threads that train wait for a collective.
+
+    Such a wait is a gap between operators in which a collective ends: whoever waits goes on when it is over. Where
+    Python was recorded, it must also stand in a call that waits, so that Python's own work in the gap does not count.
+    """
+    table = profile.table
+    theirs = np.isin(table.thread, np.unique(table.thread[rows]))
+    operators = (table.category == Category.OPERATOR) & ~theirs
+    work = covered(table, operators & ~named(table, WAITING_OPERATOR.search))
+    if not len(rows) or not len(work.starts):
+        return Intervals.none()
+    gaps = Intervals(work.ends, np.append(work.starts[1:], max(int(table.end_ns.max()), int(work.ends[-1]) + 1)))
+    at = np.searchsorted(gaps.starts, table.end_ns[rows], side="right") - 1
+    ended = np.unique(at[(at >= 0) & (table.end_ns[rows] <= gaps.ends[at])])
+    waits = Intervals(gaps.starts[ended], gaps.ends[ended]).intersection(covered(table, rows))
+    python = table.category == Category.PYTHON
+    if not python.any():
+        return waits
+    return waits.intersection(covered(table, python & named(table, WAITING_FRAME.search)))
+
+
+def _exposed_kind(profile: Profile, found: Collectives, here: Rows, step: Rows, exposed: Intervals) -> ExposedKind:
+    longest = here[np.argmax(found.exposed_ns[here])]
+    rows, count = found.rows[here], len(profile.steps.items)
+    sizes = found.sizes[here]
+    return ExposedKind(
+        kind=found.kinds[longest],
+        issue=int(found.rows[longest] if found.issue[longest] == ABSENT else found.issue[longest]),
+        steps=tuple(_exposed_rows(profile, exposed, rows[step == each]) for each in np.unique(step)),
+        per_step=len(here) / count,
+        bytes_per_step=None if (sizes == ABSENT).any() else round(int(sizes.sum()) / count),
+        total_ns=profile.per_step_ns(rows),
+        exposed_ns=per_step(profile, exposed.intersection(profile.covered(rows))),
+        wire_share=_wire_share(profile, found, here, step),
+    )
+
+
+def _exposed_rows(profile: Profile, exposed: Intervals, rows: Rows) -> tuple[Rows, tuple[tuple[int, int], ...]]:
+    mine = exposed.intersection(profile.covered(rows))
+    return rows, tuple(zip(mine.starts.tolist(), mine.ends.tolist(), strict=True))
+
+
+def _wire_share(profile: Profile, found: Collectives, here: Rows, step: Rows) -> float:
+    first = np.append(0, np.flatnonzero(np.diff(step)) + 1)
+    position = np.arange(len(step)) - first[np.searchsorted(first, np.arange(len(step)), side="right") - 1]
+    durations: dict[tuple[str, bool, int], list[int]] = {}
+    for at, place in zip(here.tolist(), position.tolist(), strict=True):
+        sized = found.sizes[at] != ABSENT
+        key = (found.groups[at], bool(sized), int(found.sizes[at]) if sized else place)
+        durations.setdefault(key, []).append(profile.duration_ns(int(found.rows[at])))
+    total_ns = sum(map(sum, durations.values()))
+    return sum(min(equal) * len(equal) for equal in durations.values()) / total_ns if total_ns else 1.0
+
+
+# What each one is
+
+
+def _launching(profile: Profile, rows: Rows) -> Rows:
+    """The backend's annotation of each kernel: around its launch, else its copy on the device, else `ABSENT`."""
+    table = profile.table
+    annotated = named(table, ANNOTATED.search)
+    cause = profile.launched_by[rows]
+    on_device = np.flatnonzero(annotated & (table.category == Category.DEVICE_ANNOTATION))
+    copies = profile.covering(rows, on_device) if len(on_device) else np.full(len(rows), ABSENT)
+    return np.where((cause != ABSENT) & annotated[cause], cause, copies)
+
+
+def _issuing(profile: Profile, rows: Rows) -> Rows:
+    """The operator that issued each of gloo's annotations: the last one begun before it that issued no other."""
+    table = profile.table
+    issues = profile.matching(ISSUE.pattern, Category.OPERATOR)
+    issues = issues[np.argsort(table.start_ns[issues], kind="stable")]
+    before = np.searchsorted(table.start_ns[issues], table.start_ns[rows], side="right") - 1
+    found = np.where(before >= 0, np.append(issues, ABSENT)[before], ABSENT)
+    if len(issues) == len(rows) and (table.start_ns[issues] <= table.start_ns[rows]).all():
+        return issues  # a queue: first in, first out
+    return found
+
+
+def _kinds(profile: Profile, rows: Rows, annotation: Rows) -> tuple[str, ...]:
+    table = profile.table
+    number = table.name[np.where(annotation == ABSENT, rows, annotation)]
+    kinds = {each: _kind(table.names[each]) for each in np.unique(number).tolist()}
+    return tuple(kinds[each] for each in number.tolist())
+
+
+def _kind(name: str) -> str:
+    return next((kind for kind, pattern in KINDS if pattern.search(name)), UNKNOWN_KIND)
+
+
+def _groups(profile: Profile, issue: Rows) -> tuple[str, ...]:
+    """The process group by the `record_param_comms` around the issuing event."""
+    tree = profile.tree
+    parameters = named(profile.table, PARAMETERS.search)[: tree.size]
+    if not parameters.any() or not len(issue):
+        return ("",) * len(issue)
+    above = np.append(tree.nearest_ancestor(parameters), ABSENT)[issue]
+    at = np.where((issue != ABSENT) & np.append(parameters, False)[issue], issue, above)
+    known = np.flatnonzero(at != ABSENT)
+    groups = [""] * len(issue)
+    for place, entry in zip(known.tolist(), profile.table.args.decoded(at[known], _Parameters), strict=True):
+        groups[place] = entry.group
+    return tuple(groups)
+
+
+def _sizes(profile: Profile, annotation: Rows) -> Rows:
+    sizes = np.full(len(annotation), ABSENT, np.int64)
+    known = np.flatnonzero(annotation != ABSENT)
+    if "shapes" in profile.recorded:
+        sizes[known] = [_bytes(inputs) for inputs in profile.inputs_of(annotation[known])]
+    return sizes
+
+
+def _bytes(inputs: Inputs) -> int:
+    """All tensors of the annotation together."""
+    shapes = [(inputs.shape(position), inputs.dtype(position)) for position in range(len(inputs.dims))]
+    return sum(tensor_bytes(shape, dtype) or 0 for shape, dtype in shapes if shape) or ABSENT
