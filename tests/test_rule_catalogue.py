@@ -13,9 +13,9 @@ import pytest
 
 from tb_tidy_plugin.dev.generate import ROOT, ReadmeError, generated_files, readme
 from tb_tidy_plugin.report.checker import Found, check_rule
-from tb_tidy_plugin.rulekit import Match, Profile, Rule
+from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
 from tb_tidy_plugin.rulekit.page import SECTIONS, page_of
-from tb_tidy_plugin.rules import all_rules, source_of
+from tb_tidy_plugin.rules import all_rules, catalogue, source_of
 from tb_tidy_plugin.trace.kineto import read_trace
 
 CURES = ("use-", "avoid-", "prefer-")
@@ -25,11 +25,12 @@ LONGEST_RULE = 150
 
 RECORDINGS = sorted(ROOT.glob("sample_runs/*/*.pt.trace.json.gz"))
 
-every_rule = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name())
+every_rule_over_a_profile = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name())
+every_rule = pytest.mark.parametrize("rule", catalogue(), ids=lambda rule: rule.name())
 
 
 @cache
-def source(rule: type[Rule]) -> str:
+def source(rule: type[AnyRule]) -> str:
     return source_of(rule).read_text(encoding="utf-8")
 
 
@@ -38,7 +39,7 @@ def recording(path: Path) -> Profile:
     return Profile(read_trace(path))
 
 
-def template_fields(rule: type[Rule]) -> set[str]:
+def template_fields(rule: type[AnyRule]) -> set[str]:
     """The facts that the rule's texts ask for."""
     texts = (rule.message, rule.why, rule.fix)
     return {name for text in texts for _, name, _, _ in string.Formatter().parse(text) if name is not None}
@@ -54,70 +55,70 @@ def keys_in(text: str) -> set[str]:
 
 class TestPage:
     @every_rule
-    def test_it_has_all_sections_in_order_and_each_says_something(self, rule: type[Rule]) -> None:
+    def test_it_has_all_sections_in_order_and_each_says_something(self, rule: type[AnyRule]) -> None:
         page = page_of(rule)
         assert tuple(page.sections) == SECTIONS
         assert all(page.sections.values())
         assert page.title
 
     @every_rule
-    def test_both_examples_are_python(self, rule: type[Rule]) -> None:
+    def test_both_examples_are_python(self, rule: type[AnyRule]) -> None:
         page = page_of(rule)
         ast.parse(page.before)
         ast.parse(page.after)
         assert page.before != page.after
 
     @every_rule
-    def test_nothing_is_left_to_be_written(self, rule: type[Rule]) -> None:
+    def test_nothing_is_left_to_be_written(self, rule: type[AnyRule]) -> None:
         assert "TODO" not in source(rule)
 
     def test_titles_are_told_apart(self) -> None:
-        titles = [page_of(rule).title for rule in all_rules()]
+        titles = [page_of(rule).title for rule in catalogue()]
         assert len(titles) == len(set(titles))
 
 
 class TestNames:
     def test_codes_are_unique(self) -> None:
-        codes = [rule.code for rule in all_rules()]
+        codes = [rule.code for rule in catalogue()]
         assert len(codes) == len(set(codes))
 
     def test_names_are_unique(self) -> None:
-        names = [rule.name() for rule in all_rules()]
+        names = [rule.name() for rule in catalogue()]
         assert len(names) == len(set(names))
 
     @every_rule
-    def test_the_code_is_tt_and_a_number_from_101_on(self, rule: type[Rule]) -> None:
+    def test_the_code_is_tt_and_a_number_from_101_on(self, rule: type[AnyRule]) -> None:
         assert re.fullmatch(r"TT[1-9]\d{2,3}", rule.code)
 
     @every_rule
-    def test_the_name_says_the_pattern_in_kebab_case(self, rule: type[Rule]) -> None:
+    def test_the_name_says_the_pattern_in_kebab_case(self, rule: type[AnyRule]) -> None:
         assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)+", rule.name())
         assert not rule.name().startswith(CURES)
 
     @every_rule
-    def test_file_and_class_agree(self, rule: type[Rule]) -> None:
+    def test_file_and_class_agree(self, rule: type[AnyRule]) -> None:
         assert rule.__name__ == "".join(word.capitalize() for word in rule.name().split("-"))
         assert source_of(rule).stem.replace("_", "-") == rule.name()
 
     @every_rule
-    def test_a_category_is_a_folder_of_whole_words(self, rule: type[Rule]) -> None:
+    def test_a_category_is_a_folder_of_whole_words(self, rule: type[AnyRule]) -> None:
         assert re.fullmatch(r"[a-z]+(_[a-z]+)*", rule.category())
         assert source_of(rule).parent.name == rule.category()
 
 
 class TestTexts:
     @every_rule
-    def test_they_ask_only_for_facts_that_the_rule_gives(self, rule: type[Rule]) -> None:
+    def test_they_ask_only_for_facts_that_the_rule_gives(self, rule: type[AnyRule]) -> None:
         fields = template_fields(rule)
         assert all(field.isidentifier() for field in fields)
         assert fields <= keys_in(source(rule))
 
-    @every_rule
+    @every_rule_over_a_profile
     def test_every_match_in_a_recording_has_all_facts(self, rule: type[Rule]) -> None:
         found = [match for path in RECORDINGS for match in _matches(rule, recording(path))]
         assert all(template_fields(rule) <= set(match.facts) for match in found)
 
-    @every_rule
+    @every_rule_over_a_profile
     def test_benchmarks_of_matches_in_a_recording_are_python(self, rule: type[Rule]) -> None:
         found = [match for path in RECORDINGS for match in _matches(rule, recording(path))]
         for benchmark in filter(None, map(rule().benchmark, found)):
@@ -125,12 +126,12 @@ class TestTexts:
                 ast.parse(statement)
 
     @every_rule
-    def test_a_sentence_has_no_full_stop_of_its_own(self, rule: type[Rule]) -> None:
+    def test_a_sentence_has_no_full_stop_of_its_own(self, rule: type[AnyRule]) -> None:
         assert not rule.message.endswith(".")
         assert not rule.fix.endswith(".")
 
     @every_rule
-    def test_needs_are_known(self, rule: type[Rule]) -> None:
+    def test_needs_are_known(self, rule: type[AnyRule]) -> None:
         assert set(rule.needs) <= NEEDS
 
 
@@ -141,11 +142,11 @@ def _matches(rule: type[Rule], profile: Profile) -> tuple[Match, ...]:
 
 class TestFiles:
     @every_rule
-    def test_a_rule_is_short(self, rule: type[Rule]) -> None:
+    def test_a_rule_is_short(self, rule: type[AnyRule]) -> None:
         assert len(source(rule).splitlines()) <= LONGEST_RULE
 
     @every_rule
-    def test_a_rule_imports_the_rulekit_and_the_standard_library(self, rule: type[Rule]) -> None:
+    def test_a_rule_imports_the_rulekit_and_the_standard_library(self, rule: type[AnyRule]) -> None:
         nodes = list(ast.walk(ast.parse(source(rule))))
         imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
         imported |= {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
@@ -153,7 +154,7 @@ class TestFiles:
         assert foreign == {"tb_tidy_plugin.rulekit"}
 
     @every_rule
-    def test_its_test_has_the_three_parts(self, rule: type[Rule]) -> None:
+    def test_its_test_has_the_three_parts(self, rule: type[AnyRule]) -> None:
         path = ROOT / "tests" / "rules" / rule.category() / f"test_{source_of(rule).stem}.py"
         assert path.is_file(), f"{path.relative_to(ROOT)} is missing"
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -162,7 +163,7 @@ class TestFiles:
         assert not missing, f"{path.relative_to(ROOT)} has no part {missing}"
 
     def test_every_test_belongs_to_a_rule(self) -> None:
-        rules = {(rule.category(), f"test_{source_of(rule).stem}.py") for rule in all_rules()}
+        rules = {(rule.category(), f"test_{source_of(rule).stem}.py") for rule in catalogue()}
         tests = {(path.parent.name, path.name) for path in (ROOT / "tests" / "rules").glob("*/test_*.py")}
         assert tests <= rules
 

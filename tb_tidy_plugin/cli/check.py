@@ -80,5 +80,6 @@ def _exit_code(report: Report, fail_on: Severity | None) -> int:
     if fail_on is None:
         return DONE
     counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-    findings = (finding for run in report.runs for profile in run.profiles for finding in profile.findings)
+    of_runs = [finding for run in report.runs for finding in run.findings]
+    findings = of_runs + [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
     return FAIL_ON_REACHED if any(finding.severity in counted for finding in findings) else DONE

@@ -41,7 +41,7 @@ def summary(configuration: Configuration, path: Path, form: str, group: Operator
     """
     checks = checks_of(configuration)
     with progress_bar() as progress:
-        found = summary_of(path, checks.rules, progress, checks.ignores)
+        found = summary_of(path, checks.of_profiles, progress, checks.ignores)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:

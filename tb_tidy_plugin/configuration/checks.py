@@ -11,9 +11,9 @@ from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, name
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit import AnyRule, Rule
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,22 @@ class Wanted:
 class Checks:
     """What is run: rules with the user's thresholds, and where their findings are not wanted."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[AnyRule, ...]
     ignores: PathIgnores
 
+    @property
+    def of_profiles(self) -> tuple[Rule, ...]:
+        """Those that look at one profile, and not at several ranks together."""
+        return tuple(rule for rule in self.rules if isinstance(rule, Rule))
 
-def known_rules(configuration: Configuration) -> tuple[type[Rule], ...]:
+
+def known_rules(configuration: Configuration) -> tuple[type[AnyRule], ...]:
     """The catalogue and the user's own rules.
 
     Raises:
         ConfigurationError: one of the user's own cannot be used.
     """
-    return with_user_rules(configuration, all_rules())
+    return with_user_rules(configuration, catalogue())
 
 
 def checks_of(configuration: Configuration, wanted: Wanted | None = None) -> Checks:
@@ -66,7 +71,7 @@ def checks_of(configuration: Configuration, wanted: Wanted | None = None) -> Che
     return Checks(tuple(rule(thresholds.get(rule.name())) for rule in rules), PathIgnores(ignored))
 
 
-def rules_called(names: Sequence[str], known: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+def rules_called(names: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
     """The rules with these names or codes.
 
     Raises:
@@ -84,7 +89,7 @@ def rules_called(names: Sequence[str], known: Sequence[type[Rule]]) -> tuple[typ
     return tuple(dict.fromkeys(called))
 
 
-def _chosen(configuration: Configuration, wanted: Wanted, known: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+def _chosen(configuration: Configuration, wanted: Wanted, known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
     settings = configuration.settings
     if wanted.only:
         return rules_called(wanted.only, known)
@@ -96,7 +101,7 @@ def _chosen(configuration: Configuration, wanted: Wanted, known: Sequence[type[R
     return tuple(rule for rule in chosen(settings.select, settings.ignore, known) if rule not in gone)
 
 
-def _check_all_selectors(configuration: Configuration, known: Sequence[type[Rule]]) -> None:
+def _check_all_selectors(configuration: Configuration, known: Sequence[type[AnyRule]]) -> None:
     settings = configuration.settings
     lists = {"select": settings.select, "ignore": settings.ignore}
     lists |= {f'per-path-ignores."{glob}"': selectors for glob, selectors in settings.per_path_ignores.items()}
@@ -104,7 +109,7 @@ def _check_all_selectors(configuration: Configuration, known: Sequence[type[Rule
         check_selectors(selectors, known, f"`{key}` in `{configuration.path}`")
 
 
-def _thresholds(configuration: Configuration, known: Sequence[type[Rule]]) -> dict[str, Mapping[str, float]]:
+def _thresholds(configuration: Configuration, known: Sequence[type[AnyRule]]) -> dict[str, Mapping[str, float]]:
     """The thresholds as a rule takes them, by rule and attribute."""
     by_name = {rule.name(): rule for rule in known}
     found: dict[str, Mapping[str, float]] = {}
@@ -116,7 +121,7 @@ def _thresholds(configuration: Configuration, known: Sequence[type[Rule]]) -> di
     return found
 
 
-def _threshold(configuration: Configuration, rule: type[Rule], key: str, value: float) -> tuple[str, float]:
+def _threshold(configuration: Configuration, rule: type[AnyRule], key: str, value: float) -> tuple[str, float]:
     attributes = {shown_name(attribute): attribute for attribute in thresholds_of(rule)}
     where = f"`thresholds.{rule.name()}` in `{configuration.path}`"
     if key not in attributes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tb_tidy_plugin.configuration.files import near
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit import AnyRule
 
 ALL = "ALL"
 PREFIX = re.compile(r"[A-Za-z]+\d*")
@@ -16,7 +16,7 @@ PREFIX = re.compile(r"[A-Za-z]+\d*")
 NOT_AT_ALL, BY_ALL, BY_CATEGORY, BY_PREFIX, EXACTLY = 0, 1, 2, 3, 100
 
 
-def closeness(selector: str, rule: type[Rule]) -> int:
+def closeness(selector: str, rule: type[AnyRule]) -> int:
     """How closely `selector` names `rule`, 0 for not at all."""
     if selector == rule.name() or selector.upper() == rule.code:
         return EXACTLY
@@ -27,17 +27,17 @@ def closeness(selector: str, rule: type[Rule]) -> int:
     return BY_ALL if selector == ALL else NOT_AT_ALL
 
 
-def named(selectors: Sequence[str], known: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+def named(selectors: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
     """The rules that any of the selectors names."""
     return chosen(selectors, (), known)
 
 
-def chosen(select: Sequence[str], ignore: Sequence[str], known: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+def chosen(select: Sequence[str], ignore: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
     """The rules that `select` names more closely than `ignore` does, as ruff has it."""
     return tuple(rule for rule in known if _closest(select, rule) > _closest(ignore, rule))
 
 
-def check_selectors(selectors: Sequence[str], known: Sequence[type[Rule]], where: str) -> None:
+def check_selectors(selectors: Sequence[str], known: Sequence[type[AnyRule]], where: str) -> None:
     """Whether each selector names a rule.
 
     Raises:
@@ -50,5 +50,5 @@ def check_selectors(selectors: Sequence[str], known: Sequence[type[Rule]], where
             raise ConfigurationError(f"`{selector}` in {where} names no rule.", advice)
 
 
-def _closest(selectors: Sequence[str], rule: type[Rule]) -> int:
+def _closest(selectors: Sequence[str], rule: type[AnyRule]) -> int:
     return max((closeness(selector, rule) for selector in selectors), default=NOT_AT_ALL)

@@ -15,7 +15,7 @@ from typing import TypeVar, get_args
 
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.rule import Need
 
@@ -30,7 +30,7 @@ CODE = re.compile(r"[A-Z]+[1-9][0-9]*")
 SEE_GUIDE = "See “Rules of your own” in CONTRIBUTING.md."
 
 
-def with_user_rules(configuration: Configuration, catalogue: Sequence[type[Rule]]) -> tuple[type[Rule], ...]:
+def with_user_rules(configuration: Configuration, catalogue: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
     """The catalogue, and behind it the rules that the configuration names.
 
     Raises:
@@ -46,7 +46,7 @@ def with_user_rules(configuration: Configuration, catalogue: Sequence[type[Rule]
     return tuple(known)
 
 
-def _user_rules(configuration: Configuration) -> Iterator[type[Rule]]:
+def _user_rules(configuration: Configuration) -> Iterator[type[AnyRule]]:
     folder = configuration.path.parent if configuration.path else Path()
     for name in configuration.settings.rules:
         rule = _from_file(folder / name) if name.endswith(".py") else _from_entry_point(name, configuration)
@@ -54,7 +54,7 @@ def _user_rules(configuration: Configuration) -> Iterator[type[Rule]]:
         yield rule
 
 
-def _from_file(path: Path) -> type[Rule]:
+def _from_file(path: Path) -> type[AnyRule]:
     if not FILE_NAME.fullmatch(path.stem):
         error = f"`{path}` cannot hold a rule: the file's name becomes the rule's."
         raise ConfigurationError(error, "Name it in lower-case words joined by underscores.")
@@ -65,7 +65,7 @@ def _from_file(path: Path) -> type[Rule]:
     rules = [
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == name
+        if isinstance(value, type) and issubclass(value, AnyRule) and value.__module__ == name
     ]
     concrete = [rule for rule in rules if not inspect.isabstract(rule)]
     if len(concrete) != 1:
@@ -91,7 +91,7 @@ def _executed(name: str, path: Path) -> ModuleType:
     return module
 
 
-def _from_entry_point(name: str, configuration: Configuration) -> type[Rule]:
+def _from_entry_point(name: str, configuration: Configuration) -> type[AnyRule]:
     installed = entry_points(group=ENTRY_POINTS)
     found = {point.value: point for point in installed if point.name == name}
     if len(found) != 1:
@@ -104,7 +104,7 @@ def _from_entry_point(name: str, configuration: Configuration) -> type[Rule]:
         raise ConfigurationError(error, advice)
     (point,) = found.values()
     rule: object = _guarded(f"The entry point `{name}` (`{point.value}`)", point.load)
-    if not (isinstance(rule, type) and issubclass(rule, Rule)) or inspect.isabstract(rule):
+    if not (isinstance(rule, type) and issubclass(rule, AnyRule)) or inspect.isabstract(rule):
         raise ConfigurationError(f"The entry point `{name}` (`{point.value}`) is no class with a rule.", SEE_GUIDE)
     return rule
 
@@ -132,7 +132,7 @@ def _line_of(problem: BaseException, file: Path | None) -> str:
     return f"line {frames[-1].lineno} of `{frames[-1].filename}`: " if frames else ""
 
 
-def _check_whole(rule: type[Rule]) -> None:
+def _check_whole(rule: type[AnyRule]) -> None:
     """Whether a rule has all that is asked of it, before a report is made with it.
 
     Raises:
@@ -142,7 +142,7 @@ def _check_whole(rule: type[Rule]) -> None:
         raise ConfigurationError(f"{_described(rule)} is no whole rule: {complaint}.", SEE_GUIDE)
 
 
-def _complaints(rule: type[Rule]) -> Iterator[str]:
+def _complaints(rule: type[AnyRule]) -> Iterator[str]:
     for name in ("code", "message", "why", "fix"):
         if not isinstance(getattr(rule, name, None), str):
             yield f"it has no `{name}`"
@@ -156,6 +156,6 @@ def _complaints(rule: type[Rule]) -> Iterator[str]:
         yield str(problem)
 
 
-def _described(rule: type[Rule]) -> str:
+def _described(rule: type[AnyRule]) -> str:
     module = sys.modules[rule.__module__]
     return f"`{rule.__name__}` in `{module.__file__}`" if module.__file__ else f"`{rule.__name__}`"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tb_tidy_plugin.dev.schemas import api_schema, report_schema
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
-from tb_tidy_plugin.rules import all_rules, source_of
+from tb_tidy_plugin.rules import catalogue, source_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = Path("docs", "rules")
@@ -59,7 +59,7 @@ class ReadmeError(Exception):
 
 def generated_files(root: Path = ROOT) -> Iterator[Generated]:
     """All generated files but the README, which is only partly generated."""
-    rules = all_rules()
+    rules = catalogue()
     yield Generated(Path("docs", "report.schema.json"), report_schema())
     yield Generated(Path("docs", "api.schema.json"), api_schema())
     pages = {PAGES / f"{rule.name()}.md": page_text(rule) for rule in rules}
@@ -83,10 +83,10 @@ def readme(root: Path = ROOT) -> Generated:
     _, end, after = rest.partition(END)
     if not start or not end:
         raise ReadmeError(f"{README} has no lines `{START}` and `{END}`, in this order, around its table of rules.")
-    return Generated(README, f"{before}{START}\n{rules_table(all_rules())}{END}{after}")
+    return Generated(README, f"{before}{START}\n{rules_table(catalogue())}{END}{after}")
 
 
-def page_text(rule: type[Rule]) -> str:
+def page_text(rule: type[AnyRule]) -> str:
     """A rule's page as a Markdown file of its own."""
     page = page_of(rule)
     needs = ", ".join(text for need, text in NEEDS.items() if need in rule.needs) or "nothing but operators"
@@ -99,7 +99,7 @@ def page_text(rule: type[Rule]) -> str:
     return "\n\n".join([mark, f"# {page.title}", table, *sections]) + "\n"
 
 
-def thresholds_table(rule: type[Rule]) -> str:
+def thresholds_table(rule: type[AnyRule]) -> str:
     """The numbers that users may set, with what each is and why."""
     lines = [
         f"| `{shown_name(name)}` | {threshold.default} | {threshold.reason} |"
@@ -109,7 +109,7 @@ def thresholds_table(rule: type[Rule]) -> str:
     return "\n".join([head, "", "| name | default | why |", "|---|---|---|", *lines])
 
 
-def rules_table(rules: Sequence[type[Rule]]) -> str:
+def rules_table(rules: Sequence[type[AnyRule]]) -> str:
     """The README's table: one line per rule, by code."""
     lines = [
         f"| {rule.code} | [{rule.name()}]({(PAGES / rule.name()).as_posix()}.md) | {page_of(rule).title} |"

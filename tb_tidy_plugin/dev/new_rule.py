@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import catalogue
 
 NAME = re.compile(r"(?P<category>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)/(?P<name>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)")
 CURES = frozenset({"use", "avoid", "prefer"})
@@ -120,7 +120,7 @@ def write_rule(root: Path, name: str) -> list[Path]:
     if words[0] in CURES:
         raise RuleNameError(f"A name says the pattern, not the cure: {module} begins with {words[0]!r}.")
     folder = root / "tb_tidy_plugin" / "rules" / category
-    if (folder / f"{module}.py").exists() or "-".join(words) in {rule.name() for rule in all_rules()}:
+    if (folder / f"{module}.py").exists() or "-".join(words) in {rule.name() for rule in catalogue()}:
         raise RuleNameError(f"There is a rule called {'-'.join(words)} already.")
     values = {
         "category": category,
@@ -139,7 +139,7 @@ def write_rule(root: Path, name: str) -> list[Path]:
 
 def next_code(category: str) -> str:
     """The code after the last one of the category, else the first of a free hundred, else the first free one."""
-    used = {int(rule.code.removeprefix("TT")): rule.category() for rule in all_rules()}
+    used = {int(rule.code.removeprefix("TT")): rule.category() for rule in catalogue()}
     own = [code for code, other in used.items() if other == category]
     free = [code for code in range(FIRST_CODE, LAST_CODE + 1) if code not in used]
     hundreds = {code // 100 for code in used}

@@ -42,7 +42,7 @@ from tb_tidy_plugin.report.figures import CallKind
 from tb_tidy_plugin.sources.files import SourceText, read_source
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.rulekit import Rule
+    from tb_tidy_plugin.rulekit import AnyRule
 
 STATIC = Path(__file__).parent / "static"
 ASSETS = "assets/"  # their names hold a hash of their contents
@@ -177,7 +177,7 @@ def _add_mutes(api: Blueprint, mutes: MuteStore) -> None:
         return json_answer(mutes.change(posted(MuteChange)))
 
 
-def rule_info(rule: type[Rule]) -> RuleInfo:
+def rule_info(rule: type[AnyRule]) -> RuleInfo:
     """A rule with its page."""
     from tb_tidy_plugin.rulekit.page import page_of as read_page
     from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of

@@ -109,8 +109,8 @@ def analyse(file: TraceFile, send: Send, configuration: Path | None = None) -> N
 
     try:
         checks = checks_of(Configuration() if configuration is None else read_configuration(configuration))
-        progress = throttled(file.path, send, len(checks.rules))
-        analysis = analyze_file(file, checks.rules, progress, checks.ignores)
+        progress = throttled(file.path, send, len(checks.of_profiles))
+        analysis = analyze_file(file, checks.of_profiles, progress, checks.ignores)
         send(Progress("analysing", ADDING_UP, CHECKED_PART))
         send(result_of(analysis))
     except (ConfigurationError, TraceError) as problem:

@@ -17,6 +17,7 @@ from tb_tidy_plugin import __version__
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.run import RankSummary
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
@@ -24,8 +25,9 @@ from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of, wor
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.ownership import without_owned
 from tb_tidy_plugin.report.quality import quality_of
-from tb_tidy_plugin.rulekit import Rule
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.report.runs import run_report, summaries_of
+from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
+from tb_tidy_plugin.rules import all_rules, catalogue
 from tb_tidy_plugin.trace.columns import DEVICE_WORK
 from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
@@ -62,7 +64,7 @@ class Analysis:
 
 def analyze_path(
     path: str | os.PathLike[str],
-    rules: Sequence[Rule] | None = None,
+    rules: Sequence[AnyRule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
 ) -> model.Report:
@@ -70,23 +72,28 @@ def analyze_path(
 
     Args:
         path: where to look.
-        rules: which rules to check, all by default.
+        rules: which rules to check, over profiles and over runs; all by default.
         progress: called with the file, the stage and its fraction.
         ignores: findings that are not wanted.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
     """
+    chosen = [rule() for rule in catalogue()] if rules is None else rules
+    of_profiles = [rule for rule in chosen if isinstance(rule, Rule)]
+    of_runs = [rule for rule in chosen if isinstance(rule, RunRule)]
     runs: list[model.RunReport] = []
     problems: list[model.Problem] = []
-    for run, found in groupby(analyses(path, rules, progress, ignores), key=lambda each: each[0].run):
-        profiles = []
+    for run, found in groupby(analyses(path, of_profiles, progress, ignores), key=lambda each: each[0].run):
+        profiles: list[model.ProfileReport] = []
+        summaries: list[RankSummary] = []
         for _, analysis in found:
             if isinstance(analysis, Analysis):
                 profiles.append(analysis.report)
+                summaries += summaries_of(analysis.profile, analysis.report)
             problems += problems_of(analysis)
         if profiles:
-            runs.append(model.RunReport(run=run, profiles=profiles))
+            runs.append(run_report(run, profiles, summaries, of_runs))
     return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
 
 

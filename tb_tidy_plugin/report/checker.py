@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from tb_tidy_plugin.rulekit import Match, Profile, Rule
+from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
 
 Answer = TypeVar("Answer")
 
@@ -64,13 +64,17 @@ def check_rule(profile: Profile, rule: Rule) -> Outcome:
     """What one rule says about `profile`."""
     if not profile.tree.size:
         return NotChecked(NO_HOST_EVENTS)
-    missing = [MISSING[need] for need in sorted(rule.needs - profile.recorded)]
-    if missing:
-        return NotChecked(" ".join(missing))
+    if missing := what_lacks(rule, profile.recorded):
+        return NotChecked(missing)
     return unless_broken(rule, lambda: _answer(profile, rule))
 
 
-def unless_broken(rule: Rule, ask: Callable[[], Answer]) -> Answer | Failed:
+def what_lacks(rule: AnyRule, recorded: Collection[str]) -> str:
+    """What the rule needs and was not recorded, with the options that record it; empty where all is there."""
+    return " ".join(MISSING[need] for need in sorted(rule.needs.difference(recorded)))
+
+
+def unless_broken(rule: AnyRule, ask: Callable[[], Answer]) -> Answer | Failed:
     """What `ask` makes of the rule, or how the rule failed."""
     try:
         return ask()

@@ -67,7 +67,7 @@ def _finding(
         id=hashlib.sha256("\0".join((rule.name(), *key)).encode()).hexdigest()[:ID_DIGITS],
         rule=rule.name(),
         category=rule.category(),
-        severity=_severity(profile.share_of_step(saving.expected_ns)),
+        severity=severity_of(profile.share_of_step(saving.expected_ns)),
         confidence=lead.confidence,
         message=rule.message.format(**facts),
         fix=rule.fix.format(**facts),
@@ -107,16 +107,18 @@ def _saving(profile: Profile, rule: Rule, matches: Sequence[Match]) -> Saving:
         expected_ns=saving.expected_ns,
         low_ns=saving.low_ns,
         high_ns=saving.high_ns,
-        speedup=_speedup(profile.steps.median_ns, saving.expected_ns),
+        speedup=speedup_of(profile.steps.median_ns, saving.expected_ns),
         basis=list(saving.basis),
     )
 
 
-def _speedup(step_ns: int | None, saved_ns: int) -> float | None:
+def speedup_of(step_ns: int | None, saved_ns: int) -> float | None:
+    """Step time now divided by the step time without `saved_ns`, None where there is no such time."""
     return step_ns / (step_ns - saved_ns) if step_ns and saved_ns < step_ns else None
 
 
-def _severity(share: float | None) -> Severity:
+def severity_of(share: float | None) -> Severity:
+    """How much a saving of this part of a step matters."""
     if share is None:
         return "info"
     return "high" if share >= HIGH_SHARE else "medium" if share >= MEDIUM_SHARE else "low"

@@ -80,6 +80,7 @@ class Finding(Model, frozen=True):
 
     `share` is `cost_ns` divided by the median step time, null where there are no steps.
     `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
+    `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
     """
 
     id: str
@@ -96,10 +97,11 @@ class Finding(Model, frozen=True):
     share: float | None
     saving: Saving | None
     details: list[Detail]
+    ranks: list[int] = []
 
 
 class Outcome(Model, frozen=True):
-    """What one rule said about one profile.
+    """What one rule said about one profile, or about the ranks of a run.
 
     `reason` is set for `not_checked` and `failed`, and for `clean` and `found` where some of what was found is left
     out: not worth reporting, another rule's, or not wanted.
@@ -221,10 +223,16 @@ class ProfileReport(Model, frozen=True):
 
 
 class RunReport(Model, frozen=True):
-    """All profiles of what TensorBoard calls a run: one folder."""
+    """All profiles of what TensorBoard calls a run: one folder.
+
+    `outcomes` and `findings` are what rules over several ranks say; both are empty where only one rank was recorded.
+    Their times are per step, their shares those of the median step of all ranks.
+    """
 
     run: str
     profiles: list[ProfileReport]
+    outcomes: list[Outcome] = []
+    findings: list[Finding] = []
 
 
 class Problem(Model, frozen=True):

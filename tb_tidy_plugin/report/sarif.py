@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report, Severity
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.units import Nanoseconds, Share
 
@@ -31,7 +31,7 @@ DRIVE = re.compile(r"[A-Za-z]:/")
 DEFINITION = "The function is defined here; the recording does not hold the calling line."
 
 
-def to_sarif(report: Report, rules: Sequence[type[Rule]]) -> str:
+def to_sarif(report: Report, rules: Sequence[type[AnyRule]]) -> str:
     """One SARIF file with one run; `rules` are those that were checked.
 
     A finding that several profiles of a run share (its ranks) is one result, told by the one that loses most.
@@ -53,7 +53,7 @@ def to_sarif(report: Report, rules: Sequence[type[Rule]]) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _rule(rule: type[Rule]) -> Json:
+def _rule(rule: type[AnyRule]) -> Json:
     page = page_of(rule)
     help_text = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in page.sections.items())
     return {

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, Steps
+from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, RunReport, Steps
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 MARKS = {"high": ("▲", "bold red"), "medium": ("◆", "yellow"), "low": ("●", "cyan"), "info": ("○", "dim")}
@@ -39,6 +39,8 @@ def to_text(report: Report) -> RenderableType:
     """Everything in the report, for rich to print."""
     parts: list[RenderableType] = []
     for run in report.runs:
+        if run.outcomes:
+            parts += [*_run(run), Text()]
         for profile in run.profiles:
             parts += [*_profile(run.run, profile), Text()]
     parts += [part for problem in report.problems for part in _problem(problem)]
@@ -48,6 +50,15 @@ def to_text(report: Report) -> RenderableType:
 def plain(text: str) -> Text:
     """Untrusted text, without anything that a terminal would obey."""
     return Text("".join(character if character.isprintable() else "�" for character in text))
+
+
+def _run(run: RunReport) -> Iterator[RenderableType]:
+    ranks = sorted({profile.rank for profile in run.profiles if profile.rank is not None})
+    yield Text.assemble((f"{plain(run.run).plain} · {len(ranks)} ranks together", "bold"))
+    yield Text()
+    for finding in run.findings:
+        yield _indented(_finding(finding))
+    yield from _others(run.outcomes)
 
 
 def _profile(run: str, profile: ProfileReport) -> Iterator[RenderableType]:

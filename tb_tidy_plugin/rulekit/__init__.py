@@ -20,9 +20,12 @@ from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
 from tb_tidy_plugin.profile.recurring import recurring
+from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.profile.sides import slower_side
+from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
-from tb_tidy_plugin.rulekit.rule import Benchmark, Confidence, Match, Rule
+from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, Match, Rule
+from tb_tidy_plugin.rulekit.run_rule import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows
@@ -33,6 +36,7 @@ __all__ = [
     "POINTWISE",
     "TORCH_DTYPES",
     "WITH_FOREACH",
+    "AnyRule",
     "Attention",
     "Benchmark",
     "Bytes",
@@ -57,15 +61,20 @@ __all__ = [
     "Remove",
     "Rows",
     "Rule",
+    "Run",
+    "RunMatch",
+    "RunRule",
     "Scale",
     "Shape",
     "Share",
+    "Straggler",
     "Threshold",
     "Unblock",
     "Update",
     "attentions",
     "batches_by_place",
     "casts",
+    "comparable_steps",
     "copied_input",
     "copying_operator",
     "device_idle",
@@ -87,6 +96,7 @@ __all__ = [
     "recurring",
     "rows_of",
     "slower_side",
+    "straggler_of",
     "tensor_bytes",
     "updates_one_by_one",
     "waits_for_workers",

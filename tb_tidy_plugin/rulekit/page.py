@@ -7,7 +7,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-from tb_tidy_plugin.rulekit.rule import Rule
+from tb_tidy_plugin.rulekit.rule import AnyRule
 
 SECTIONS = (
     "What it finds",
@@ -37,7 +37,7 @@ class Page:
     after: str
 
 
-def page_of(rule: type[Rule]) -> Page:
+def page_of(rule: type[AnyRule]) -> Page:
     """The page of `rule`.
 
     Raises:

@@ -48,7 +48,7 @@ class Benchmark:
     setup: str
 
 
-class Rule(ABC):
+class AnyRule(ABC):
     """One anti-pattern; its module's docstring is its page, its file name its name, its folder its category.
 
     Attributes:
@@ -74,6 +74,20 @@ class Rule(ABC):
     def __init__(self, settings: Mapping[str, float] | None = None) -> None:
         self.settings: Mapping[str, float] = settings or {}
 
+    @classmethod
+    def name(cls) -> str:
+        """The rule's name everywhere: its file's name in kebab case."""
+        return cls.__module__.rpartition(".")[2].replace("_", "-")
+
+    @classmethod
+    def category(cls) -> str:
+        """The name of the rule's folder; `user` for a module that is in none."""
+        return cls.__module__.rpartition(".")[0].rpartition(".")[2] or "user"
+
+
+class Rule(AnyRule):
+    """An anti-pattern that one profile shows."""
+
     @abstractmethod
     def detect(self, profile: Profile) -> Iterator[Match]:
         """All occurrences in `profile`, which holds everything in `needs`."""
@@ -89,13 +103,3 @@ class Rule(ABC):
     def not_applicable(self, profile: Profile) -> str | None:
         """Why the question makes no sense for this profile although it holds all `needs`; None where it does."""
         return None
-
-    @classmethod
-    def name(cls) -> str:
-        """The rule's name everywhere: its file's name in kebab case."""
-        return cls.__module__.rpartition(".")[2].replace("_", "-")
-
-    @classmethod
-    def category(cls) -> str:
-        """The name of the rule's folder; `user` for a module that is in none."""
-        return cls.__module__.rpartition(".")[0].rpartition(".")[2] or "user"

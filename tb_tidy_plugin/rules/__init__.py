@@ -7,24 +7,36 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 
 
 @cache
 def all_rules() -> tuple[type[Rule], ...]:
-    """Every rule, by code."""
+    """Every rule over one profile, by code."""
+    return tuple(rule for rule in catalogue() if issubclass(rule, Rule))
+
+
+@cache
+def all_run_rules() -> tuple[type[RunRule], ...]:
+    """Every rule over the ranks of a run, by code."""
+    return tuple(rule for rule in catalogue() if issubclass(rule, RunRule))
+
+
+@cache
+def catalogue() -> tuple[type[AnyRule], ...]:
+    """Every rule of either kind, by code."""
     modules = (module for module in pkgutil.walk_packages(__path__, f"{__name__}.") if not module.ispkg)
     found = [_rule_in(module.name) for module in modules]
     return tuple(sorted(found, key=lambda rule: int(rule.code.removeprefix("TT"))))
 
 
-def _rule_in(module_name: str) -> type[Rule]:
+def _rule_in(module_name: str) -> type[AnyRule]:
     module = importlib.import_module(module_name)
     rules = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module_name]
-    (rule,) = [value for value in rules if issubclass(value, Rule)]
+    (rule,) = [value for value in rules if issubclass(value, AnyRule)]
     return rule
 
 
-def source_of(rule: type[Rule]) -> Path:
+def source_of(rule: type[AnyRule]) -> Path:
     """The file a rule is written in."""
     return Path(str(importlib.import_module(rule.__module__).__file__))

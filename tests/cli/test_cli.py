@@ -14,7 +14,7 @@ import pytest
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import all_rules, catalogue
 from tests.support.recordings import ROOT, shared, shared_names
 from tests.support.written import event, kineto_text, write
 
@@ -137,7 +137,7 @@ class TestRules:
     def test_list(self) -> None:
         done = tidy("rules", width=200)
         assert done.returncode == 0
-        for rule in all_rules():
+        for rule in catalogue():
             assert f"{rule.code}" in done.stdout
             assert rule.name() in done.stdout
 

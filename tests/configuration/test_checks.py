@@ -11,14 +11,14 @@ from tb_tidy_plugin.configuration.checks import Checks, Wanted, checks_of, known
 from tb_tidy_plugin.configuration.files import Configuration, Settings
 from tb_tidy_plugin.configuration.selectors import chosen
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import catalogue
 from tests.support.user_rule import write_rule
 
 MEMSET, SINGLE, TF32 = "zero-grad-memset", "optimizer-single-tensor", "fp32-matmul-no-tf32"
-OPTIMIZER = {rule.name() for rule in all_rules() if rule.category() == "optimizer"}
-EVERYTHING = {rule.name() for rule in all_rules()}
-TT3 = {rule.name() for rule in all_rules() if rule.code.startswith("TT3")}
-TT30 = {rule.name() for rule in all_rules() if rule.code.startswith("TT30")}
+OPTIMIZER = {rule.name() for rule in catalogue() if rule.category() == "optimizer"}
+EVERYTHING = {rule.name() for rule in catalogue()}
+TT3 = {rule.name() for rule in catalogue() if rule.code.startswith("TT3")}
+TT30 = {rule.name() for rule in catalogue() if rule.code.startswith("TT30")}
 
 
 def configured(**settings: object) -> Configuration:
@@ -35,7 +35,7 @@ def names(checks: Checks) -> set[str]:
 
 class TestSelection:
     def test_nothing_said_is_everything(self) -> None:
-        assert [rule.name() for rule in checks_of(Configuration()).rules] == [rule.name() for rule in all_rules()]
+        assert [rule.name() for rule in checks_of(Configuration()).rules] == [rule.name() for rule in catalogue()]
 
     @pytest.mark.parametrize("selector", [MEMSET, "TT302", "tt302"])
     def test_one_rule(self, selector: str) -> None:
@@ -48,7 +48,7 @@ class TestSelection:
     @pytest.mark.parametrize("selector", ["host_device", "host-device"])
     def test_a_category_of_two_words(self, selector: str) -> None:
         assert names(asked(ignore=[selector])) == {
-            rule.name() for rule in all_rules() if rule.category() != "host_device"
+            rule.name() for rule in catalogue() if rule.category() != "host_device"
         }
 
     @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ class TestSelection:
         assert names(asked(select=select, ignore=ignore)) == expected
 
     def test_the_order_is_that_of_the_catalogue(self) -> None:
-        rules = chosen(["TT5", "TT3"], [], all_rules())
-        assert list(rules) == [rule for rule in all_rules() if rule in rules]
+        rules = chosen(["TT5", "TT3"], [], catalogue())
+        assert list(rules) == [rule for rule in catalogue() if rule in rules]
 
 
 class TestCommandLine:
@@ -148,7 +148,7 @@ class TestUserRules:
         file = tmp_path / "tb-tidy.toml"
         everything = Configuration(Settings(rules=["slow_multiplication.py"]), file)
         assert [rule.name() for rule in known_rules(everything)] == [
-            *(rule.name() for rule in all_rules()),
+            *(rule.name() for rule in catalogue()),
             "slow-multiplication",
         ]
         for selector in ("user", "TT999", "slow-multiplication"):

@@ -13,9 +13,9 @@ from tb_tidy_plugin.configuration import user_rules
 from tb_tidy_plugin.configuration.files import Configuration, Settings
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import catalogue
 from tests.support import made_up_rule
 from tests.support.user_rule import write_rule
 
@@ -29,9 +29,9 @@ def _nothing_stays_loaded() -> Iterator[None]:
             del sys.modules[name]
 
 
-def loaded(folder: Path, *rules: str) -> tuple[type[Rule], ...]:
+def loaded(folder: Path, *rules: str) -> tuple[type[AnyRule], ...]:
     configuration = Configuration(Settings(rules=list(rules)), folder / "tb-tidy.toml")
-    return with_user_rules(configuration, all_rules())[len(all_rules()) :]
+    return with_user_rules(configuration, catalogue())[len(catalogue()) :]
 
 
 def complaint(folder: Path, *rules: str) -> str:

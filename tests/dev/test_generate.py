@@ -12,7 +12,7 @@ from tb_tidy_plugin.dev import generate
 from tb_tidy_plugin.dev.__main__ import dev
 from tb_tidy_plugin.dev.generate import END, START, Generated, ReadmeError, page_text, readme
 from tb_tidy_plugin.dev.schemas import report_schema
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
 
 WITH_MARKS = f"# TorchTidy\n\nRules:\n\n{START}\nold\n{END}\n\nThe end.\n"
@@ -92,8 +92,8 @@ def test_the_readme_keeps_all_that_is_outside_the_marks(tmp_path: Path) -> None:
 
 
 def test_the_table_has_a_line_for_every_rule() -> None:
-    lines = generate.rules_table(all_rules()).strip().splitlines()
-    assert len(lines) == 2 + len(all_rules())
+    lines = generate.rules_table(catalogue()).strip().splitlines()
+    assert len(lines) == 2 + len(catalogue())
     assert f"| TT401 | [fp32-matmul-no-tf32]({PAGE.as_posix()}) | Float32 matrix product without TF32 |" in lines
 
 

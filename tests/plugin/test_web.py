@@ -27,7 +27,7 @@ from tb_tidy_plugin.plugin.payloads import (
     RunsAnswer,
     SourceAnswer,
 )
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import catalogue
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
 from tests.support.waiting import until
@@ -156,7 +156,7 @@ def test_progress_comes_as_it_is_made(logs: Path, tmp_path: Path) -> None:
 
 def test_rules_with_their_pages(client: FlaskClient) -> None:
     rules = answer(client, "rules", RulesAnswer).rules
-    assert [rule.rule for rule in rules] == [rule.name() for rule in all_rules()]
+    assert [rule.rule for rule in rules] == [rule.name() for rule in catalogue()]
     for rule in rules:
         assert rule.title
         assert rule.needs == sorted(rule.needs)

@@ -1,0 +1,129 @@
+"""Ranks that the others wait for: step after step, not now and then.
+
+Lateness is judged per step, since the collectives of one step depend on each other: who comes late to the first bucket
+is late to those that were begun meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.profile.run import Meetings, Operation, Run
+from tb_tidy_plugin.trace.columns import ABSENT, Mask, Times
+
+CAP = 2
+"""One step counts for no more than so many times the middle one: an outlier is no habit."""
+
+AS_LATE = 0.5
+"""From this part of the largest lateness on a rank is late with the latest one, as all ranks of a slow host are."""
+
+CLOCK_ERRORS = 2
+"""Lateness below so many errors of the clocks is none."""
+
+COMMUNICATION = frozenset({"communication", "communication_exposed", "idle_communication_wait"})
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """Ranks that come late together, and what that costs.
+
+    Attributes:
+        ranks: their numbers, ascending.
+        others: how many ranks wait for them.
+        steps: in how many steps was looked.
+        last_in: in how many of them one of these ranks was the last by most time.
+        late_ns: how much later than the middle one of the others the last of them comes, on average of the steps.
+        lost_ns: how long each of the others waits per step, on average.
+        saved_ns: by how much a step would be shorter if these ranks came no later than the last of the others.
+        operation: the collective that is waited for longest.
+        extra_ns: what they spend more time on than the middle one of the others, per step, by part; largest first.
+    """
+
+    ranks: tuple[int, ...]
+    others: int
+    steps: int
+    last_in: int
+    late_ns: int
+    lost_ns: int
+    saved_ns: int
+    operation: Operation
+    extra_ns: Mapping[str, int]
+
+
+def comparable_steps(run: Run) -> int:
+    """In how many steps besides the warm-up ranks meet."""
+    return len(np.unique(_in_steps(run.meetings).step))
+
+
+def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
+    """The ranks that come late steadily, None where there are none or half of all are.
+
+    Args:
+        run: at least two steps of it must be comparable.
+        steadiness: how many times its standard error a rank's lateness per step must be.
+    """
+    meetings = _in_steps(run.meetings)
+    late = _summed(meetings, meetings.late_ns())
+    habit = _capped(late)
+    error = habit.std(axis=0, ddof=1) / np.sqrt(len(habit))
+    mean = habit.mean(axis=0)
+    steady = (mean > 0) & (mean >= steadiness * error)
+    if not steady.any():
+        return None
+    slow = steady & (mean >= AS_LATE * mean[steady].max())
+    if 2 * slow.sum() > len(slow):
+        return None
+    found = _straggler(run, meetings, slow, late)
+    return found if found.late_ns >= CLOCK_ERRORS * run.clock_error_ns else None
+
+
+def _in_steps(meetings: Meetings) -> Meetings:
+    return meetings.take(np.flatnonzero(meetings.step != ABSENT))
+
+
+def _summed(meetings: Meetings, values: Times) -> Times:
+    """The values of each step's collectives together: one line per step."""
+    steps, line = np.unique(meetings.step, return_inverse=True)
+    sums = np.zeros((len(steps), *values.shape[1:]), np.int64)
+    np.add.at(sums, line, values)
+    return sums
+
+
+def _capped(by_step: Times) -> Times:
+    """Each column without outliers upwards."""
+    capped: Times = np.minimum(by_step, np.maximum(CAP * np.median(by_step, axis=0), 0).astype(np.int64))
+    return capped
+
+
+def _straggler(run: Run, meetings: Meetings, slow: Mask, late: Times) -> Straggler:
+    last, last_other = meetings.last_ns(slow), meetings.last_ns(~slow)
+    theirs = (last > last_other) & (meetings.there & ~slow).any(axis=1)
+    waits = np.where(theirs[:, None] & ~slow, meetings.waits_ns(), 0).sum(axis=1) // (~slow).sum()
+    lost = _summed(meetings, waits)
+    saved = np.minimum(waits, np.where(theirs, last - last_other, 0))
+    others = np.where(meetings.there & ~slow, meetings.start_ns, np.nan)[theirs]
+    after = _summed(
+        meetings.take(np.flatnonzero(theirs)), (last[theirs] - np.nanmedian(others, axis=1)).astype(np.int64)
+    )
+    return Straggler(
+        ranks=tuple(rank.rank for rank, is_slow in zip(run.ranks, slow.tolist(), strict=True) if is_slow),
+        others=int((~slow).sum()),
+        steps=len(late),
+        last_in=int(slow[late.argmax(axis=1)].sum()),
+        late_ns=round(float(_capped(after).mean())) if len(after) else 0,
+        lost_ns=round(float(_capped(lost).mean())),
+        saved_ns=round(float(_capped(_summed(meetings, saved)).mean())),
+        operation=meetings.operations[int(waits.argmax())],
+        extra_ns=_extra(run, slow),
+    )
+
+
+def _extra(run: Run, slow: Mask) -> dict[str, int]:
+    parts = sorted({part for rank in run.ranks for part in rank.parts} - COMMUNICATION)
+    times = np.array([[rank.parts.get(part, 0) for part in parts] for rank in run.ranks]).reshape(len(slow), len(parts))
+    more = np.median(times[slow], axis=0) - np.median(times[~slow], axis=0)
+    found = {part: round(by) for part, by in zip(parts, more.tolist(), strict=True) if by > 0}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))

@@ -1,0 +1,140 @@
+"""One rank that all others wait for.
+
+## What it finds
+In a run of which several ranks were recorded: a rank that comes last to the
+collectives in nearly every step, and the ranks that come as late with it, as
+all ranks of a slow host do.
+
+## Why it is slow
+A collective is done when its last rank has come. Every rank before it waits,
+and its device with it: one slow rank makes the whole job as slow as itself.
+
+## Example
+```python
+shards = sorted(samples, key=len)
+mine = shards[rank * count : (rank + 1) * count]
+```
+
+Use instead:
+```python
+shards = sorted(samples, key=len)
+mine = shards[rank::world_size]
+```
+
+## How the saving is estimated
+Clocks of different machines differ, so they are set by the ends of the
+collectives, which no rank leaves before the last one has come. The others
+wait from their own start to that of the last rank. Without it they would
+still wait for the second last one: the saving is the time between these two.
+
+## When it stays quiet
+Lateness that goes round among the ranks, that comes from a few steps only, or
+that is no more than the clocks' error; the warm-up; fewer than three steps;
+recordings of one rank.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from tb_tidy_plugin.rulekit import (
+    Fact,
+    Nanoseconds,
+    Run,
+    RunMatch,
+    RunRule,
+    Share,
+    Straggler,
+    Threshold,
+    comparable_steps,
+    straggler_of,
+)
+
+WORK = {
+    "data_loading": "loading data",
+    "idle_data_loading": "loading data",
+    "python": "Python",
+    "other": "what was not recorded",
+    "idle_launch_bound": "launching kernels",
+    "idle_garbage_collection": "Python's garbage collection",
+    "idle_compilation": "compiling",
+    "idle_unknown": "what was not recorded",
+}
+SHOWN_SHARE = 0.1  # parts below this share of the lateness do not explain it
+SHOWN_RANKS = 8
+
+
+class CollectiveStraggler(RunRule):
+    """A rank that comes last step after step."""
+
+    code = "TT1302"
+    message = "{who} late to `{kind}`: the other ranks wait for {lost} of each step ({share})"
+    why = (
+        "Last in {last} of {steps} steps, where chance gives {chance}, and {late} after the middle one of the others. "
+        "{extra}. Clocks are set right to {error} by the ends of {meetings} collectives"
+    )
+    fix = "Give each rank as much work as the others, or find what slows this one down: {advice}"
+    caveat = "Sharing samples out differently changes what each rank's batches hold."
+
+    min_share = Threshold(0.01, "ranks of a quiet job differ by less of a step")
+    min_steps = Threshold(3, "a habit shows in no fewer steps")
+    min_steadiness = Threshold(
+        5, "so many standard errors; in four steps chance alone reaches that in less than one run of a hundred"
+    )
+
+    def not_applicable(self, run: Run) -> str | None:
+        steps = comparable_steps(run)
+        if steps >= self.min_steps:
+            return None
+        return (
+            f"The ranks meet in {steps} steps besides the warm-up; record at least {self.min_steps:.0f}, "
+            "the same ones on all ranks, with a `schedule` and `prof.step()`."
+        )
+
+    def detect(self, run: Run) -> Iterator[RunMatch]:
+        found = straggler_of(run, steadiness=self.min_steadiness)
+        if found is None or found.last_in < _clearly_more(found):
+            return
+        yield RunMatch(
+            ranks=found.ranks,
+            facts=self._facts(run, found),
+            cost_ns=found.lost_ns,
+            saving_ns=min(found.saved_ns, found.lost_ns),
+            matches=found.last_in,
+            steps=found.steps,
+            place=found.operation.site,
+            confidence="high" if found.last_in == found.steps else "medium",
+        )
+
+    def _facts(self, run: Run, found: Straggler) -> Mapping[str, Fact]:
+        ranks = ", ".join(map(str, found.ranks[:SHOWN_RANKS]))
+        more = f" and {len(found.ranks) - SHOWN_RANKS} more" if len(found.ranks) > SHOWN_RANKS else ""
+        parts = [part for part, by_ns in found.extra_ns.items() if by_ns >= SHOWN_SHARE * found.lost_ns][:2]
+        extra = [f"{Nanoseconds(found.extra_ns[part])} more on {_words(part)}" for part in parts]
+        return {
+            "who": f"Rank {ranks} is" if len(found.ranks) == 1 else f"Ranks {ranks}{more} are",
+            "kind": found.operation.kind,
+            "lost": Nanoseconds(found.lost_ns),
+            "share": Share(found.lost_ns / run.step_ns if run.step_ns else 0),
+            "last": found.last_in,
+            "steps": found.steps,
+            "chance": f"{_chance(found) * found.steps:.1f}",
+            "late": Nanoseconds(found.late_ns),
+            "extra": f"Per step it spends {' and '.join(extra)}"
+            if extra
+            else "Its steps show no work that the others lack",
+            "error": Nanoseconds(run.clock_error_ns),
+            "meetings": len(run.meetings),
+            "advice": f"it spends more time on {_words(parts[0])}" if parts else "its host or its device may be slower",
+        }
+
+
+def _chance(found: Straggler) -> float:
+    return len(found.ranks) / (len(found.ranks) + found.others)
+
+
+def _clearly_more(found: Straggler) -> float:
+    """Half way between what chance gives and always."""
+    return found.steps * (1 + _chance(found)) / 2
+
+
+def _words(part: str) -> str:
+    return WORK.get(part, f"{part.replace('_', ' ')} work")
