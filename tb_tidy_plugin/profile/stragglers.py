@@ -59,7 +59,7 @@ def comparable_steps(run: Run) -> int:
 
 
 def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
-    """The ranks that come late steadily, None where there are none or half of all are.
+    """The ranks that come late steadily, None where there are none; never more than half of all.
 
     Args:
         run: at least two steps of it must be comparable.
@@ -74,8 +74,6 @@ def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
     if not steady.any():
         return None
     slow = steady & (mean >= AS_LATE * mean[steady].max())
-    if 2 * slow.sum() > len(slow):
-        return None
     found = _straggler(run, meetings, slow, late)
     return found if found.late_ns >= CLOCK_ERRORS * run.clock_error_ns else None
 

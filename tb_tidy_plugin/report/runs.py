@@ -172,6 +172,11 @@ def _answer(run: Run, rule: RunRule) -> list[model.Finding] | NotChecked:
     recorded = frozenset(RECORDABLE).intersection(*(rank.recorded for rank in run.ranks))
     if reason := what_lacks(rule, recorded) or rule.not_applicable(run):
         return NotChecked(reason)
+    return findings_about(run, rule)
+
+
+def findings_about(run: Run, rule: RunRule) -> list[model.Finding]:
+    """What the rule finds, worth reporting or not."""
     return [_finding(run, rule, match) for match in rule.detect(run)]
 
 

@@ -82,10 +82,10 @@ class CollectiveStraggler(RunRule):
 
     def not_applicable(self, run: Run) -> str | None:
         steps = comparable_steps(run)
-        if steps >= self.min_steps:
+        if steps >= max(self.min_steps, 2):  # one step has no spread
             return None
         return (
-            f"The ranks meet in {steps} steps besides the warm-up; record at least {self.min_steps:.0f}, "
+            f"The ranks meet in too few steps besides the warm-up: {steps}; record at least {self.min_steps:.0f}, "
             "the same ones on all ranks, with a `schedule` and `prof.step()`."
         )
 
