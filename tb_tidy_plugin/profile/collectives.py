@@ -79,15 +79,18 @@ class Collectives:
 class ExposedKind:
     """The exposed collectives of one kind that belong to steps.
 
+    A collective is taken to send for as long as the fastest equal one takes, at its end: what comes before is waiting
+    for a rank that comes later. Equal are those of one process group and size; where sizes are unknown, those of one
+    position in the step.
+
     Attributes:
         kind: as in `Collectives.kinds`.
         issue: the host event that issued the one which is exposed longest; its row where that is unknown.
-        steps: for each step that has some, the rows of its collectives and the spans in which they are exposed.
+        steps: for each step that has some, the rows of its collectives and the spans in which they send, exposed.
         per_step: number of these collectives per step.
         bytes_per_step: what this rank gives, None where it was not recorded.
-        total_ns, exposed_ns: per step; time that two share counts once.
-        wire_share: part of their time that they need when equal ones are as fast as the fastest of them. Equal are
-            those of one process group and size; where sizes are unknown, those of one position in the step.
+        total_ns: what they take per step; time that two share counts once.
+        sending_ns, waiting_ns: exposed time per step, by what it is spent on.
     """
 
     kind: str
@@ -96,17 +99,22 @@ class ExposedKind:
     per_step: float
     bytes_per_step: int | None
     total_ns: int
-    exposed_ns: int
-    wire_share: float
+    sending_ns: int
+    waiting_ns: int
 
 
 def exposed_collectives(profile: Profile) -> Iterator[ExposedKind]:
-    """What is exposed, one value per kind of collective."""
+    """What is exposed, one value per kind of collective.
+
+    Kernels that do not say what they are and were launched before the recording are left out: nobody could act on them.
+    """
     found = collectives_of(profile)
     step = profile.step_of(found.rows)
+    kinds = np.array(found.kinds)
+    known = (step != ABSENT) & ~((kinds == UNKNOWN_KIND) & (found.issue == ABSENT))
     exposed = clipped_to_steps(profile, found.exposed)
     for kind in dict.fromkeys(found.kinds):
-        here = np.flatnonzero((np.array(found.kinds) == kind) & (step != ABSENT))
+        here = np.flatnonzero((kinds == kind) & known)
         if exposed.overlap_ns(profile.covered(found.rows[here])):
             yield _exposed_kind(profile, found, here, step[here], exposed)
 
@@ -175,35 +183,39 @@ def _exposed_on_host(profile: Profile, rows: Rows) -> Intervals:
 
 def _exposed_kind(profile: Profile, found: Collectives, here: Rows, step: Rows, exposed: Intervals) -> ExposedKind:
     longest = here[np.argmax(found.exposed_ns[here])]
-    rows, count = found.rows[here], len(profile.steps.items)
-    sizes = found.sizes[here]
+    rows, sizes = found.rows[here], found.sizes[here]
+    ends, steps = profile.table.end_ns[rows], len(profile.steps.items)
+    sent = exposed.intersection(Intervals.union(ends - _fastest_ns(profile, found, here, step), ends))
+    waited = exposed.intersection(profile.covered(rows)).minus(sent)
     return ExposedKind(
         kind=found.kinds[longest],
         issue=int(found.rows[longest] if found.issue[longest] == ABSENT else found.issue[longest]),
-        steps=tuple(_exposed_rows(profile, exposed, rows[step == each]) for each in np.unique(step)),
-        per_step=len(here) / count,
-        bytes_per_step=None if (sizes == ABSENT).any() else round(int(sizes.sum()) / count),
+        steps=tuple(_sent_in_step(profile, sent, rows[step == each]) for each in np.unique(step)),
+        per_step=len(here) / steps,
+        bytes_per_step=None if (sizes == ABSENT).any() else round(int(sizes.sum()) / steps),
         total_ns=profile.per_step_ns(rows),
-        exposed_ns=per_step(profile, exposed.intersection(profile.covered(rows))),
-        wire_share=_wire_share(profile, found, here, step),
+        sending_ns=per_step(profile, sent),
+        waiting_ns=per_step(profile, waited),
     )
 
 
-def _exposed_rows(profile: Profile, exposed: Intervals, rows: Rows) -> tuple[Rows, tuple[tuple[int, int], ...]]:
-    mine = exposed.intersection(profile.covered(rows))
+def _sent_in_step(profile: Profile, sent: Intervals, rows: Rows) -> tuple[Rows, tuple[tuple[int, int], ...]]:
+    mine = sent.intersection(profile.covered(rows))
     return rows, tuple(zip(mine.starts.tolist(), mine.ends.tolist(), strict=True))
 
 
-def _wire_share(profile: Profile, found: Collectives, here: Rows, step: Rows) -> float:
+def _fastest_ns(profile: Profile, found: Collectives, here: Rows, step: Rows) -> Times:
+    """For each collective how long the fastest equal one takes."""
     first = np.append(0, np.flatnonzero(np.diff(step)) + 1)
     position = np.arange(len(step)) - first[np.searchsorted(first, np.arange(len(step)), side="right") - 1]
-    durations: dict[tuple[str, bool, int], list[int]] = {}
-    for at, place in zip(here.tolist(), position.tolist(), strict=True):
-        sized = found.sizes[at] != ABSENT
-        key = (found.groups[at], bool(sized), int(found.sizes[at]) if sized else place)
-        durations.setdefault(key, []).append(profile.duration_ns(int(found.rows[at])))
-    total_ns = sum(map(sum, durations.values()))
-    return sum(min(equal) * len(equal) for equal in durations.values()) / total_ns if total_ns else 1.0
+    sized = found.sizes[here] != ABSENT
+    which = np.where(sized, found.sizes[here], position).tolist()
+    keys = list(zip([found.groups[at] for at in here.tolist()], sized.tolist(), which, strict=True))
+    durations = profile.table.duration_ns[found.rows[here]]
+    fastest: dict[tuple[str, bool, int], int] = {}
+    for key, duration in zip(keys, durations.tolist(), strict=True):
+        fastest[key] = min(fastest.get(key, duration), duration)
+    return np.array([fastest[key] for key in keys], np.int64)
 
 
 # What each one is

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from importlib.metadata import version
 
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import Program, programs
 from tests.accuracy.page import page, proof_in, proof_section
 from tests.accuracy.proof import pairs, speedup
@@ -34,7 +34,7 @@ def main() -> None:
     if given.proof:
         text = before.removesuffix(proof_in(before)) + _measured(chosen, given.rounds)
     else:
-        text = page(_judged(chosen), [rule.name() for rule in all_rules()], version("torch"), proof_in(before))
+        text = page(_judged(chosen), [rule.name() for rule in catalogue()], version("torch"), proof_in(before))
     if given.only == "*":
         PAGE.write_text(text, encoding="utf-8")
     else:

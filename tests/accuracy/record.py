@@ -99,11 +99,12 @@ def timed(step: Callable[[], object], steps: int) -> float:
 
 def record(step: Callable[[], object], folder: Path, *, with_stack: bool = True) -> None:
     """Writes one trace of a few steps into `folder`."""
-    from torch import profiler
+    from torch import distributed, profiler
 
+    rank = f"rank{distributed.get_rank()}" if distributed.is_initialized() else None
     with profiler.profile(
         schedule=profiler.schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE),
-        on_trace_ready=profiler.tensorboard_trace_handler(str(folder)),
+        on_trace_ready=profiler.tensorboard_trace_handler(str(folder), worker_name=rank),
         record_shapes=True,
         with_stack=with_stack,
     ) as recording:

@@ -17,7 +17,7 @@ from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.rulekit import Match, Profile, Rule
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
-from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import CorpusError, Program, programs
 from tests.accuracy.page import Speedup, page, proof_in, proof_section
 from tests.accuracy.processes import ProgramError, record_in, step_seconds
@@ -133,7 +133,7 @@ class TestCorpus:
             only(tmp_path, 'ALSO = ["products"]')
 
     def test_ours_is_about_rules_that_exist_and_gives_reasons(self) -> None:
-        names = {rule.name() for rule in all_rules()}
+        names = {rule.name() for rule in catalogue()}
         for program in programs():
             assert {program.rule} - {""} <= names, program
             assert set(program.also) <= names - {program.rule}, program

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tb_tidy_plugin.report.assemble import analyze_path
-from tb_tidy_plugin.report.model import Finding, ProfileReport, Status
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.report.model import Finding, ProfileReport, RunReport, Status
+from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.accuracy.corpus import Program
 from tests.accuracy.processes import ProgramError, record_in
@@ -65,7 +65,7 @@ class Verdict:
         return (frozenset(self.answer.findings) & self.program.true_of_it) - self.unsteady
 
 
-def verdict_on(program: Program, rules: Sequence[Rule] | None = None) -> Verdict:
+def verdict_on(program: Program, rules: Sequence[AnyRule] | None = None) -> Verdict:
     """The verdict on a program; one that is wrong somewhere is recorded a second time before it counts.
 
     Costs differ from recording to recording, and some lie next to a rule's threshold. Such a rule is called unsteady,
@@ -80,7 +80,7 @@ def verdict_on(program: Program, rules: Sequence[Rule] | None = None) -> Verdict
     return both(first, judged(program, answer_of(program, rules)))
 
 
-def answer_of(program: Program, rules: Sequence[Rule] | None = None) -> Answer:
+def answer_of(program: Program, rules: Sequence[AnyRule] | None = None) -> Answer:
     """What the report says of a fresh recording, or of what is drawn.
 
     Raises:
@@ -95,22 +95,29 @@ def answer_of(program: Program, rules: Sequence[Rule] | None = None) -> Answer:
         report = analyze_path(folder, rules)
     if report.problems:
         raise ProgramError(f"{program}: {report.problems[0].error}")
-    return merged([profile for run in report.runs for profile in run.profiles])
+    parts: list[ProfileReport | RunReport] = []
+    for run in report.runs:
+        parts += [run, *run.profiles]
+    return merged(parts)
 
 
-def merged(profiles: Sequence[ProfileReport]) -> Answer:
-    """One answer from those of all ranks: found by any of them, not checked where none of them could."""
+def merged(parts: Sequence[ProfileReport | RunReport]) -> Answer:
+    """One answer from those of all ranks and of the run: found by any of them, not checked where none of them could."""
     findings: dict[str, list[Finding]] = {}
-    for finding in (finding for profile in profiles for finding in profile.findings):
+    for finding in (finding for part in parts for finding in part.findings):
         findings.setdefault(finding.rule, []).append(finding)
-    unchecked = [_with_status(profile, "not_checked") for profile in profiles]
-    everywhere = set[str].intersection(*map(set, unchecked))
-    failed = {rule: why for profile in profiles for rule, why in _with_status(profile, "failed").items()}
-    return Answer(findings, {rule: unchecked[0][rule] for rule in sorted(everywhere)}, failed)
+    checked = {outcome.rule for part in parts for outcome in part.outcomes if outcome.status != "not_checked"}
+    unchecked = _with_status(parts, "not_checked")
+    return Answer(
+        findings,
+        {rule: unchecked[rule] for rule in sorted(unchecked) if rule not in checked},
+        _with_status(parts, "failed"),
+    )
 
 
-def _with_status(profile: ProfileReport, status: Status) -> dict[str, str]:
-    return {outcome.rule: outcome.reason or "" for outcome in profile.outcomes if outcome.status == status}
+def _with_status(parts: Sequence[ProfileReport | RunReport], status: Status) -> dict[str, str]:
+    outcomes = [outcome for part in parts for outcome in part.outcomes]
+    return {outcome.rule: outcome.reason or "" for outcome in outcomes if outcome.status == status}
 
 
 def judged(program: Program, answer: Answer) -> Verdict:

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin.report.model import ProfileReport, Report
-from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.rules import all_rules
 from tests.support.logdirs import trace
 from tests.support.recordings import ROOT
 from tests.support.user_rule import write_rule
 
 UNTIDY = ROOT / "sample_runs" / "image_classifier_untidy"
-EVERYTHING = {rule.name() for rule in catalogue()}
+EVERYTHING = {rule.name() for rule in all_rules()}
 
 
 def tidy(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -90,7 +90,7 @@ class TestWhichRules:
             checked(project, small, "--select", "TT301,TT302", "--select", "TT401", "--ignore", "TT301, TT401")
         ) == {"zero-grad-memset"}
         assert rules_of(checked(project, small, "--isolated", "--ignore", "TT3")) == {
-            rule.name() for rule in catalogue() if not rule.code.startswith("TT3")
+            rule.name() for rule in all_rules() if not rule.code.startswith("TT3")
         }
 
     def test_rule_wins_over_all(self, small: Path, project: Path) -> None:
