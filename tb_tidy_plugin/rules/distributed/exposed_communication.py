@@ -57,7 +57,10 @@ GRADIENTS = (
     "Let `DistributedDataParallel` send gradients in buckets while the backward pass runs (`bucket_cap_mb` sets their "
     "size), or send fewer bytes: a `bf16_compress_hook`, `no_sync()` between accumulation steps"
 )
-PREFETCH = "Gather the next layer's parameters while this one computes (FSDP: `forward_prefetch`, `backward_prefetch`)"
+PREFETCH = (
+    "Gather the next layer's parameters while this one computes (FSDP: `forward_prefetch`, `backward_prefetch`); where "
+    "results are gathered, reduce them on each rank first"
+)
 ASYNC = "Start it with `async_op=True` as soon as its input is ready, and `wait()` where its result is first used"
 ADVICE = {"all_reduce": GRADIENTS, "all_gather": PREFETCH, "reduce_scatter": PREFETCH}
 
