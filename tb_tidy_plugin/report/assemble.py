@@ -21,7 +21,7 @@ from tb_tidy_plugin.profile.run import RankSummary
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
-from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of, worth_reporting
+from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of, left_out_of, worth_reporting
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.ownership import without_owned
 from tb_tidy_plugin.report.quality import quality_of
@@ -32,7 +32,6 @@ from tb_tidy_plugin.trace.columns import DEVICE_WORK
 from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.units import Share
 
 ReportProgress: TypeAlias = Callable[[str, float], object]
 """Called with what is being done (`reading`, `analysing`) and how much of it is done, 0 to 1."""
@@ -93,7 +92,7 @@ def analyze_path(
                 summaries += summaries_of(analysis.profile, analysis.report)
             problems += problems_of(analysis)
         if profiles:
-            runs.append(run_report(run, profiles, summaries, of_runs))
+            runs.append(run_report(run, profiles, summaries, of_runs, ignores))
     return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
 
 
@@ -174,20 +173,10 @@ def checked(
                 continue
             wanted = [each for each in found if not ignores.cover(each.finding)]
             kept, small = worth_reporting(rule, wanted)
-            left_out = _left_out(rule, owned.get(rule.name(), {}), small, len(found) - len(wanted))
+            left_out = left_out_of(rule, owned.get(rule.name(), {}), small, len(found) - len(wanted))
             outcomes[rule.name()] = Found(tuple(left[rule.name()]), left_out) if kept else Clean(left_out)
             ranked += kept
     return outcomes, sorted(ranked, key=by_saving)
-
-
-def _left_out(rule: Rule, owned: Mapping[str, int], small: int, ignored: int) -> str | None:
-    """What of all that a rule found is not reported, and why; None where all is."""
-    parts = [f"{count} belong to `{owner}`" for owner, count in owned.items()]
-    if small:
-        parts.append(f"{small} cost less than {Share(rule.min_share)} of a step (`min-share`)")
-    if ignored:
-        parts.append(f"{ignored} in files of `per-path-ignores`")
-    return f"Found, and left out: {'; '.join(parts)}." if parts else None
 
 
 def _silent(_stage: str, _fraction: float) -> None:

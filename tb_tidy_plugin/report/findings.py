@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from tb_tidy_plugin.estimate.saving import bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving, Severity
-from tb_tidy_plugin.rulekit import Match, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
+from tb_tidy_plugin.units import Share
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
@@ -43,6 +44,16 @@ def worth_reporting(rule: Rule, found: Sequence[Evidence]) -> tuple[list[Evidenc
     """The findings that cost at least `min_share` of a step, and how many cost less."""
     kept = [each for each in found if each.finding.share is None or each.finding.share >= rule.min_share]
     return kept, len(found) - len(kept)
+
+
+def left_out_of(rule: AnyRule, owned: Mapping[str, int], small: int, ignored: int) -> str | None:
+    """What of all that a rule found is not reported, and why; None where all is."""
+    parts = [f"{count} belong to `{owner}`" for owner, count in owned.items()]
+    if small:
+        parts.append(f"{small} cost less than {Share(rule.min_share)} of a step (`min-share`)")
+    if ignored:
+        parts.append(f"{ignored} in files of `per-path-ignores`")
+    return f"Found, and left out: {'; '.join(parts)}." if parts else None
 
 
 def by_saving(evidence: Evidence) -> tuple[int, int, str]:

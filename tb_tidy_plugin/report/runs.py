@@ -20,17 +20,18 @@ from tb_tidy_plugin.profile.run import (
 )
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.checker import Failed, NotChecked, unless_broken, what_lacks
-from tb_tidy_plugin.report.findings import ID_DIGITS, severity_of, speedup_of
+from tb_tidy_plugin.report.findings import ID_DIGITS, left_out_of, severity_of, speedup_of
+from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
-from tb_tidy_plugin.units import Share
 
 STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
 """Of several recordings of one run, what is said last counts."""
 
+NOTHING_IGNORED = PathIgnores()
 RECORDABLE = ("stacks", "shapes", "memory", "device", "steps")
 
 
@@ -132,6 +133,7 @@ def run_report(
     profiles: Sequence[model.ProfileReport],
     summaries: Sequence[RankSummary],
     rules: Sequence[RunRule],
+    ignores: PathIgnores = NOTHING_IGNORED,
 ) -> model.RunReport:
     """The report on a run: its profiles, and what the rules say about its ranks together.
 
@@ -142,7 +144,7 @@ def run_report(
     outcomes: list[model.Outcome] = []
     found: dict[str, model.Finding] = {}
     for rule in rules if runs else ():
-        answers = [_checked(each, rule) for each in runs]
+        answers = [_checked(each, rule, ignores) for each in runs]
         outcomes.append(max((outcome for outcome, _ in answers), key=lambda outcome: STATUSES.index(outcome.status)))
         for finding in sorted((each for _, findings in answers for each in findings), key=_cost):
             found[finding.id] = finding
@@ -154,17 +156,15 @@ def _cost(finding: model.Finding) -> int:
     return finding.cost_ns
 
 
-def _checked(run: Run, rule: RunRule) -> tuple[model.Outcome, list[model.Finding]]:
+def _checked(run: Run, rule: RunRule, ignores: PathIgnores) -> tuple[model.Outcome, list[model.Finding]]:
     answer = unless_broken(rule, lambda: _answer(run, rule))
     if isinstance(answer, Failed):
         return model.Outcome(rule=rule.name(), status="failed", reason=answer.error), []
     if isinstance(answer, NotChecked):
         return model.Outcome(rule=rule.name(), status="not_checked", reason=answer.reason), []
-    kept = [finding for finding in answer if finding.share is None or finding.share >= rule.min_share]
-    left_out = None
-    if len(kept) < len(answer):
-        least = Share(rule.min_share)
-        left_out = f"Found, and left out: {len(answer) - len(kept)} cost less than {least} of a step (`min-share`)."
+    wanted = [finding for finding in answer if not ignores.cover(finding)]
+    kept = [finding for finding in wanted if finding.share is None or finding.share >= rule.min_share]
+    left_out = left_out_of(rule, {}, small=len(wanted) - len(kept), ignored=len(answer) - len(wanted))
     return model.Outcome(rule=rule.name(), status="found" if kept else "clean", reason=left_out), kept
 
 

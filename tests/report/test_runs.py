@@ -14,6 +14,7 @@ from rich.console import Console
 import tb_tidy_plugin
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Operation, RankSummary, Site
 from tb_tidy_plugin.report.assemble import analyze_file, analyze_path
+from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report, RunReport
 from tb_tidy_plugin.report.runs import run_report, runs_in, summaries_of
@@ -194,6 +195,13 @@ class TestOutcomes:
         assert outcome.status == "clean"
         assert outcome.reason == "Found, and left out: 1 cost less than 1 % of a step (`min-share`)."
         assert about(draw_run(*((0, 90),) * 4), CollectiveStraggler({"min_share": 0.005})).findings
+
+    def test_what_is_in_files_that_are_ignored_is_left_out_and_said_so(self) -> None:
+        ignores = PathIgnores({"train.py": frozenset({"collective-straggler"})})
+        run = draw_run(*((0, 2000),) * 4)
+        report = run_report("job", [], run.ranks, [CollectiveStraggler()], ignores)
+        assert report.findings == []
+        assert report.outcomes[0].reason == "Found, and left out: 1 in files of `per-path-ignores`."
 
     def test_not_checked_where_nobody_meets(self) -> None:
         (outcome,) = about(draw_run((0, 0)), CollectiveStraggler()).outcomes
