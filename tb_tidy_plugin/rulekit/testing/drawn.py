@@ -8,11 +8,12 @@ One event per line: name, `start-end` in µs, attributes. Indentation is nesting
         aten::to             200-499  dims=64x64  types=float  copy=HtoD@300-480:16384
         aten::mm             500-890  dims=64x64,64x64  types=float,float  kernel=ampere_sgemm_128x64_nn@520-890
 
-Attributes: `dims` and `types` (per input, comma separated; `-` or nothing for no tensor), `scalars` (`Concrete
-Inputs`), `wait=start-end` (when the host waits for the device in it), `seq` (sequence number), `fwd` (forward thread
-id), `thread` (1 by default), and, as often as needed, `kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`,
-`DtoD`), `fill=start-end:bytes`: device work that the event launches in its first µs. The text goes through the real
-reader: it is written as Kineto would write it.
+Attributes: `dims`, `strides` and `types` (per input, comma separated; `-` or nothing for no tensor, `2x3+4x3` and
+`2x3+` for a list of tensors), `scalars` (`Concrete Inputs`; a list of sizes as `[2x3]`), `wait=start-end` (when the
+host waits for the device in it), `seq` (sequence number), `fwd` (forward thread id), `thread` (1 by default), and, as
+often as needed, `kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`, `DtoD`), `fill=start-end:bytes`:
+device work that the event launches in its first µs. The text goes through the real reader: it is written as Kineto
+would write it.
 
 A line that begins with `# ` is a comment; `# device: A100` names one of the devices below.
 """
@@ -126,18 +127,26 @@ def _events(text: str, gpu: Gpu | None) -> Iterator[dict[str, Any]]:
 
 def _inputs(given: dict[str, str]) -> dict[str, Any]:
     args: dict[str, Any] = {}
-    if "dims" in given:
-        args["Input Dims"] = [
-            [int(size) for size in shape.split("x")] if shape.strip("-") else [] for shape in given["dims"].split(",")
-        ]
+    for attribute, key in (("dims", "Input Dims"), ("strides", "Input Strides")):
+        if attribute in given:
+            args[key] = [_sizes(text) for text in given[attribute].split(",")]
     if "types" in given:
         names = {"half": "c10::Half", "bfloat16": "c10::BFloat16", "long": "long int", "-": ""}
         args["Input type"] = [names.get(name, name) for name in given["types"].split(",")]
     if "scalars" in given:
-        args["Concrete Inputs"] = given["scalars"].split(",")
+        args["Concrete Inputs"] = [
+            text.replace("x", ", ") if text.startswith("[") else text for text in given["scalars"].split(",")
+        ]
     if "seq" in given:
         args |= {"Sequence number": int(given["seq"]), "Fwd thread id": int(given.get("fwd", 0))}
     return args
+
+
+def _sizes(text: str) -> list[Any]:
+    """`2x3` as a list of numbers, `2x3+4x3` and `2x3+` as lists of such lists."""
+    if "+" in text:
+        return [_sizes(part) for part in text.split("+") if part]
+    return [int(size) for size in text.split("x")] if text.strip("-") else []
 
 
 def _device_work(
