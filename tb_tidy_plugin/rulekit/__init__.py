@@ -4,17 +4,22 @@ from tb_tidy_plugin.profile.attention import Attention, attentions
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.casts import Cast, casts
 from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
+from tb_tidy_plugin.profile.constants import Constant, constants_made_again
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.growth import Join, growing_tensors, is_read_between
 from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import devices_of
+from tb_tidy_plugin.profile.layouts import LayoutCopy, layout_copies
 from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, waits_for_workers
-from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
+from tb_tidy_plugin.profile.loops import Loop, movement_of
+from tb_tidy_plugin.profile.model_work import function_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
+from tb_tidy_plugin.profile.pieces import PICKS, falls, loops_over_pieces
 from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, plain_name, pointwise_chains
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
@@ -33,6 +38,7 @@ from tb_tidy_plugin.units import Bytes, Fact, Nanoseconds, Share
 
 __all__ = [
     "PASSING",
+    "PICKS",
     "POINTWISE",
     "TORCH_DTYPES",
     "WITH_FOREACH",
@@ -44,6 +50,7 @@ __all__ = [
     "Category",
     "Chain",
     "Confidence",
+    "Constant",
     "Edit",
     "ExposedKind",
     "Fact",
@@ -51,7 +58,8 @@ __all__ = [
     "HostWork",
     "Inputs",
     "Intervals",
-    "Limits",
+    "Join",
+    "LayoutCopy",
     "Loop",
     "Match",
     "Nanoseconds",
@@ -75,6 +83,7 @@ __all__ = [
     "batches_by_place",
     "casts",
     "comparable_steps",
+    "constants_made_again",
     "copied_input",
     "copying_operator",
     "device_idle",
@@ -82,11 +91,17 @@ __all__ = [
     "devices_of",
     "exposed_collectives",
     "exposed_copies",
+    "falls",
+    "function_of",
     "gradients_of",
+    "growing_tensors",
     "host_bound_idle",
     "host_work",
     "idle_after",
     "is_first_batch",
+    "is_read_between",
+    "layout_copies",
+    "loops_over_pieces",
     "movement_of",
     "parse_frame",
     "pinned_bytes_per_ns",

@@ -31,9 +31,10 @@ confidence, because gradients may be views into its buckets.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
-from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule
+from tb_tidy_plugin.rulekit import Benchmark, Category, Match, Nanoseconds, Profile, Rule, rows_of
 
 ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
 FUNCTION = re.compile(r"\): zero_grad$")
@@ -67,10 +68,20 @@ class ZeroGradMemset(Rule):
                     "fills": len(fills),
                     "operator": profile.name(fills[0]),
                     "time": Nanoseconds(sum(profile.duration_ns(row) for row in fills)),
+                    "shapes": _shapes(profile, fills),
                 },
                 subject=owner,
                 confidence="medium" if len(reducer) else "high",
             )
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        shapes = str(match.facts["shapes"])
+        setup = (
+            f"import torch\nweights = [torch.zeros(shape, requires_grad=True) for shape in {shapes}]\n"
+            "for weight in weights:\n    weight.grad = torch.zeros_like(weight)\n"
+            "optimizer = torch.optim.SGD(weights)"
+        )
+        return Benchmark("optimizer.zero_grad(set_to_none=False)", "optimizer.zero_grad()", setup) if shapes else None
 
 
 def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
@@ -90,3 +101,14 @@ def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
 
 def _is_zero_grad(name: str) -> bool:
     return bool(FUNCTION.search(name) or ANNOTATION.search(name))
+
+
+def _shapes(profile: Profile, fills: list[int]) -> str:
+    """The shapes of the gradients as a list in Python, empty where they were not recorded."""
+    found: Counter[tuple[int, ...]] = Counter()
+    for inputs in profile.inputs_of(rows_of(fills)):
+        shapes = inputs.dims[0] if inputs.dtype(0) == "TensorList" else inputs.dims[:1]
+        found.update(
+            tuple(size for size in shape if isinstance(size, int)) for shape in shapes if isinstance(shape, list)
+        )
+    return " + ".join(f"[{shape}] * {count}" for shape, count in found.items())

@@ -26,19 +26,22 @@ beyond a few times the cost of picking a piece, stays.
 ## When it stays quiet
 Fewer than 10 iterations; less than 1 % of the step. Bodies of more than 32 operators or with a backward or optimizer
 step, such as loops over batches; recurrent cells, whose iterations need one another; matrix products with slices of
-several rows, the batches of an evaluation. An index that does not move, as in a loop over layers. Operators that mostly
-work on elements: on a CPU, a whole tensor that its cache cannot hold can be slower than its pieces. Libraries' loops.
+several rows, the batches of an evaluation, or whose results are only stored, a rollout. An index that falls, as in sums
+over what comes later, whose iterations need one another too, or that does not move, as in a loop over layers. Operators
+that mostly work on elements: on a CPU, a whole tensor that its cache cannot hold can be slower than its pieces.
+Libraries' loops.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from math import prod
 
 from tb_tidy_plugin.rulekit import (
+    PICKS,
     Benchmark,
     Category,
     Edit,
     HostWork,
-    Limits,
     Loop,
     Match,
     Nanoseconds,
@@ -46,28 +49,20 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Scale,
     Share,
+    Threshold,
+    falls,
     host_work,
+    loops_over_pieces,
     movement_of,
     parse_frame,
     rows_of,
 )
 
-PICKS = ("aten::select", "aten::slice", "aten::index")
-ITERATION = r"^torch/_tensor\.py\(\d+\): __iter__$"  # `for row in x`, which unbinds
-NEVER = (
-    r"^ProfilerStep#|^Optimizer\.|^enumerate\(DataLoader\)#|^autograd::|^torch/(?:profiler|optim|utils/data)/"
-    r"|^torch/_tensor\.py\(\d+\): backward$|^aten::(?:_thnn_fused_)?(?:lstm|gru|rnn_tanh|rnn_relu)_cell$"
-)
-"""What no such loop holds: a step, a backward pass, a recurrent cell."""
-
 PRODUCTS = frozenset({"aten::linear", "aten::matmul", "aten::mm", "aten::addmm", "aten::bmm", "aten::conv2d"})
 """Signs of a model, which is run on one batch after the other, or on its own last result."""
 OTHERS = ("enumerate(DataLoader)#", "Optimizer.")  # annotations around PyTorch's own loops
-MIN_ITERATIONS = 10  # upstream's number; below, there is little to gain
-MIN_SHARE = 0.01  # of the step
-LARGEST_BODY = 32  # operators: a loop over batches or layers has more
 MIN_ALIKE = 0.7  # of the groups: conditions and inner loops make them differ, in straight code hardly two are alike
-MOST_WORK = 0.5  # of the time in operators; above, the pieces are large enough
+STORES = ("aten::copy_", "aten::fill_")  # right after a pick: `x[i] = …`
 SHOWN, NO_CALLER = 8, -1
 
 
@@ -83,18 +78,58 @@ class PythonLoopTensorIndexing(Rule):
     fix = "Replace the loop by operators on the whole tensor"
     caveat = "An iteration that needs the result of the one before it cannot be replaced like this."
 
+    min_iterations = Threshold(10, "the number of PyTorch's own detector; below, there is little to gain")
+    min_loop_share = Threshold(
+        0.01, "what a loop of views costs less, one operator on the whole tensor hardly gains back"
+    )
+    most_work = Threshold(0.5, "of the time in operators; above, the pieces are large enough")
+
     def detect(self, profile: Profile) -> Iterator[Match]:
         work = host_work(profile)
         by_place: dict[str, list[Match]] = {}
-        for loop in _loops(profile):
-            if match := _match(profile, loop, work):
+        for loop in loops_over_pieces(profile, round(self.min_iterations), _is_own):
+            if match := self._match(profile, loop, work):
                 caller = profile.calls.caller_name(loop.calls[0])
                 by_place.setdefault(caller if _is_own(caller) else "", []).append(match)
         for matches in by_place.values():
             runs = profile.per_step_count(rows_of(match.events[0] for match in matches)) / len(matches)
             share = profile.share_of_step(round(runs * sum(int(match.facts["time"]) for match in matches)))
-            if share is None or share >= MIN_SHARE:
+            if share is None or share >= self.min_loop_share:
                 yield from matches
+
+    def _match(self, profile: Profile, loop: Loop, host: HostWork) -> Match | None:
+        least = round(self.min_iterations)
+        if loop.alike < MIN_ALIKE:
+            return None
+        operators = profile.calls.operators_in(loop.calls)
+        names = [profile.name(row) for row in operators]
+        picks = [row for row, name in zip(operators, names, strict=True) if name in PICKS]
+        inputs = profile.inputs_of(rows_of(picks))
+        given = [*zip(map(profile.name, picks), inputs, strict=True)]
+        movement = movement_of(given, least)
+        iterations, work = movement.places if movement else loop.kinds[0][1], host.share(operators)
+        is_model = not PRODUCTS.isdisjoint(names)
+        is_of_batches = is_model and bool(picks) and (movement is None or movement.width > 1)
+        stored = sum(name in PICKS and after in STORES for name, after in pairwise(names))
+        is_rollout = is_model and 2 * stored > len(picks)
+        stride = (movement.stride if movement else 0) if picks else 1
+        is_of_later = stride < 0 and falls(given, least)
+        if iterations < least or work > self.most_work or is_of_batches or is_rollout or is_of_later:
+            return None
+        first, caller = loop.calls[0], int(profile.calls.caller[loop.calls[0]])
+        return Match(
+            anchor=first if profile.category(first) is Category.OPERATOR or caller == NO_CALLER else caller,
+            events=loop.calls,
+            facts={
+                "iterations": iterations, "operators": len(operators), "work": Share(work),
+                "elements": next((prod(shape[1:]) for each in inputs if (shape := each.shape(0))), 0),
+                "body": ", ".join(names[: min(len(names) // iterations, SHOWN)]),
+                "stride": str(stride) if stride else "unequal" if movement else "not recorded",
+                "time": Nanoseconds(profile.end_ns(loop.calls[-1]) - profile.start_ns(first)),
+                "least": least, "least_share": Share(self.min_loop_share), "most_work": Share(self.most_work),
+            },
+            confidence="high" if stride > 0 and not is_model else "medium",
+        )  # fmt: skip
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         one, work = 1 / int(match.facts["iterations"]), float(match.facts["work"])
@@ -108,43 +143,6 @@ class PythonLoopTensorIndexing(Rule):
         return Benchmark(before, f"{each}\n    x.add_(1)", setup) if elements else None
 
 
-def _loops(profile: Profile) -> Iterator[Loop]:
-    picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, ("aten::unbind",)))
-    heads = rows_of([*unbinds.tolist(), *profile.matching(ITERATION, Category.PYTHON).tolist()])
-    never = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
-    return profile.calls.loops(picks, heads, Limits(never, LARGEST_BODY, MIN_ITERATIONS), _is_own)
-
-
 def _is_own(caller: str) -> bool | None:
     frame = parse_frame(caller)
     return frame.own_code if frame else False if caller.startswith(OTHERS) else None
-
-
-def _match(profile: Profile, loop: Loop, host: HostWork) -> Match | None:
-    if loop.alike < MIN_ALIKE:
-        return None
-    operators = profile.calls.operators_in(loop.calls)
-    names = [profile.name(row) for row in operators]
-    picks = [row for row, name in zip(operators, names, strict=True) if name in PICKS]
-    inputs = profile.inputs_of(rows_of(picks))
-    movement = movement_of(zip(map(profile.name, picks), inputs, strict=True), MIN_ITERATIONS)
-    iterations, work = movement.places if movement else loop.kinds[0][1], host.share(operators)
-    is_model = not PRODUCTS.isdisjoint(names)
-    is_of_batches = is_model and bool(picks) and (movement is None or movement.width > 1)
-    if iterations < MIN_ITERATIONS or work > MOST_WORK or is_of_batches:
-        return None
-    stride = (movement.stride if movement else 0) if picks else 1
-    first, caller = loop.calls[0], int(profile.calls.caller[loop.calls[0]])
-    return Match(
-        anchor=first if profile.category(first) is Category.OPERATOR or caller == NO_CALLER else caller,
-        events=loop.calls,
-        facts={
-            "iterations": iterations, "operators": len(operators), "work": Share(work),
-            "elements": next((prod(shape[1:]) for given in inputs if (shape := given.shape(0))), 0),
-            "body": ", ".join(names[: min(len(names) // iterations, SHOWN)]),
-            "stride": str(stride) if stride else "unequal" if movement else "not recorded",
-            "time": Nanoseconds(profile.end_ns(loop.calls[-1]) - profile.start_ns(first)),
-            "least": MIN_ITERATIONS, "least_share": Share(MIN_SHARE), "most_work": Share(MOST_WORK),
-        },
-        confidence="high" if stride > 0 and not is_model else "medium",  # backwards: likely a recurrence
-    )  # fmt: skip

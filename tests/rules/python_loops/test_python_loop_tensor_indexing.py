@@ -115,10 +115,6 @@ class TestReports:
         assert match.confidence == "medium"
         assert match.facts["stride"] == "not recorded"
 
-    def test_less_surely_backwards_where_each_iteration_may_need_the_one_before(self) -> None:
-        (match,) = matches(step(loop(12, SELECT, FILL, indices=range(12, 0, -1))))
-        assert match.confidence == "medium"
-
     def test_less_surely_with_a_matrix_product_in_the_body(self) -> None:
         (match,) = matches(step(loop(12, SELECT, "aten::linear 2", "aten::tanh 2")))
         assert match.confidence == "medium"
@@ -177,6 +173,30 @@ class TestStaysQuiet:
 
     def test_when_the_index_does_not_move(self) -> None:
         assert not matches(step(loop(14, SELECT, "aten::relu 2", indices=[0] * 14)))
+
+    def test_when_the_index_falls_as_in_a_sum_over_what_comes_later(self) -> None:
+        assert not matches(step(loop(12, SELECT, FILL, indices=range(12, 0, -1))))
+
+    def test_for_rollouts_that_store_what_a_model_does(self) -> None:
+        store = "aten::copy_ 2 dims=16,16,- types=float,float,Scalar"
+        assert matches(step(loop(12, SELECT, "aten::linear 2", SELECT, store)))
+        assert not matches(step(loop(12, SELECT, store, "aten::linear 2", SELECT, store)))
+        assert matches(step(loop(12, SELECT, store, "aten::relu 2", SELECT, store)))
+
+    @pytest.mark.parametrize(
+        ("threshold", "just", "beyond"), [("min_iterations", 10, 11), ("min_loop_share", 0.0227, 0.0228)]
+    )
+    def test_below_numbers_that_the_user_sets(self, threshold: str, just: float, beyond: float) -> None:
+        # 10 iterations that last 455 of 20000 µs, 2.275 %.
+        profile = step(loop(10, SELECT, FILL))
+        assert matches_of(PythonLoopTensorIndexing({threshold: just}), profile)
+        assert not matches_of(PythonLoopTensorIndexing({threshold: beyond}), profile)
+
+    def test_above_the_part_of_work_that_the_user_sets(self) -> None:
+        # A third of mul's 12 µs, 4 of 14 µs with the pick: 28.6 %.
+        profile = step(loop(10, SELECT, "aten::mul 12"))
+        assert matches_of(PythonLoopTensorIndexing({"most_work": 0.29}), profile)
+        assert not matches_of(PythonLoopTensorIndexing({"most_work": 0.28}), profile)
 
     def test_when_the_index_moves_to_and_fro(self) -> None:
         order = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7]

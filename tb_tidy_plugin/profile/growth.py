@@ -1,0 +1,114 @@
+"""Tensors that grow: calls that each join a further piece to the result of the call before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.inputs import Inputs, Shape
+from tb_tidy_plugin.profile.profile import Profile
+
+CAT, STACK = "aten::cat", "aten::stack"
+JOINS = (
+    CAT, STACK, "aten::concat", "aten::concatenate", "aten::hstack", "aten::vstack", "aten::dstack", "aten::row_stack",
+    "aten::column_stack",
+)  # fmt: skip
+"""Operators that join tensors, all by `aten::cat` in the end."""
+
+REACH = 64  # operators after a call that are searched for one that reads its result
+NEAR = 8  # of them are searched first: a reader mostly follows at once
+LOOKED_AT = 4  # calls of a series, the last ones: of the first ones other tensors may have the shape by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """One call that joins tensors.
+
+    Attributes:
+        row: the operator that no other operator runs.
+        dim: along which dimension.
+        piece, result: shapes of its last input and of what it makes.
+        rests: what the result is without its last and without its first input.
+    """
+
+    row: int
+    dim: int
+    piece: Shape
+    result: Shape
+    rests: tuple[Shape, ...]
+
+
+def growing_tensors(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[tuple[Join, ...]]:
+    """Series of at least `least` calls within one step, each of which takes the result of the one before.
+
+    Which tensor a call is given is not recorded: it takes a result of its size, made by the same function. `is_own`
+    tells by name whether a function is the user's own code, None for no function; calls of other code are left out.
+    """
+    rows = profile.calls.among(profile.named(*JOINS))
+    by_function: dict[tuple[str, int, int], list[int]] = {}
+    threads, steps = profile.table.thread[rows].tolist(), profile.step_of(rows).tolist()
+    for row, thread, step in zip(rows.tolist(), threads, steps, strict=True):
+        by_function.setdefault((profile.calls.caller_name(row), thread, step), []).append(row)
+    for (function, _, _), calls in by_function.items():
+        if len(calls) >= least and is_own(function) is not False:
+            yield from (tuple(series) for series in _series(_joins(profile, calls)) if len(series) >= least)
+
+
+def is_read_between(profile: Profile, series: Sequence[Join]) -> bool:
+    """Whether between most calls an operator that joins nothing is given the tensor as it is then."""
+    pairs = list(pairwise(series))[-LOOKED_AT:]
+    return 2 * sum(_is_read(profile, join, following.row) for join, following in pairs) > len(pairs)
+
+
+def _is_read(profile: Profile, join: Join, end: int) -> bool:
+    for reach in (NEAR, REACH):
+        between = [row for row in profile.operators_after(join.row, reach) if row < end]
+        others = rows_of(row for row in between if profile.name(row) not in JOINS)
+        if any(join.result in shapes_in(inputs) for inputs in profile.inputs_of(others)):
+            return True
+    return False
+
+
+def shapes_in(inputs: Inputs) -> set[Shape | None]:
+    """Shapes of all tensors among the inputs; None stands for what is no tensor."""
+    return {inputs.shape(position) for position in range(len(inputs.dtypes))}
+
+
+def _series(joins: Iterable[Join]) -> list[list[Join]]:
+    found: list[list[Join]] = []
+    waiting: dict[Shape, list[list[Join]]] = {}  # by the result of their last call, the one that waits longest first
+    for join in joins:
+        before = next((rest for rest in join.rests if waiting.get(rest)), None)
+        series = [] if before is None else waiting[before].pop(0)
+        if not series:
+            found.append(series)
+        series.append(join)
+        waiting.setdefault(join.result, []).append(series)
+    return found
+
+
+def _joins(profile: Profile, calls: Sequence[int]) -> Iterator[Join]:
+    """The calls whose inputs were recorded; `hstack` and its kin say their dimension in the `aten::cat` they run."""
+    named = [STACK if profile.name(row) == STACK else CAT for row in calls]
+    pairs = zip(calls, named, strict=True)
+    inner = rows_of(next((at for at in profile.subtree(row) if profile.name(at) == name), row) for row, name in pairs)
+    for row, name, inputs in zip(calls, named, profile.inputs_of(inner), strict=True):
+        if join := _join(row, inputs, is_stack=name == STACK):
+            yield join
+
+
+def _join(row: int, inputs: Inputs, *, is_stack: bool) -> Join | None:
+    shapes = [tuple(shape) for shape in inputs.dims[0] if isinstance(shape, list)] if inputs.dims else []
+    parts = [shape for shape in shapes if prod(shape)]  # empty ones may be of any shape
+    if not parts or len({len(shape) for shape in parts}) > 1 or not (parts[-1] or is_stack):
+        return None
+    dim = int(inputs.scalar(1) or 0) % (len(parts[-1]) + is_stack)
+    if is_stack:
+        parts = [(*shape[:dim], 1, *shape[dim:]) for shape in parts]
+    piece, lengths = parts[-1], [shape[dim] for shape in parts]
+    without = [sum(lengths) - lengths[-1], sum(lengths) - lengths[0]] if len(parts) > 1 else []
+    result, *rests = ((*piece[:dim], length, *piece[dim + 1 :]) for length in (sum(lengths), *without))
+    return Join(row, dim, piece, result, tuple(rests))

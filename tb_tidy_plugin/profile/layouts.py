@@ -1,0 +1,139 @@
+"""Copies that bring a tensor into another layout, and who reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.inputs import Inputs, Shape, tensor_bytes
+from tb_tidy_plugin.profile.model_work import of_the_model
+from tb_tidy_plugin.profile.profile import Profile
+
+Layout: TypeAlias = Literal["transposed", "sliced", "expanded", "not recorded"]
+
+CONTIGUOUS, CLONE = "aten::contiguous", "aten::clone"
+COPIES = (CONTIGUOUS, CLONE, "aten::reshape", "aten::flatten")
+"""Operators that copy a tensor whose layout is not the one wanted."""
+
+ROW_MAJOR = frozenset({"0", ""})
+"""Memory formats, as numbers, that are no channels-last ones; empty where none was given."""
+
+ANY_LAYOUT = re.compile(
+    r"aten::(?:add|sub|rsub|mul|div|pow|neg|abs|exp|log|sqrt|rsqrt|square|clamp|clamp_min|relu|gelu|silu|tanh|sigmoid"
+    r"|maximum|minimum|where|eq|ne|lt|le|gt|ge|to|_to_copy|copy_|mm|bmm|addmm|baddbmm|sum|mean"
+    r"|scaled_dot_product_attention)"
+)
+"""Operators that read a tensor in any layout: pointwise ones, products of BLAS, sums, fused attention."""
+
+PRODUCTS_OF_ANY_LAYOUT = {"aten::matmul": 3}
+"""Operators that do so up to so many dimensions; of more dimensions they need to merge some."""
+
+MAKES_VIEWS = re.compile(r"aten::(?:unsqueeze|squeeze|transpose|permute|t|select|slice|expand|detach|unbind|chunk)")
+REACH = 16  # operators after a copy that are searched for its reader
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutCopy:
+    """A copy into another layout.
+
+    Attributes:
+        row: the operator that no other operator runs.
+        shape, dtype, size: of the tensor, with its bytes.
+        strides: those of the tensor that is copied, empty where they were not recorded.
+        layout: in what way that is laid out.
+        reader: the operator that reads the copy, empty where none was found near it.
+        is_needed: whether the reader may need it; false where it reads a tensor in any layout.
+    """
+
+    row: int
+    shape: Shape
+    dtype: str
+    size: int
+    strides: Shape
+    layout: Layout
+    reader: str
+    is_needed: bool
+
+
+def layout_copies(profile: Profile, least_bytes: float) -> Iterator[LayoutCopy]:
+    """The model's copies of at least so many bytes that no other operator makes for itself.
+
+    Left out are copies into and from channels-last, which are made once for many convolutions, and those that are
+    written to: these must be copies.
+    """
+    outer = of_the_model(profile, profile.calls.among(profile.named(*COPIES)))
+    copies = profile.named("aten::copy_")
+    copies = copies[profile.inside(outer)[copies]]
+    above = outer[np.searchsorted(outer, copies) - 1]
+    for row, given, copied in zip(above.tolist(), profile.inputs_of(above), profile.inputs_of(copies), strict=True):
+        size = tensor_bytes(copied.shape(1) or (0,), copied.dtype(1)) or 0
+        if size >= least_bytes and copied.dtype(0) == copied.dtype(1) and _is_of_layout(profile, row, given, copied):
+            yield from _copy(profile, row, copied, size)
+
+
+def _is_of_layout(profile: Profile, row: int, given: Inputs, copied: Inputs) -> bool:
+    """Whether the copy is made for the layout: a plain `clone` keeps it, and wants the copy itself."""
+    if profile.name(row) == CLONE and given.scalar(1) != "0":
+        return False
+    if profile.name(row) == CONTIGUOUS and given.scalar(1) not in ROW_MAJOR:
+        return False
+    shape, (to, source) = copied.shape(1) or (), (_strides(copied, position) for position in (0, 1))
+    return not source or not (to == source or is_channels_last(shape, source) or is_channels_last(shape, to))
+
+
+def _copy(profile: Profile, row: int, copied: Inputs, size: int) -> Iterator[LayoutCopy]:
+    shape, strides = copied.shape(1) or (), _strides(copied, 1)
+    reader, is_needed = "", True
+    if profile.name(row) in {CONTIGUOUS, CLONE}:
+        found = _reader(profile, row, shape)
+        if found is not None:
+            reader, inputs = found
+            if reader.endswith("_") and inputs.shape(0) == shape:
+                return
+            is_needed = not _reads_any_layout(reader, shape)
+    else:
+        reader = "aten::view"
+    yield LayoutCopy(row, shape, copied.dtype(1), size, strides, layout_of(shape, strides), reader, is_needed)
+
+
+def _reader(profile: Profile, row: int, shape: Shape) -> tuple[str, Inputs] | None:
+    """The first operator after `row` that is given a tensor of this shape and makes no mere view of it."""
+    after = profile.operators_after(row, REACH)
+    for following, inputs in zip(after, profile.inputs_of(rows_of(after)), strict=True):
+        name = profile.name(following)
+        tensors = [inputs.shape(position) for position in range(len(inputs.dtypes))]
+        if shape in tensors and not MAKES_VIEWS.fullmatch(name):
+            return name, inputs
+    return None
+
+
+def _reads_any_layout(reader: str, shape: Shape) -> bool:
+    most = PRODUCTS_OF_ANY_LAYOUT.get(reader, 0)
+    return bool(ANY_LAYOUT.fullmatch(reader)) or len(shape) <= most
+
+
+def _strides(inputs: Inputs, position: int) -> Shape:
+    found = inputs.strides[position] if position < len(inputs.strides) else []
+    return tuple(stride for stride in found if isinstance(stride, int))
+
+
+def layout_of(shape: Shape, strides: Shape) -> Layout:
+    """In what way a tensor is laid out that is not laid out row by row."""
+    if not strides:
+        return "not recorded"
+    steps = [stride for size, stride in zip(shape, strides, strict=True) if size > 1]
+    if 0 in steps:
+        return "expanded"
+    return "sliced" if sorted(steps, reverse=True) == steps else "transposed"
+
+
+def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether images or volumes are laid out pixel by pixel, with the channels of each side by side."""
+    if len(shape) not in {4, 5} or len(strides) != len(shape) or shape[1] == 1:
+        return False
+    return strides[1] == 1 and strides[-1] == shape[1] and list(strides[2:]) == sorted(strides[2:], reverse=True)

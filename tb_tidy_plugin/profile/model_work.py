@@ -1,0 +1,30 @@
+"""Which operators are the model's own, and not those of the machinery around it."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+
+MACHINERY = (
+    r"^autograd::|^torch/(?:autograd/__init__|_tensor)\.py\(\d+\): (?:backward|_make_grads)"
+    r"|^torch/(?:optim|utils/data|profiler|amp/grad_scaler)"
+)
+"""The backward pass, optimizers, data loaders, the profiler and gradient scaling, as functions and operators."""
+
+ANNOTATED = r"^Optimizer\.|^enumerate\(DataLoader\)#"
+"""Optimizers and data loaders where no functions were recorded."""
+
+
+def of_the_model(profile: Profile, operators: Rows) -> Rows:
+    """Those of `operators` that no backward pass, optimizer, data loader or profiler runs."""
+    others = profile.matching(MACHINERY, Category.OPERATOR, Category.PYTHON)
+    annotated = profile.covering(operators, profile.matching(ANNOTATED, Category.ANNOTATION))
+    kept: Rows = operators[~profile.inside(others)[operators] & (annotated == ABSENT)]
+    return kept
+
+
+def function_of(profile: Profile, row: int) -> str:
+    """The name of the Python function or module that called `row`; empty where none was recorded."""
+    caller = int(profile.calls.caller[row])
+    is_function = caller != ABSENT and profile.category(caller) is Category.PYTHON
+    return profile.name(caller) if is_function else ""

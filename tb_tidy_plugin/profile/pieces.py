@@ -1,0 +1,37 @@
+"""Python loops that take a tensor piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.inputs import Inputs
+from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import Category
+
+PICKS = ("aten::select", "aten::slice", "aten::index")
+ITERATION = r"^torch/_tensor\.py\(\d+\): __iter__$"  # `for row in x`, which unbinds
+NEVER = (
+    r"^ProfilerStep#|^Optimizer\.|^enumerate\(DataLoader\)#|^autograd::|^torch/(?:profiler|optim|utils/data)/"
+    r"|^torch/_tensor\.py\(\d+\): backward$|^aten::(?:_thnn_fused_)?(?:lstm|gru|rnn_tanh|rnn_relu)_cell$"
+)
+"""What no such loop holds: a step, a backward pass, a recurrent cell."""
+LARGEST_BODY = 32  # operators: a loop over batches or layers has more
+
+
+def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
+    """Python loops of at least `least` iterations that pick a piece of a tensor in each, or go through one.
+
+    `is_own` tells by name whether a function is the user's own code, None for no function.
+    """
+    picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, ("aten::unbind",)))
+    heads = rows_of([*unbinds.tolist(), *profile.matching(ITERATION, Category.PYTHON).tolist()])
+    never = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    return profile.calls.loops(picks, heads, Limits(never, LARGEST_BODY, least), is_own)
+
+
+def falls(picks: Sequence[tuple[str, Inputs]], least: int) -> bool:
+    """Whether the index only falls, as in sums over what comes later; a loop that reverses a tensor has both kinds."""
+    in_turns = (movement_of(picks[skipped:], least) for skipped in (0, 1))
+    return all(movement is not None and movement.stride < 0 for movement in in_turns)

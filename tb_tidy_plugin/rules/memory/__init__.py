@@ -1,0 +1,1 @@
+"""Memory that is made, copied or laid out without need."""

@@ -1,0 +1,107 @@
+"""Constant tensor made anew in each step.
+
+## What it finds
+A tensor that a factory such as `torch.ones`, `torch.arange` or `torch.hann_window` makes with the same arguments in
+each step, with the operators right after it that work on nothing but such tensors: causal masks, positions, windows.
+
+## Why it is slow
+The tensor is the same every time. Making it takes operators, on a GPU launches, and memory that has to be written.
+
+## Example
+```python
+def forward(self, x):
+    mask = torch.ones(length, length).triu(1).bool()
+    return attend(x, mask)
+```
+
+Use instead:
+```python
+def __init__(self):
+    mask = torch.ones(length, length).triu(1).bool()
+    self.register_buffer("mask", mask, persistent=False)
+
+
+def forward(self, x):
+    return attend(x, self.mask)
+```
+
+## How the saving is estimated
+The factory goes, and with it the operators that make the constant of it.
+
+## When it stays quiet
+Fewer than 256 elements: such tensors cost a call each, and often are the start of a sum. Arguments that change from
+step to step. Random numbers. Tensors that are written to afterwards, or that may be by an operator that is not
+PyTorch's. What the backward pass, an optimizer, a data loader or the profiler makes. Profiles of one step, unless it
+makes the constant three times.
+"""
+
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Constant,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Threshold,
+    constants_made_again,
+    parse_frame,
+    rows_of,
+)
+
+CHAIN_SHOWN = 8
+
+
+class ConstantRebuiltEveryStep(Rule):
+    """Constant tensor made anew in each step."""
+
+    code = "TT1201"
+    needs = frozenset({"shapes"})
+    message = "`{factory}` makes a constant of {elements} elements again and again: {operators} operators, {time}"
+    why = (
+        "`{chain}` take nothing but numbers, which are the same each time: {times} × in {steps} steps. Reported from "
+        "{least} elements on, where nothing is written to the tensor afterwards"
+    )
+    fix = "Make the tensor once, as a non-persistent buffer of the module, and use that in each step"
+    caveat = "The tensor stays in memory; code that writes to it would change it for all later steps."
+
+    min_elements = Threshold(256, "below, what is paid is a call, and such tensors mostly are counters, states or sums")
+    min_repeats = Threshold(3, "calls within one step, where no second step shows that they are repeated")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        for constant in constants_made_again(profile, round(self.min_repeats), self.min_elements):
+            yield from (self._match(profile, run, constant) for run in constant.runs)
+
+    def _match(self, profile: Profile, run: tuple[int, ...], constant: Constant) -> Match:
+        frame = parse_frame(profile.calls.caller_name(run[0]))
+        names = [profile.name(row).removeprefix("aten::") for row in run]
+        return Match(
+            anchor=run[0],
+            events=(*run, *profile.device_activity_of_all(rows_of(run)).tolist()),
+            facts={
+                "factory": names[0], "elements": constant.elements, "operators": len(run),
+                "chain": ", ".join(names[:CHAIN_SHOWN]) + (", …" if len(names) > CHAIN_SHOWN else ""),
+                "times": len(constant.runs), "steps": constant.steps, "least": round(self.min_elements),
+                "time": Nanoseconds(sum(map(profile.duration_ns, run))), "expression": _expression(profile, run),
+            },
+            confidence="high" if frame is not None and frame.own_code and constant.steps > 1 else "medium",
+        )  # fmt: skip
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        made = str(match.facts["expression"])
+        setup = f"import torch\nkept = {made}"
+        return Benchmark(f"constant = {made}", "constant = kept", setup) if made else None
+
+
+def _expression(profile: Profile, run: tuple[int, ...]) -> str:
+    """The constant in Python, empty where it is not made by a few well-known operators."""
+    name, given = profile.name(run[0]).removeprefix("aten::"), profile.inputs(run[0])
+    made = f"torch.{name}({given.scalar(0)})" if name in {"ones", "zeros"} else ""
+    for row in run[1:]:
+        name, number = profile.name(row).removeprefix("aten::"), profile.inputs(row).scalar(1)
+        if name in {"tril", "triu"} and made:
+            made += f".{name}({number})"
+        else:
+            made = f"{made}.bool()" if made and (name, number) == ("to", "11") else ""
+    return made

@@ -1,0 +1,123 @@
+"""Tensor copied into another layout before it is read.
+
+## What it finds
+`contiguous()`, `reshape()`, `flatten()` or a contiguous `clone()` of a transposed, sliced or expanded tensor, which
+copy all of it, most surely where the next operator reads a tensor in any layout.
+
+## Why it is slow
+The copy reads and writes the whole tensor, against the order in which it lies in memory, and computes nothing.
+Pointwise operators, matrix products and sums read transposed tensors as they are.
+
+## Example
+```python
+bands = frames.transpose(1, 2).contiguous()
+normal = (bands - mean) / scale
+```
+
+Use instead:
+```python
+bands = frames.transpose(1, 2)
+normal = (bands - mean) / scale
+```
+
+## How the saving is estimated
+Where the reader takes any layout the copy goes, but for a quarter of it: reading against the order in memory may cost
+some of that. Where the reader may need the copy, half of it is expected to go with another order of dimensions. All or
+nothing of it may be saved.
+
+## When it stays quiet
+Tensors below 256 KiB. Copies that an operator makes inside itself, conversions to and from channels-last, a plain
+`clone()`, what a data loader copies. Copies that are written to. Copies that their reader may need, such as heads that
+are put side by side again, or the input of a linear layer: below 10 % of the step, all of one function together; above,
+the finding is of low confidence.
+"""
+
+from collections.abc import Iterator
+
+from tb_tidy_plugin.rulekit import (
+    TORCH_DTYPES,
+    Benchmark,
+    Bytes,
+    Edit,
+    LayoutCopy,
+    Match,
+    Profile,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+    function_of,
+    layout_copies,
+    rows_of,
+)
+
+LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.25, 0.5
+"""Parts of a copy's time that are expected to be left after the fix."""
+
+COST = {
+    "transposed": "its dimensions lie in another order in memory",
+    "sliced": "it is a part of a larger tensor",
+    "expanded": "its values are repeated by `expand`, and the copy writes each repetition",
+    "not recorded": "in which way it lies in memory was not recorded",
+}
+
+
+class HiddenContiguousCopy(Rule):
+    """Tensor copied into another layout before it is read."""
+
+    code = "TT1202"
+    needs = frozenset({"shapes"})
+    message = "`{operator}` copies {size} only to lay them out anew, then `{reader}` reads them"
+    why = (
+        "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported from "
+        "{least} on, and where the reader may need the copy from {least_share} of a step on"
+    )
+    fix = "Leave the copy out where its reader takes any layout, else order the dimensions so that it is not needed"
+
+    min_bytes = Threshold(
+        262_144, "below, a copy stays in a core's cache, and on a GPU takes hardly more than its call"
+    )
+    min_needed_share = Threshold(0.1, "a copy that its reader may need goes only with a new order of dimensions")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        by_function: dict[tuple[str, bool], list[LayoutCopy]] = {}
+        for copy in layout_copies(profile, self.min_bytes):
+            by_function.setdefault((function_of(profile, copy.row), copy.is_needed), []).append(copy)
+        for (_, is_needed), copies in by_function.items():
+            rows = [row for copy in copies for row in _events(profile, copy)]
+            share = profile.share_of_step(profile.per_step_ns(rows_of(rows)))
+            if not is_needed or (share is not None and share >= self.min_needed_share):
+                yield from (self._match(profile, copy, share) for copy in copies)
+
+    def _match(self, profile: Profile, copy: LayoutCopy, share: float | None) -> Match:
+        reader = copy.reader or "an operator far behind"
+        return Match(
+            anchor=copy.row,
+            events=_events(profile, copy),
+            facts={
+                "operator": profile.name(copy.row), "size": Bytes(copy.size), "shape": "×".join(map(str, copy.shape)),
+                "reader": reader, "layout": COST[copy.layout], "kind": copy.layout, "needed": int(copy.is_needed),
+                "reads": f"`{reader}` " + ("may need it so." if copy.is_needed else "reads a tensor in any layout."),
+                "share": Share(share) if share is not None else "an unknown part",
+                "least": Bytes(round(self.min_bytes)), "least_share": Share(self.min_needed_share),
+                "dtype": TORCH_DTYPES.get(copy.dtype, ""), "strides": "×".join(map(str, copy.strides)),
+            },
+            subject="needed" if copy.is_needed else "",
+            confidence="low" if copy.is_needed else "high" if copy.strides else "medium",
+        )  # fmt: skip
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        yield Scale(match.events, LEFT_OF_NEEDED if match.facts["needed"] else LEFT_OF_USELESS, low=0.0, high=1.0)
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        """A pointwise operator behind the copy, on a tensor laid out as the recorded one."""
+        shape, strides, dtype = (str(match.facts[name]).replace("×", ", ") for name in ("shape", "strides", "dtype"))
+        if match.facts["needed"] or not strides or not dtype:
+            return None
+        elements = f"torch.zeros(1 + sum((n - 1) * s for n, s in zip(shape, strides)), dtype=torch.{dtype})"
+        setup = f"import torch\nshape, strides = ({shape},), ({strides},)\nx = {elements}.as_strided(shape, strides)"
+        return Benchmark("y = x.contiguous() + 1", "y = x + 1", setup)
+
+
+def _events(profile: Profile, copy: LayoutCopy) -> tuple[int, ...]:
+    return (copy.row, *profile.device_activity_of(copy.row).tolist())

@@ -1,0 +1,107 @@
+"""Tensor that grows by one cat after the other.
+
+## What it finds
+A tensor that a loop makes longer again and again with `torch.cat`, `torch.stack`, `torch.hstack` or `torch.vstack`, and
+that is read only when it is complete.
+
+## Why it is slow
+Each call makes a new tensor and copies into it all that was there before. With n pieces of one size, n(n + 1)/2 pieces
+are copied instead of n.
+
+## Example
+```python
+scores = torch.empty(0, classes)
+for batch in batches:
+    scores = torch.cat([scores, model(batch)])
+```
+
+Use instead:
+```python
+scores = torch.cat([model(batch) for batch in batches])
+```
+
+## How the saving is estimated
+One call that copies each element once is left: of the time of all calls, the part that the last result is of
+all results. At best one call of n is left, at worst twice that part: many small pieces copy slower than few large ones.
+
+## When it stays quiet
+Fewer than 5 growing calls within one step. A tensor that is read between one call and the next, such as the keys and
+values of a decoder or the features of a densely connected network: each of its states is needed (where the longest
+length is known, memory made once and written in place, a static cache, saves the copies). A tensor that grows once per
+step. Calls made by libraries.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Edit,
+    Join,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Shape,
+    Share,
+    Threshold,
+    growing_tensors,
+    is_read_between,
+    parse_frame,
+    rows_of,
+)
+
+
+class CatInLoop(Rule):
+    """Tensor that grows by one cat after the other."""
+
+    code = "TT602"
+    needs = frozenset({"shapes"})
+    message = "A tensor grows by {calls} × `{operator}`: {again} of what they copy was copied before"
+    why = (
+        "{calls} calls in one step each take the result of the one before and add a piece, {piece} the last time; the "
+        "last result is {result}. They take {time}, and nothing reads the tensor in between. Reported from {least} on"
+    )
+    fix = "Append the pieces to a list and call `torch.cat` once after the loop"
+    caveat = "All pieces are in memory together with the result while that is made."
+
+    min_calls = Threshold(5, "with n calls, 2/(n + 1) of the copies are needed: below, less than two thirds can go")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        for series in growing_tensors(profile, round(self.min_calls), _is_own):
+            if not is_read_between(profile, series):
+                yield self._match(profile, series)
+
+    def _match(self, profile: Profile, series: Sequence[Join]) -> Match:
+        rows, last = [join.row for join in series], series[-1]
+        all_elements, needed = sum(prod(join.result) for join in series), prod(last.result)
+        return Match(
+            anchor=rows[0],
+            events=(*rows, *profile.device_activity_of_all(rows_of(rows)).tolist()),
+            facts={
+                "calls": len(rows), "operator": profile.name(rows[0]), "again": Share(1 - needed / all_elements),
+                "piece": _text(last.piece), "result": _text(last.result), "dim": last.dim,
+                "least": round(self.min_calls), "time": Nanoseconds(sum(map(profile.duration_ns, rows))),
+            },
+        )  # fmt: skip
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        needed = 1 - float(match.facts["again"])
+        yield Scale(match.events, needed, low=min(needed, 1 / int(match.facts["calls"])), high=min(2 * needed, 1.0))
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        calls, dim, shape = int(match.facts["calls"]), int(match.facts["dim"]), str(match.facts["piece"])
+        piece = f"torch.zeros({shape.replace('×', ', ')})"
+        setup = f"import torch\npieces = [{piece} for _ in range({calls + 1})]"
+        before = f"grown = pieces[0]\nfor piece in pieces[1:]:\n    grown = torch.cat([grown, piece], {dim})"
+        return Benchmark(before, f"grown = torch.cat(pieces, {dim})", setup)
+
+
+def _is_own(function: str) -> bool | None:
+    frame = parse_frame(function)
+    return frame.own_code if frame else None
+
+
+def _text(shape: Shape) -> str:
+    return "×".join(map(str, shape))
