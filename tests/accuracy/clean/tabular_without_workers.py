@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 
 class Table(Dataset):
@@ -16,6 +16,19 @@ class Table(Dataset):
 
     def __getitem__(self, rows):
         return self.numbers[rows], self.kinds[rows], self.prices[rows]
+
+
+class Batches(Sampler):
+    """Rows of each batch as one tensor, in a new order each epoch."""
+
+    def __init__(self, rows: int, size: int) -> None:
+        self.rows, self.size = rows, size
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.size)
+
+    def __iter__(self):
+        yield from torch.randperm(self.rows).split(self.size)
 
 
 class Regression(nn.Module):
@@ -33,8 +46,7 @@ class Regression(nn.Module):
 
 def build():
     table = Table(100_000)
-    sampler = BatchSampler(RandomSampler(table), batch_size=1024, drop_last=True)
-    loader = DataLoader(table, sampler=sampler, batch_size=None)
+    loader = DataLoader(table, sampler=Batches(len(table), 1024), batch_size=None)
     model = Regression()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     batches = iter(loader)
