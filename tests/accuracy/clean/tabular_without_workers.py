@@ -1,5 +1,7 @@
 """Rows of a table that is in memory: a loader without workers, which fetches a whole batch by one index."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -25,7 +27,7 @@ class Batches(Sampler):
         self.rows, self.size = rows, size
 
     def __len__(self) -> int:
-        return -(-self.rows // self.size)
+        return math.ceil(self.rows / self.size)
 
     def __iter__(self):
         yield from torch.randperm(self.rows).split(self.size)
