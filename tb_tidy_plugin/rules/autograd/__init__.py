@@ -1,0 +1,1 @@
+"""Rules about the graph that autograd records, and the backward pass."""
