@@ -4,6 +4,7 @@ from tb_tidy_plugin.profile.attention import Attention, attentions
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.casts import Cast, casts
 from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
+from tb_tidy_plugin.profile.compiled import BrokenCall, Compilation, Piece, broken_calls, compilations
 from tb_tidy_plugin.profile.constants import Constant, constants_made_again
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
@@ -46,10 +47,12 @@ __all__ = [
     "AnyRule",
     "Attention",
     "Benchmark",
+    "BrokenCall",
     "Bytes",
     "Cast",
     "Category",
     "Chain",
+    "Compilation",
     "Confidence",
     "Constant",
     "Edit",
@@ -66,6 +69,7 @@ __all__ = [
     "Nanoseconds",
     "Nodes",
     "Overlap",
+    "Piece",
     "Product",
     "Profile",
     "Remove",
@@ -83,8 +87,10 @@ __all__ = [
     "Update",
     "attentions",
     "batches_by_place",
+    "broken_calls",
     "casts",
     "comparable_steps",
+    "compilations",
     "constants_made_again",
     "copied_input",
     "copying_operator",

@@ -1,0 +1,191 @@
+"""What `torch.compile` leaves in a profile: compilations, and compiled code that runs in pieces.
+
+Each call of compiled code is an operator `Torch-Compiled Region: 2/1`: the third function that was compiled, in its
+second variant. Where Dynamo cannot go on it breaks the graph: the region runs what comes before, Python runs what Dynamo
+could not read, and the rest is compiled as a function of its own, `torch_dynamo_resume_in_forward_at_13`, whose region
+lies inside the one that was broken. So a region inside another one is a piece of it. It costs a look-up of its guards
+and the prologues of its graph. (Seen in recordings of torch 2.13; the prologues have names since 2.6.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+
+Part: TypeAlias = Literal["region", "lookup", "pregraph", "prologue", "graph", "operator"]
+
+PARTS: dict[Part, str] = {
+    "region": r"^Torch-Compiled Region\b",
+    "lookup": r"^TorchDynamo Cache Lookup$",
+    "pregraph": r"^Pregraph bytecode$",
+    "prologue": r"^AOTDispatcher Runtime Wrapper Prologue$",
+    "graph": r"^CompiledFunction$|^## Call CompiledFxGraph ",
+}
+WORK = re.compile(r"^aten::(?!item$|_local_scalar_dense$|is_nonzero$)")  # reading a number back is waiting
+RESUMED = re.compile(r"torch_dynamo_resume_in_.+_at_\d+$")
+COMPILING = r"^(?:dynamo|entire_frame_compile|entire_backward_compile)$|\(dynamo_timed\)$"
+COMPILE_ID = re.compile(r"compile_id=(?:!\d+/)?(?P<function>\d+)/(?P<variant>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """One stay in the compiler, for a function or for its backward pass.
+
+    Attributes:
+        row: the outermost event of the compiler.
+        function: Dynamo's number of the function, empty where the trace has none.
+        variant: 0 for the first time the function is compiled, `ABSENT` where the trace has no numbers.
+    """
+
+    row: int
+    function: str
+    variant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Compiled code that runs apart because the code around it was broken.
+
+    Attributes:
+        region: row of its region.
+        parent: row of the region it lies in.
+        resumed: row of the frame that goes on after a break; `ABSENT` for a function that the broken code calls, and
+            without stacks.
+        gap: the rows between the graph before the piece and the piece: what broke the graph ran there.
+        overhead: its look-up and its prologues, which one piece alone would not need.
+        eager: operators that ran in the gap.
+    """
+
+    region: int
+    parent: int
+    resumed: int
+    gap: range
+    overhead: tuple[int, ...]
+    eager: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """One call of compiled code that ran in pieces: its region and the pieces inside, in order."""
+
+    region: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(slots=True)
+class _Region:
+    """A region while it is read, with what was seen in it so far."""
+
+    row: int
+    parent: int = ABSENT
+    gap_start: int = ABSENT
+    pregraph: bool = False
+    graph: bool = False
+    lookup: tuple[int, ...] = ()
+    gap: range = range(0)
+    overhead: list[int] = field(default_factory=list)
+    eager: list[int] = field(default_factory=list)
+
+
+def compilations(profile: Profile) -> list[Compilation]:
+    """All compilations, thread by thread; nested ones are part of the outermost.
+
+    Nested by time: with stacks the tree ends what Python opened together with the built-in that opened it.
+    """
+    table, rows = profile.table, profile.matching(COMPILING, Category.OPERATOR)
+    outermost = rows[:0]
+    for thread in np.unique(table.thread[rows]).tolist():
+        ours = rows[table.thread[rows] == thread]
+        ours = ours[np.lexsort((-table.end_ns[ours], table.start_ns[ours]))]
+        reach = np.append(ABSENT, np.maximum.accumulate(table.end_ns[ours]))[:-1]
+        outermost = np.append(outermost, ours[table.end_ns[ours] > reach])
+    marks = profile.matching(COMPILE_ID.pattern, Category.ANNOTATION)
+    marks = marks[np.argsort(table.start_ns[marks], kind="stable")][::-1]  # of several the first is written last
+    around = profile.covering(marks, outermost).tolist()
+    first_mark = dict(zip(around, marks.tolist(), strict=True))
+    return [_compilation(profile, row, first_mark.get(row)) for row in outermost.tolist()]
+
+
+def _compilation(profile: Profile, row: int, mark: int | None) -> Compilation:
+    named = COMPILE_ID.search(profile.name(mark)) if mark is not None else None
+    return Compilation(row, named["function"], int(named["variant"])) if named else Compilation(row, "", ABSENT)
+
+
+def broken_calls(profile: Profile) -> Iterator[BrokenCall]:
+    """Calls of compiled code that ran in pieces, in row order."""
+    regions, last = profile.matching(PARTS["region"], Category.OPERATOR), profile.tree.last_descendant
+    if not profile.inside(regions)[regions].any():
+        return
+    marks = _marks(profile, regions)
+    rows = np.array([row for row, _ in marks], np.int64)
+    for region in regions[~profile.inside(regions)[regions]].tolist():
+        first, end = np.searchsorted(rows, [region, last[region] + 1]).tolist()
+        if pieces := tuple(_pieces(profile, marks[first:end])):
+            yield BrokenCall(region, pieces)
+
+
+def _marks(profile: Profile, regions: Rows) -> list[tuple[int, Part]]:
+    """What calls of compiled code consist of, in row order."""
+    parts: dict[int, Part] = {}
+    for part, pattern in PARTS.items():
+        parts |= dict.fromkeys(profile.matching(pattern, Category.OPERATOR, Category.ANNOTATION).tolist(), part)
+    if "pregraph" in parts.values():  # before PyTorch 2.6 nothing tells operators of a graph from others
+        parts |= dict.fromkeys(_eager_operators(profile, regions, parts), "operator")
+    return sorted(parts.items())
+
+
+def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, Part]) -> Iterator[int]:
+    """Operators in regions that neither another operator nor a graph runs."""
+    is_operator = profile.inside(regions) & (profile.table.category == Category.OPERATOR)
+    graphs = np.array([row for row, part in parts.items() if part == "graph"], np.int64)
+    rows = np.setdiff1d(np.union1d(np.flatnonzero(is_operator), graphs), regions)
+    reach = np.maximum.accumulate(profile.tree.last_descendant[rows])
+    rows = rows[rows > np.append(ABSENT, reach)[: len(rows)]]
+    in_graph = profile.covered(graphs).containing(profile.table.start_ns[rows])  # by time, as annotations end early
+    for row in rows[~in_graph].tolist():
+        if row not in parts and WORK.match(profile.name(row)):
+            yield row
+
+
+def _pieces(profile: Profile, marks: Sequence[tuple[int, Part]]) -> Iterator[Piece]:
+    """The pieces of one call, whose region is the first of `marks`; in the order in which they begin."""
+    last, found, eager = profile.tree.last_descendant, [_Region(marks[0][0])], list[int]()
+    around = found[:]
+    for row, part in marks[1:]:
+        while last[around[-1].row] < row:
+            around.pop()
+        here = around[-1]
+        if part == "region":
+            gap = range(max(here.gap_start, here.row) + 1, row)
+            found.append(_Region(row, here.row, gap=gap, overhead=[*here.lookup], eager=eager))
+            around.append(found[-1])
+            here.lookup, here.gap_start, eager = (), int(last[row]), []
+        elif part == "lookup":
+            here.lookup = (row,)
+        elif part == "operator":
+            eager += [row] if here.graph or not here.pregraph else []
+        else:
+            here.gap_start = int(last[row])
+            here.pregraph |= part == "pregraph"
+            here.graph |= part == "graph"
+            here.overhead += [row] if part != "graph" else []
+    found[-1].eager += eager
+    for region in found[1:]:
+        yield Piece(
+            region=region.row, parent=region.parent, resumed=_resumed(profile, region.row), gap=region.gap,
+            overhead=tuple(region.overhead), eager=tuple(region.eager),
+        )  # fmt: skip
+
+
+def _resumed(profile: Profile, region: int) -> int:
+    """The frame that a region runs first, where it goes on after a break."""
+    first = region + 1
+    runs = region < profile.tree.last_descendant[region] and profile.category(first) is Category.PYTHON
+    return first if runs and RESUMED.search(profile.name(first)) else ABSENT

@@ -1,0 +1,146 @@
+"""Compiled code that breaks into pieces.
+
+## What it finds
+A function under `torch.compile` in which Dynamo meets what it cannot compile, in each step: a number that is read back
+to decide something, a `print`, a call into a library. What follows goes on in a frame `torch_dynamo_resume_in_…_at_…`,
+whose line is the place of the break, and in a compiled region of its own inside the region that was broken.
+
+## Why it is slow
+Each piece looks up and checks its guards, runs the prologues of its graph and is a node of its own in the backward
+pass. Operators are fused within a piece only, and on a GPU reading a number back waits for the device.
+
+## Example
+```python
+@torch.compile
+def loss(x, limit):
+    if x.abs().max() > limit:
+        x = x.clamp(-limit, limit)
+    return x.square().mean()
+```
+
+Use instead:
+```python
+@torch.compile
+def loss(x, limit):
+    x = torch.where(x.abs().max() > limit, x.clamp(-limit, limit), x)
+    return x.square().mean()
+```
+
+## How the saving is estimated
+Look-ups and prologues of the pieces go. Operators that ran between pieces would run inside a graph, in 0 to all of
+their time. That is a lower bound: what fusion across the pieces would save, and the nodes of the backward pass, are not
+counted. Nor is waiting for a number that is read back, which another rule reports.
+
+## When it stays quiet
+Breaks that were asked for, by `torch.compiler.disable` or `torch._dynamo.graph_break`. Fewer than one break per step,
+or a single one in the profile. Functions that Dynamo gave up as a whole, which breaks in a loop cause: they leave no
+trace. Without stacks there are no lines, and what was asked for cannot be told: breaks without a number that is read
+back then have a low confidence.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from tb_tidy_plugin.rulekit import (
+    BrokenCall,
+    Category,
+    Edit,
+    Match,
+    Nanoseconds,
+    Piece,
+    Profile,
+    Remove,
+    Rule,
+    Scale,
+    Threshold,
+    broken_calls,
+    parse_frame,
+    rows_of,
+)
+
+LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
+DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")
+READS_BACK = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero", "aten::tolist"})
+COMPILED = ("TorchDynamo Cache Lookup", "Torch-Compiled Region")
+OVERHEAD = ("TorchDynamo", "Pregraph", "AOTDispatcher")
+FEWEST = 2  # in the profile
+
+
+class TorchCompileGraphBreak(Rule):
+    """Compiled code that breaks into pieces."""
+
+    code = "TT1001"
+    message = "`torch.compile` breaks the graph{where}: each time {pieces}, which cost {time} beside their work"
+    why = (
+        "Regions of compiled code lie inside the region that was called, each with a look-up of its guards and prologues"
+        "{reads}. Reported from {least} breaks per step on"
+    )
+    fix = (
+        "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "
+        "code, and look for others with `TORCH_LOGS=graph_breaks`"
+    )
+
+    min_breaks = Threshold(1, "per step: what breaks more rarely lies outside of the loop")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        by_cause: dict[str, list[Match]] = {}
+        for call in broken_calls(profile):
+            for cause, pieces in _by_cause(profile, call).items():
+                name = profile.name(cause.resumed) if cause.resumed >= 0 else ""
+                by_cause.setdefault(name, []).append(self._match(profile, cause, pieces))
+        for matches in by_cause.values():
+            rate = profile.per_step_count(rows_of(match.anchor for match in matches))
+            if len(matches) >= FEWEST and rate >= self.min_breaks:
+                yield from matches
+
+    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+        is_overhead = {row: profile.name(row).startswith(OVERHEAD) for row in match.events}
+        yield Remove(tuple(row for row in match.events if is_overhead[row]))
+        yield Scale(tuple(row for row in match.events if not is_overhead[row]), factor=0.5, low=0.0, high=1.0)
+
+    def _match(self, profile: Profile, cause: Piece, pieces: Sequence[Piece]) -> Match:
+        events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
+        line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
+        reads_back = any(profile.name(row) in READS_BACK for piece in pieces for row in piece.gap)
+        return Match(
+            anchor=cause.resumed if line else cause.region,
+            events=events,
+            facts={
+                "where": f" in `{line['function']}` at line {line['line']}" if line else "",
+                "pieces": "one more piece" if len(pieces) == 1 else f"{len(pieces)} more pieces", "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                "reads": "; the break reads a number back" if reads_back else "", "least": round(self.min_breaks),
+            },
+            confidence="high" if line else "medium" if reads_back else "low",
+        )  # fmt: skip
+
+
+def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[Piece, list[Piece]]:
+    """The pieces of a call by the break that made them, without breaks that were asked for.
+
+    A break in a function breaks its callers too, so that a piece that goes on after a call with pieces of its own is no
+    cause; and functions that would have been part of the graph are compiled apart. Each piece belongs to the first
+    break inside it, else to the break before it, else to the next one.
+    """
+    callers = {piece.parent for piece in call.pieces if piece.resumed < 0}
+    causes = [piece for piece in call.pieces if piece.resumed >= 0 and piece.parent not in callers]
+    causes = causes or list(call.pieces[:1])
+    last = profile.tree.last_descendant
+    found: dict[Piece, list[Piece]] = {}
+    for piece in call.pieces:
+        inside = [cause for cause in causes if piece.region <= cause.region <= last[piece.region]]
+        before = [cause for cause in causes if cause.region < piece.region]
+        found.setdefault(next(iter((*inside[:1], *before[-1:], *causes))), []).append(piece)
+    return {cause: pieces for cause, pieces in found.items() if not _is_asked_for(profile, cause)}
+
+
+def _is_asked_for(profile: Profile, cause: Piece) -> bool:
+    """Whether a function that is not to be compiled ran in the gap, or `graph_break` itself."""
+    for row in cause.gap:
+        if profile.category(row) is Category.PYTHON and DISABLED.match(profile.name(row)):
+            names = [profile.name(below) for below in profile.subtree(row)]
+            if names[0].endswith("graph_break"):
+                return True
+            frames = [frame for name in names if (frame := parse_frame(name)) is not None]
+            if any(frame.own_code for frame in frames) and not any(name.startswith(COMPILED) for name in names):
+                return True
+    return False

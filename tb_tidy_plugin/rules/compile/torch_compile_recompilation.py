@@ -1,0 +1,123 @@
+"""Function compiled again and again.
+
+## What it finds
+A function under `torch.compile` that is compiled anew in step after step, because its guards do not hold: lengths that
+change, a Python number or flag that changes, an attribute that counts.
+
+## Why it is slow
+One compilation takes from a tenth of a second to minutes, a step milliseconds. All wait for it. After 8 variants
+(`torch._dynamo.config.recompile_limit`) Dynamo gives up, and the function runs without being compiled.
+
+## Example
+```python
+compiled = torch.compile(loss, dynamic=False)
+for batch in batches:
+    compiled(batch)
+```
+
+Use instead:
+```python
+compiled = torch.compile(loss, dynamic=True)
+for batch in batches:
+    compiled(batch)
+```
+
+## How the saving is estimated
+The time in the compiler goes, that of backward passes included. It is divided by all recorded steps: a recording that
+goes on for longer than the recompilations do shows less.
+
+## When it stays quiet
+First compilations (variant 0 of a function), in whichever step they come: warm-up. Recompilations in the first 2
+recorded steps, where Dynamo learns which sizes change. Fewer than 2 variants of a function after those steps, such as
+one for a last, smaller batch. Traces of PyTorch before the variants had numbers count any compilation after those
+steps, with medium confidence.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tb_tidy_plugin.rulekit import (
+    Category,
+    Compilation,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Share,
+    Threshold,
+    compilations,
+    rows_of,
+)
+
+
+class TorchCompileRecompilation(Rule):
+    """Function compiled again and again."""
+
+    code = "TT1002"
+    message = "`torch.compile` compiles {function} again and again: {variants} more variants take {time}"
+    why = (
+        "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, where everything should "
+        "be compiled; the compiler takes {share} of the recorded steps. Reported from {least} variants on"
+    )
+    fix = (
+        "See what changes with `TORCH_LOGS=recompiles`; then mark sizes that change with "
+        "`torch._dynamo.mark_dynamic` or pass `dynamic=True`, pad to a few sizes, and keep Python numbers that change "
+        "in tensors"
+    )
+
+    warm_up_steps = Threshold(2, "Dynamo compiles for the first sizes, then once more for sizes that change")
+    min_variants = Threshold(2, "after the warm-up: one more may be the last, smaller batch or a first validation")
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        by_function: dict[str, list[Compilation]] = {}
+        for compilation in compilations(profile):
+            if compilation.variant != 0:
+                by_function.setdefault(compilation.function, []).append(compilation)
+        for function, again in by_function.items():
+            step = profile.step_of(rows_of(each.row for each in again))
+            late = {_variant(each) for each, at in zip(again, step.tolist(), strict=True) if at >= self.warm_up_steps}
+            if len(late) >= self.min_variants:
+                yield self._match(profile, function, again, len(late))
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        if profile.steps.basis != "whole_trace" or not compilations(profile):
+            return None
+        return (
+            "The profile has no steps, so that warm-up cannot be told from recompilations; record with a `schedule` "
+            "and call `prof.step()` after each step."
+        )
+
+    def _match(self, profile: Profile, function: str, again: Sequence[Compilation], late: int) -> Match:
+        rows = rows_of(each.row for each in again)
+        time_ns = profile.covered(rows).total_ns
+        steps_ns = int((profile.steps.ends - profile.steps.starts).sum())
+        anchor, name = _place(profile, function, again)
+        return Match(
+            anchor=anchor,
+            events=tuple(rows.tolist()),
+            facts={
+                "function": f"`{name}`" if name else f"function {function}" if function else "functions",
+                "variants": len({_variant(each) for each in again}), "late": late, "time": Nanoseconds(time_ns),
+                "share": Share(time_ns / steps_ns), "warm_up": round(self.warm_up_steps),
+                "least": round(self.min_variants),
+            },
+            subject=function,
+            confidence="high" if function else "medium",
+        )  # fmt: skip
+
+
+def _variant(compilation: Compilation) -> int:
+    """A variant's forward and backward pass count once; without numbers each compilation counts."""
+    return compilation.variant if compilation.variant >= 0 else -compilation.row - 1
+
+
+def _place(profile: Profile, function: str, again: Sequence[Compilation]) -> tuple[int, str]:
+    """The frame of the compiled function in one of its calls, and its name; else where it is first compiled again."""
+    regions = profile.matching(rf"^Torch-Compiled Region: {function}/", Category.OPERATOR) if function else rows_of(())
+    is_frame = profile.table.category[np.minimum(regions + 1, profile.tree.size - 1)] == Category.PYTHON
+    is_frame &= profile.tree.last_descendant[regions] > regions
+    if not is_frame.any():
+        return again[0].row, ""
+    frame = int(regions[is_frame][0]) + 1
+    return frame, profile.name(frame).rsplit(": ", 1)[-1]
