@@ -40,6 +40,7 @@ import numpy as np
 from tb_tidy_plugin.rulekit import (
     Category,
     Compilation,
+    Fact,
     Match,
     Nanoseconds,
     Profile,
@@ -70,15 +71,16 @@ class TorchCompileRecompilation(Rule):
     min_variants = Threshold(2, "after the warm-up: one more may be the last, smaller batch or a first validation")
 
     def detect(self, profile: Profile) -> Iterator[Match]:
-        by_function: dict[str, list[Compilation]] = {}
-        for compilation in compilations(profile):
-            if compilation.variant != 0:
-                by_function.setdefault(compilation.function, []).append(compilation)
+        found, by_function = compilations(profile), dict[str, list[Compilation]]()
+        has_numbers = any(each.function for each in found)
+        for each in found:
+            if each.variant != 0 and (each.function or not has_numbers):
+                by_function.setdefault(each.function, []).append(each)
         for function, again in by_function.items():
             step = profile.step_of(rows_of(each.row for each in again))
             late = {_variant(each) for each, at in zip(again, step.tolist(), strict=True) if at >= self.warm_up_steps}
             if len(late) >= self.min_variants:
-                yield self._match(profile, function, again, len(late))
+                yield from self._matches(profile, function, again, len(late))
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.steps.basis != "whole_trace" or not compilations(profile):
@@ -88,23 +90,21 @@ class TorchCompileRecompilation(Rule):
             "and call `prof.step()` after each step."
         )
 
-    def _match(self, profile: Profile, function: str, again: Sequence[Compilation], late: int) -> Match:
+    def _matches(
+        self, profile: Profile, function: str, again: Sequence[Compilation], late: int
+    ) -> Iterator[Match]:
         rows = rows_of(each.row for each in again)
         time_ns = profile.covered(rows).total_ns
         steps_ns = int((profile.steps.ends - profile.steps.starts).sum())
         anchor, name = _place(profile, function, again)
-        return Match(
-            anchor=anchor,
-            events=tuple(rows.tolist()),
-            facts={
-                "function": f"`{name}`" if name else f"function {function}" if function else "functions",
-                "variants": len({_variant(each) for each in again}), "late": late, "time": Nanoseconds(time_ns),
-                "share": Share(time_ns / steps_ns), "warm_up": round(self.warm_up_steps),
-                "least": round(self.min_variants),
-            },
-            subject=function,
-            confidence="high" if function else "medium",
-        )  # fmt: skip
+        facts: dict[str, Fact] = {
+            "function": f"`{name}`" if name else f"function {function}" if function else "functions",
+            "variants": len({_variant(each) for each in again}), "late": late, "time": Nanoseconds(time_ns),
+            "share": Share(time_ns / steps_ns), "warm_up": round(self.warm_up_steps),
+            "least": round(self.min_variants),
+        }  # fmt: skip
+        for each in again:
+            yield Match(anchor, (each.row,), facts, function, "high" if function else "medium")
 
 
 def _variant(compilation: Compilation) -> int:

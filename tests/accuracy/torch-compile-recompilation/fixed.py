@@ -1,0 +1,28 @@
+"""Training with noise on the inputs that fades with a number in a tensor."""
+
+import torch
+from torch import nn
+
+
+class Fading(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("strength", torch.ones(()))
+
+    def forward(self, x, noise):
+        self.strength.mul_(0.99)
+        return x + noise * self.strength
+
+
+def build():
+    model = nn.Sequential(nn.Linear(256, 512), nn.Tanh(), nn.Linear(512, 10))
+    fading = torch.compile(Fading(), backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=True)
+    inputs, noise, labels = torch.randn(512, 256), torch.randn(512, 256), torch.randint(10, (512,))
+
+    def step():
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(fading(inputs, noise)), labels).backward()
+        optimizer.step()
+
+    return step
