@@ -60,7 +60,9 @@ class GradGraphNeverConsumed(Rule):
     """Graph recorded for a backward pass that never runs."""
 
     code = "TT1101"
-    message = "Autograd records {nodes} nodes for each pass{where} whose result no backward pass uses: up to {time} each"
+    message = (
+        "Autograd records {nodes} nodes for each pass{where} whose result no backward pass uses: up to {time} each"
+    )
     why = (
         "{nodes} operators from `{first}` on advance autograd's counter, and no backward pass in the profile uses one "
         "of their nodes{others}. Reported from {least} nodes on"

@@ -90,9 +90,7 @@ class TorchCompileRecompilation(Rule):
             "and call `prof.step()` after each step."
         )
 
-    def _matches(
-        self, profile: Profile, function: str, again: Sequence[Compilation], late: int
-    ) -> Iterator[Match]:
+    def _matches(self, profile: Profile, function: str, again: Sequence[Compilation], late: int) -> Iterator[Match]:
         rows = rows_of(each.row for each in again)
         time_ns = profile.covered(rows).total_ns
         steps_ns = int((profile.steps.ends - profile.steps.starts).sum())

@@ -102,7 +102,9 @@ def _checks(profile: Profile) -> Rows:
             found.append((first, second, third))
     checked = len({int(parent[first]) for first, _, _ in found})
     is_sure = any(profile.name(second) == ANY_SINCE_2_0 for _, second, _ in found)
-    return rows_of(row for check in found for row in check) if is_sure or checked > MOST_NODES * len(nodes) else nodes[:0]
+    return (
+        rows_of(row for check in found for row in check) if is_sure or checked > MOST_NODES * len(nodes) else nodes[:0]
+    )
 
 
 def _anomaly(profile: Profile, stacks: Rows, checks: Rows) -> Iterator[Match]:

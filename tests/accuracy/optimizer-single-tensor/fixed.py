@@ -7,7 +7,9 @@ from torch import nn
 class Experts(nn.Module):
     def __init__(self, count, width):
         super().__init__()
-        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(width, 24), nn.Tanh(), nn.Linear(24, width)) for _ in range(count))
+        self.experts = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, 24), nn.Tanh(), nn.Linear(24, width)) for _ in range(count)
+        )
         self.head = nn.Linear(width, 5)
 
     def forward(self, x):
