@@ -1,7 +1,7 @@
 """What `torch.compile` leaves in a profile: compilations, and compiled code that runs in pieces.
 
-Each call of compiled code is an operator `Torch-Compiled Region: 2/1`: the third function that was compiled, in its
-second variant. Where Dynamo cannot go on it breaks the graph: the region runs what comes before, Python runs what Dynamo
+Each call of compiled code is an operator `Torch-Compiled Region: 2/1`: the third function compiled, in its second
+variant. Where Dynamo cannot go on it breaks the graph: the region runs what comes before, Python runs what Dynamo
 could not read, and the rest is compiled as a function of its own, `torch_dynamo_resume_in_forward_at_13`, whose region
 lies inside the one that was broken. So a region inside another one is a piece of it. It costs a look-up of its guards
 and the prologues of its graph. (Seen in recordings of torch 2.13; the prologues have names since 2.6.)
@@ -106,7 +106,7 @@ def compilations(profile: Profile) -> list[Compilation]:
         ours = ours[np.lexsort((-table.end_ns[ours], table.start_ns[ours]))]
         reach = np.append(ABSENT, np.maximum.accumulate(table.end_ns[ours]))[:-1]
         outermost = np.append(outermost, ours[table.end_ns[ours] > reach])
-    marks = profile.matching(COMPILE_ID.pattern, Category.ANNOTATION)
+    marks = profile.matching(COMPILE_ID.pattern, Category.ANNOTATION, Category.OPERATOR)
     marks = marks[np.argsort(table.start_ns[marks], kind="stable")][::-1]  # of several the first is written last
     around = profile.covering(marks, outermost).tolist()
     first_mark = dict(zip(around, marks.tolist(), strict=True))

@@ -62,8 +62,7 @@ def _used(profile: Profile, backward: Rows, numbers: int) -> Rows:
     """Numbers that backward passes carry, each with its forward thread in one number, in ascending order."""
     table, threads = profile.table, forward_threads(profile.table)
     thread_of = np.full(int(table.forward_thread.max(initial=0)) + 1, ABSENT, np.int64)
-    for number, thread in threads.items():
-        thread_of[number] = thread
+    thread_of[list(threads)] = list(threads.values())
     thread = thread_of[table.forward_thread[backward]]
     known = thread != ABSENT
     found: Rows = np.unique(thread[known] * numbers + table.sequence[backward[known]])

@@ -70,10 +70,10 @@ class TorchCompileGraphBreak(Rule):
     """Compiled code that breaks into pieces."""
 
     code = "TT1001"
-    message = "`torch.compile` breaks the graph{where}: each time {pieces}, which cost {time} beside their work"
+    message = "`torch.compile` breaks the graph{where}: each time {pieces}, {time} beside the work in them"
     why = (
-        "Regions of compiled code lie inside the region that was called, each with a look-up of its guards and prologues"
-        "{reads}. Reported from {least} breaks per step on"
+        "Regions of compiled code lie inside the region that was called, each with a look-up of its guards and "
+        "prologues of its own{reads}. Reported from {least} breaks per step on"
     )
     fix = (
         "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "
@@ -101,13 +101,14 @@ class TorchCompileGraphBreak(Rule):
     def _match(self, profile: Profile, cause: Piece, pieces: Sequence[Piece]) -> Match:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
         line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
+        more = "one more piece" if len(pieces) == 1 else f"{len(pieces)} more pieces"
         reads_back = any(profile.name(row) in READS_BACK for piece in pieces for row in piece.gap)
         return Match(
             anchor=cause.resumed if line else cause.region,
             events=events,
             facts={
                 "where": f" in `{line['function']}` at line {line['line']}" if line else "",
-                "pieces": "one more piece" if len(pieces) == 1 else f"{len(pieces)} more pieces", "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                "pieces": more, "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
                 "reads": "; the break reads a number back" if reads_back else "", "least": round(self.min_breaks),
             },
             confidence="high" if line else "medium" if reads_back else "low",

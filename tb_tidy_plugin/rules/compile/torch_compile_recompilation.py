@@ -58,8 +58,8 @@ class TorchCompileRecompilation(Rule):
     code = "TT1002"
     message = "`torch.compile` compiles {function} again and again: {variants} more variants take {time}"
     why = (
-        "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, where everything should "
-        "be compiled; the compiler takes {share} of the recorded steps. Reported from {least} variants on"
+        "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, where all should be "
+        "compiled; the compiler takes {share} of the recorded steps. Reported from {least} variants on"
     )
     fix = (
         "See what changes with `TORCH_LOGS=recompiles`; then mark sizes that change with "

@@ -1,14 +1,13 @@
 """Debug mode left on.
 
 ## What it finds
-Anomaly detection (`torch.autograd.set_detect_anomaly(True)`, `detect_anomaly()`): each operator formats a stack for its
-node, each node of the backward pass checks its results for NaN. And launches that block (`CUDA_LAUNCH_BLOCKING=1`):
-each call that launches a kernel returns only when the kernel is done.
+Anomaly detection (`torch.autograd.set_detect_anomaly(True)`): each operator formats a stack for its node, and each node
+of the backward pass checks its results for NaN. Or launches that block (`CUDA_LAUNCH_BLOCKING=1`): each call that
+launches a kernel returns only when the kernel is done.
 
 ## Why it is slow
 A stack takes longer than most operators, and each check reads a number back, for which the host waits for the device.
-With launches that block the host prepares nothing while the device works, and the device does nothing while the host
-prepares.
+With launches that block, the host does nothing while the device works, and the other way round.
 
 ## Example
 ```python
@@ -32,7 +31,6 @@ Anomaly detection with `check_nan=False` without stacks, where it leaves no trac
 kernels, as all do that do not block; fewer than 20 kernels of 50 µs.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -51,7 +49,6 @@ from tb_tidy_plugin.rulekit import (
 )
 
 FORMATS = r"^(?:torch/fx/)?traceback\.py\(\d+\): format_stack$"
-ENTERED = re.compile(r"^torch/autograd/anomaly_mode\.py\(\d+\): __enter__$")
 NODE = r"^autograd::engine::evaluate_function: (?!torch::autograd::AccumulateGrad)"
 ANY_SINCE_2_0 = "aten::_is_any_true"  # which users do not call
 ANY = frozenset({ANY_SINCE_2_0, "aten::any"})
@@ -85,8 +82,9 @@ def _stacks(profile: Profile) -> Rows:
     rows = rows[profile.tree.parent[rows] >= 0]
     above = profile.tree.parent[rows]
     is_of_node = (profile.table.category[above] == Category.OPERATOR) & (profile.table.sequence[above] >= 0)
-    compiler = profile.covered(rows_of(each.row for each in compilations(profile) if len(rows)))
-    return rows[is_of_node & ~compiler.containing(profile.table.start_ns[rows])]
+    compiler = profile.covered(rows_of(each.row for each in compilations(profile)))
+    found: Rows = rows[is_of_node & ~compiler.containing(profile.table.start_ns[rows])]
+    return found
 
 
 def _checks(profile: Profile) -> Rows:
@@ -102,13 +100,12 @@ def _checks(profile: Profile) -> Rows:
             found.append((first, second, third))
     checked = len({int(parent[first]) for first, _, _ in found})
     is_sure = any(profile.name(second) == ANY_SINCE_2_0 for _, second, _ in found)
-    return (
-        rows_of(row for check in found for row in check) if is_sure or checked > MOST_NODES * len(nodes) else nodes[:0]
-    )
+    is_sure |= checked > MOST_NODES * len(nodes)
+    return rows_of(row for check in found for row in check if is_sure)
 
 
 def _anomaly(profile: Profile, stacks: Rows, checks: Rows) -> Iterator[Match]:
-    """One match per step."""
+    """One match per step, at the outermost event that began in it: no event tells where the mode was switched on."""
     rows = np.sort(np.append(stacks, checks))
     what = [f"{len(stacks):,} stacks formatted"] if len(stacks) else []
     what += [f"{len(checks) // 3:,} checks for NaN"] if len(checks) else []
@@ -118,20 +115,12 @@ def _anomaly(profile: Profile, stacks: Rows, checks: Rows) -> Iterator[Match]:
         "sign": "Operators call `format_stack` for their nodes, or nodes of the backward pass check each result",
         "cure": "Remove `set_detect_anomaly` and `detect_anomaly`",
     }  # fmt: skip
-    entered, step = profile.matching(ENTERED.pattern, Category.PYTHON), profile.step_of(rows)
+    step = profile.step_of(rows)
     for number in np.unique(step).tolist():
-        events = rows[step == number]
-        here = entered[profile.step_of(entered) == number]
-        yield Match(_anchor(profile, here if len(here) else events), tuple(events.tolist()), facts)
-
-
-def _anchor(profile: Profile, rows: Rows) -> int:
-    """Where the mode is entered; else the outermost event around the first of `rows` that began in its step."""
-    first, number = int(rows[0]), int(profile.step_of(rows[:1])[0])
-    if ENTERED.match(profile.name(first)):
-        return first
-    begin = profile.steps.items[number].start_ns if number >= 0 else 0
-    return [row for row in (first, *profile.ancestors(first)) if profile.start_ns(row) >= begin][-1]
+        events = rows[step == number].tolist()
+        begin_ns = profile.steps.items[number].start_ns if number >= 0 else 0
+        around = [row for row in (events[0], *profile.ancestors(events[0])) if profile.start_ns(row) >= begin_ns]
+        yield Match(around[-1], tuple(events), facts)
 
 
 def _blocking_launches(profile: Profile) -> Rows:

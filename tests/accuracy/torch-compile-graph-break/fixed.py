@@ -19,7 +19,7 @@ class Block(nn.Module):
 class Network(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.blocks = nn.Sequential(*[Block(width) for _ in range(8)])
+        self.blocks = nn.Sequential(*[Block(width) for _ in range(24)])
         self.head = nn.Linear(width, 10)
 
     def forward(self, x):
@@ -27,10 +27,10 @@ class Network(nn.Module):
 
 
 def build():
-    model = Network(96)
+    model = Network(32)
     compiled = torch.compile(model, backend="aot_eager")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=True)
-    inputs, labels = torch.randn(64, 96), torch.randint(10, (64,))
+    inputs, labels = torch.randn(16, 32), torch.randint(10, (16,))
 
     def step():
         optimizer.zero_grad()

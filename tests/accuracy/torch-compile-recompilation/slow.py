@@ -2,8 +2,9 @@
 
 import torch
 from torch import nn
+from torch._dynamo import config
 
-torch._dynamo.config.recompile_limit = 1000  # raised, as its warning invites to
+config.recompile_limit = 1000  # raised, as its warning invites to
 
 
 class Fading(nn.Module):

@@ -1,0 +1,172 @@
+"""torch-compile-graph-break: what it reports, what that saves, and when it stays quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rules.compile.torch_compile_graph_break import TorchCompileGraphBreak
+from tests.support.answers import findings, matches_of, saving_ns
+from tests.support.drawn import draw
+
+STEP_US = 1_000
+CALL = """
+ProfilerStep#1 0-990
+  train.py(9): step 1-989
+    TorchDynamo Cache Lookup 10-20
+    Torch-Compiled Region: 0/0 21-600
+      model.py(5): forward 22-599
+        Pregraph bytecode 23-25
+        AOTDispatcher Runtime Wrapper Prologue 26-32
+        CompiledFunction 33-130
+          aten::mm 40-120
+        {gap}
+        TorchDynamo Cache Lookup 260-270
+        Torch-Compiled Region: 1/0 271-500
+          model.py(8): torch_dynamo_resume_in_forward_at_8 272-499
+            Pregraph bytecode 273-275
+            AOTDispatcher Runtime Wrapper Prologue 276-282
+            CompiledFunction 290-390
+              aten::mm 300-380
+"""
+READS_BACK = ["aten::abs 140-160", "  aten::abs 150-155", "aten::item 170-180", "  aten::_local_scalar_dense 172-178"]
+ASKED_FOR = ["torch/_dynamo/eval_frame.py(1423): _fn 140-200", "  model.py(2): note 150-190", "    aten::norm 160-180"]
+GRAPH_BREAK = ["torch/_dynamo/decorators.py(850): graph_break 140-150"]
+IN_LIBRARY = ["torch/_dynamo/eval_frame.py(1423): _fn 140-200", "  torch/_dynamo/utils.py(5): note 150-190"]
+UNBROKEN = CALL.partition("        {gap}")[0]
+
+NESTED = """
+ProfilerStep#1 0-990
+  train.py(9): step 1-989
+    Torch-Compiled Region: 0/0 20-900
+      model.py(15): forward 21-899
+        Pregraph bytecode 22-24
+        CompiledFunction 30-130
+        TorchDynamo Cache Lookup 140-150
+        Torch-Compiled Region: 1/0 151-500
+          model.py(3): block 152-499
+            <built-in function print> 155-160
+            TorchDynamo Cache Lookup 161-171
+            Torch-Compiled Region: 2/0 172-400
+              model.py(4): torch_dynamo_resume_in_block_at_4 173-399
+                Pregraph bytecode 174-176
+                CompiledFunction 180-380
+        TorchDynamo Cache Lookup 510-520
+        Torch-Compiled Region: 3/0 521-700
+          model.py(16): torch_dynamo_resume_in_forward_at_16 522-699
+            Pregraph bytecode 523-525
+            CompiledFunction 530-690
+"""
+
+
+def shifted(text: str, step: int) -> str:
+    """The drawing of one step, as the step with this number."""
+    lines = []
+    for line in filter(str.strip, text.splitlines()):
+        name, _, times = line.rpartition(" ")
+        start, end = (int(time) + step * STEP_US for time in times.split("-"))
+        lines.append(f"{name.replace('ProfilerStep#1', f'ProfilerStep#{step + 1}')} {start}-{end}")
+    return "\n".join(lines)
+
+
+def with_gap(gap: Sequence[str]) -> str:
+    return CALL.replace("{gap}", "\n        ".join(gap))
+
+
+def without_stacks(text: str) -> str:
+    """The drawing without Python frames, indented anew."""
+    return "\n".join(line for line in text.splitlines() if "): " not in line and "<built-in" not in line)
+
+
+def profile(gap: Sequence[str] = READS_BACK, steps: int = 3, other_steps: int = 0) -> Profile:
+    calls = [shifted(with_gap(gap), step) for step in range(steps)]
+    return draw("\n".join([*calls, *(shifted(UNBROKEN, steps + step) for step in range(other_steps))]))
+
+
+def undented(text: str) -> Profile:
+    """A drawing whose Python frames were taken out: the nesting is told by the times."""
+    ends: list[int] = []
+    lines = []
+    for line in filter(str.strip, text.splitlines()):
+        start, end = (int(time) for time in line.rpartition(" ")[2].split("-"))
+        while ends and ends[-1] <= start:
+            ends.pop()
+        lines.append("  " * len(ends) + line.strip())
+        ends.append(end)
+    return draw("\n".join(lines))
+
+
+class TestReports:
+    def test_the_line_of_the_break(self) -> None:
+        (finding,) = findings(TorchCompileGraphBreak, profile())
+        assert finding.message == (
+            "`torch.compile` breaks the graph in `forward` at line 8: each time one more piece, 38 µs beside the work in "
+            "them"
+        )
+        assert [(place.file, place.line, place.precision) for place in finding.places] == [("model.py", 8, "exact")]
+        assert (finding.matches, finding.matches_per_step, finding.confidence) == (3, 1.0, "high")
+
+    def test_a_break_in_a_function_as_the_cause_of_those_in_its_callers(self) -> None:
+        found = findings(TorchCompileGraphBreak, draw("\n".join(shifted(NESTED, step) for step in range(2))))
+        assert [(finding.places[0].function, finding.places[0].line) for finding in found] == [("block", 4)]
+        assert found[0].message.startswith("`torch.compile` breaks the graph in `block` at line 4: each time 3 more pieces")
+        assert found[0].cost_ns == 10_000 + 12_000 + 12_000
+
+    def test_without_stacks_the_pieces_with_medium_confidence_where_a_number_is_read_back(self) -> None:
+        text = "\n".join(shifted(without_stacks(with_gap(READS_BACK)), step) for step in range(2))
+        (finding,) = findings(TorchCompileGraphBreak, undented(text))
+        assert finding.message == (
+            "`torch.compile` breaks the graph: each time one more piece, 38 µs beside the work in them"
+        )
+        assert (finding.places, finding.confidence) == ([], "medium")
+
+    def test_without_stacks_other_breaks_with_low_confidence(self) -> None:
+        text = "\n".join(shifted(without_stacks(with_gap(["aten::abs 140-150"])), step) for step in range(2))
+        (finding,) = findings(TorchCompileGraphBreak, undented(text))
+        assert finding.confidence == "low"
+
+    def test_a_library_that_keeps_out_of_the_graph_as_a_break_of_the_users(self) -> None:
+        assert matches_of(TorchCompileGraphBreak, profile(IN_LIBRARY))
+
+    def test_from_the_number_of_breaks_that_the_user_sets(self) -> None:
+        assert matches_of(TorchCompileGraphBreak({"min_breaks": 1.0}), profile())
+        assert not matches_of(TorchCompileGraphBreak({"min_breaks": 1.5}), profile())
+
+
+class TestSaves:
+    def test_look_ups_and_prologues_and_half_of_the_operators_between_pieces(self) -> None:
+        # Look-up 10, prologues 2 and 6, `abs` 20 µs; reading the number back is no work.
+        assert saving_ns(TorchCompileGraphBreak, profile()) == (0, 18_000 + 10_000, 38_000)
+
+    def test_not_the_operators_where_nothing_tells_those_of_the_graph(self) -> None:
+        # Backend `eager`: the graph's own operators lie in the region as those between the pieces do.
+        text = "\n".join(shifted(with_gap(READS_BACK), step) for step in range(2))
+        (finding,) = findings(TorchCompileGraphBreak, draw(text.replace("CompiledFunction", "aten::linear")))
+        assert finding.cost_ns == 18_000
+
+    def test_look_ups_alone_before_pytorch_2_6(self) -> None:
+        lines = [line for line in with_gap(READS_BACK).splitlines() if "Pregraph" not in line and "AOTD" not in line]
+        text = "\n".join(shifted("\n".join(lines), step) for step in range(2))
+        (finding,) = findings(TorchCompileGraphBreak, draw(text))
+        assert finding.cost_ns == 10_000
+
+
+class TestStaysQuiet:
+    @pytest.mark.parametrize("gap", [ASKED_FOR, GRAPH_BREAK], ids=["disable", "graph_break"])
+    def test_for_breaks_that_were_asked_for(self, gap: list[str]) -> None:
+        assert not matches_of(TorchCompileGraphBreak, profile(gap))
+
+    def test_for_one_piece(self) -> None:
+        assert not matches_of(TorchCompileGraphBreak, profile(steps=0, other_steps=3))
+
+    def test_for_a_single_break_in_the_profile(self) -> None:
+        assert matches_of(TorchCompileGraphBreak, profile(steps=2))
+        assert not matches_of(TorchCompileGraphBreak, profile(steps=1))
+
+    def test_for_breaks_that_do_not_come_in_each_step(self) -> None:
+        assert not matches_of(TorchCompileGraphBreak, profile(steps=2, other_steps=1))
+
+    def test_without_compiled_code(self) -> None:
+        assert not matches_of(TorchCompileGraphBreak, draw("ProfilerStep#1 0-900\n  aten::item 100-200"))
