@@ -33,10 +33,12 @@ leaves them, get a low confidence.
 """
 
 from collections.abc import Iterator
+from textwrap import indent
 
 import numpy as np
 
 from tb_tidy_plugin.rulekit import (
+    Benchmark,
     Category,
     Edit,
     Intervals,
@@ -86,6 +88,11 @@ class GradGraphNeverConsumed(Rule):
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         yield Scale(match.events, factor=0.4, low=0.0, high=0.8)
+
+    def benchmark(self, match: Match) -> Benchmark | None:
+        run = f"y = x\nfor _ in range({match.facts['nodes']}):\n    y = y * 0.5"
+        after = "with torch.no_grad():\n" + indent(run, "    ")
+        return Benchmark(run, after, "import torch\nx = torch.ones(64, requires_grad=True)")
 
     def _match(self, profile: Profile, rows: Rows, has_backward: bool) -> Match:
         root = int(_outermost_modules(profile, rows[:1])[0])

@@ -42,6 +42,7 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Scale,
+    Threshold,
     Update,
     updates_one_by_one,
 )
@@ -52,7 +53,6 @@ FUSED_ON_CPU = {
 """What is left with `fused=True` on a CPU, see the page: factor, low and high. On a GPU no others take it either."""
 
 ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
-MIN_PARAMETERS = 10  # per step; for fewer, the loop costs little more than what a fused update prepares
 UNSUPPORTED = frozenset({"aten::coalesce", "aten::view_as_real"})  # of sparse gradients, of complex parameters
 CPU, GPU = "CPU", "GPU"
 
@@ -72,12 +72,14 @@ class OptimizerSingleTensor(Rule):
         "`fused=True` needs floating-point parameters, on a CPU also PyTorch 2.4."
     )
 
+    min_parameters = Threshold(10, "per step: for fewer, the loop costs little more than what a fused update prepares")
+
     def detect(self, profile: Profile) -> Iterator[Match]:
         by_optimizer: dict[str, list[Update]] = {}
         for update in updates_one_by_one(profile):
             by_optimizer.setdefault(update.optimizer, []).append(update)
         for optimizer, updates in by_optimizer.items():
-            if facts := _facts(profile, updates):
+            if facts := _facts(profile, updates, self.min_parameters):
                 for update in updates:
                     yield Match(update.events[0], update.events, facts, subject=optimizer)
 
@@ -99,21 +101,21 @@ class OptimizerSingleTensor(Rule):
         return Benchmark("one_by_one.step()", "together.step()", setup) if elements else None
 
 
-def _facts(profile: Profile, updates: list[Update]) -> dict[str, Fact] | None:
+def _facts(profile: Profile, updates: list[Update], least: float) -> dict[str, Fact] | None:
     """What the updates of one optimizer have in common, None where there is nothing to gain."""
     largest = max(updates, key=lambda update: len(update.operators))
     steps = len({update.step for update in updates})
     parameters = round(sum(update.parameters for update in updates) / steps)
     operators = round(sum(len(update.operators) for update in updates) / steps)
     names = {name for update in updates for _, name in update.operators}
-    if parameters < MIN_PARAMETERS or not names.isdisjoint(UNSUPPORTED):
+    if parameters < least or not names.isdisjoint(UNSUPPORTED):
         return None
     each, on_gpu = round(operators / parameters), any(len(profile.device_activity_of(row)) for row in largest.events)
     if not on_gpu and (largest.algorithm not in FUSED_ON_CPU or each == 1):
         return None
     return {
         "optimizer": largest.optimizer, "algorithm": largest.algorithm, "device": GPU if on_gpu else CPU,
-        "parameters": parameters, "operators": operators, "each": each, "least": MIN_PARAMETERS,
+        "parameters": parameters, "operators": operators, "each": each, "least": round(least),
         "time": Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
         "setting": "fused=True" if largest.algorithm in FUSED_ON_CPU else "foreach=True",
         "elements": _elements(profile, largest),

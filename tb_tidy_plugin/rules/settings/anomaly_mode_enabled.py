@@ -105,7 +105,7 @@ def _checks(profile: Profile) -> Rows:
 
 
 def _anomaly(profile: Profile, stacks: Rows, checks: Rows) -> Iterator[Match]:
-    """One match per step, at the outermost event that began in it: no event tells where the mode was switched on."""
+    """One match per step, at the outermost frame that began in it: no event tells where the mode was switched on."""
     rows = np.sort(np.append(stacks, checks))
     what = [f"{len(stacks):,} stacks formatted"] if len(stacks) else []
     what += [f"{len(checks) // 3:,} checks for NaN"] if len(checks) else []
@@ -120,7 +120,8 @@ def _anomaly(profile: Profile, stacks: Rows, checks: Rows) -> Iterator[Match]:
         events = rows[step == number].tolist()
         begin_ns = profile.steps.items[number].start_ns if number >= 0 else 0
         around = [row for row in (events[0], *profile.ancestors(events[0])) if profile.start_ns(row) >= begin_ns]
-        yield Match(around[-1], tuple(events), facts)
+        frames = [row for row in around if profile.category(row) is Category.PYTHON]
+        yield Match((frames or around)[-1], tuple(events), facts)
 
 
 def _blocking_launches(profile: Profile) -> Rows:

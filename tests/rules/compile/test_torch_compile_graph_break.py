@@ -111,7 +111,9 @@ class TestReports:
     def test_a_break_in_a_function_as_the_cause_of_those_in_its_callers(self) -> None:
         found = findings(TorchCompileGraphBreak, draw("\n".join(shifted(NESTED, step) for step in range(2))))
         assert [(finding.places[0].function, finding.places[0].line) for finding in found] == [("block", 4)]
-        assert found[0].message.startswith("`torch.compile` breaks the graph in `block` at line 4: each time 3 more pieces")
+        assert found[0].message.startswith(
+            "`torch.compile` breaks the graph in `block` at line 4: each time 3 more pieces"
+        )
         assert found[0].cost_ns == 10_000 + 12_000 + 12_000
 
     def test_without_stacks_the_pieces_with_medium_confidence_where_a_number_is_read_back(self) -> None:

@@ -163,6 +163,11 @@ class TestStaysQuiet:
         assert not matches(without_stacks("Adam", parameters=9))
         assert not matches(with_stacks("Adam", groups=[5, 4]))
 
+    def test_below_the_number_that_the_user_sets(self) -> None:
+        rule = OptimizerSingleTensor({"min_parameters": 13})
+        assert matches_of(rule, without_stacks("Adam", parameters=13))
+        assert not matches_of(rule, without_stacks("Adam", parameters=12))
+
     @pytest.mark.parametrize("optimizer", sorted(UPDATES.keys() - FUSED))
     def test_on_a_cpu_where_nothing_is_fused_and_foreach_can_be_slower(self, optimizer: str) -> None:
         assert not matches(without_stacks(optimizer, parameters=16))
