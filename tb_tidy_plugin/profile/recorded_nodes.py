@@ -7,13 +7,17 @@ read the counter. A node is used where an operator of the backward pass carries 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tree import forward_threads
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+
+MODULE = r"^nn\.Module: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,27 @@ class Nodes:
 
     def __len__(self) -> int:
         return len(self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedPass:
+    """Nodes that one forward pass recorded and no backward pass in the profile uses.
+
+    Attributes:
+        nodes: rows of their operators, in order.
+        module: row of the outermost module call around them, `ABSENT` for none.
+        has_backward: whether anything in the profile runs backward.
+    """
+
+    nodes: Rows
+    module: int
+    has_backward: bool
+
+    def time_recording(self, profile: Profile, node_ns: int) -> Intervals:
+        """The first `node_ns` of each operator, in which it records its node, where no device works meanwhile."""
+        starts = profile.table.start_ns[self.nodes]
+        time = Intervals.union(starts, np.minimum(starts + node_ns, profile.table.end_ns[self.nodes]))
+        return time.minus(profile.device_busy)
 
 
 def recorded_nodes(profile: Profile) -> Nodes:
@@ -67,3 +92,47 @@ def _used(profile: Profile, backward: Rows, numbers: int) -> Rows:
     known = thread != ABSENT
     found: Rows = np.unique(thread[known] * numbers + table.sequence[backward[known]])
     return found
+
+
+def unused_passes(profile: Profile, least: float) -> Iterator[UnusedPass]:
+    """Forward passes of at least `least` nodes of which no backward pass uses any, and none will.
+
+    A pass is the call of an outermost module; outside of modules it is nodes of a step that follow one another without
+    a node in between that is used. The last step may be cut: its passes are left out, and so are those that no younger
+    graph was used after.
+    """
+    nodes = recorded_nodes(profile)
+    if not len(nodes):
+        return
+    module = _outermost_modules(profile, nodes.row)
+    first, end = _passes(profile, nodes, module)
+    has_backward = bool(nodes.is_used.any())
+    is_unused = np.add.reduceat(nodes.is_used, first, dtype=np.int64) == 0
+    is_over = nodes.is_passed[end - 1] | (not has_backward)
+    is_over &= profile.table.start_ns[nodes.row[first]] < _told_until_ns(profile, has_backward)
+    for at in np.flatnonzero(is_unused & is_over & (end - first >= least)).tolist():
+        yield UnusedPass(nodes.row[first[at] : end[at]], int(module[first[at]]), has_backward)
+
+
+def _passes(profile: Profile, nodes: Nodes, module: Rows) -> tuple[Rows, Rows]:
+    """Where each pass begins and ends in `nodes`."""
+    changes = (np.diff(module) != 0) | (np.diff(profile.step_of(nodes.row)) != 0)
+    changes |= (module[1:] == ABSENT) & np.diff(nodes.is_used)
+    changes |= np.diff(profile.table.thread[nodes.row]) != 0
+    first = np.append(0, np.flatnonzero(changes) + 1)
+    return first, np.append(first[1:], len(nodes))
+
+
+def _outermost_modules(profile: Profile, rows: Rows) -> Rows:
+    """For each of `rows` the outermost module call around it, `ABSENT` for none."""
+    modules, last = profile.matching(MODULE, Category.PYTHON), profile.tree.last_descendant
+    reach = np.maximum.accumulate(last[modules])
+    outermost = modules[modules > np.append(ABSENT, reach)[: len(modules)]]
+    found = np.append(outermost, ABSENT)[np.searchsorted(outermost, rows, side="right") - 1]
+    return np.where((found != ABSENT) & (rows <= last[found]), found, ABSENT)
+
+
+def _told_until_ns(profile: Profile, has_backward: bool) -> int:
+    """From when on nothing is told: the last step, or all of a single one without a backward pass."""
+    starts = profile.steps.starts
+    return int(starts[-1]) if len(starts) > 1 else int(profile.table.end_ns.max()) if has_backward else 0

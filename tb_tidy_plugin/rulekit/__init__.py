@@ -8,6 +8,7 @@ from tb_tidy_plugin.profile.compiled import BrokenCall, Compilation, Piece, brok
 from tb_tidy_plugin.profile.constants import Constant, constants_made_again
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
+from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.growth import Join, growing_tensors, is_read_between
 from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
@@ -25,7 +26,7 @@ from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, plain_na
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
-from tb_tidy_plugin.profile.recorded_nodes import Nodes, recorded_nodes
+from tb_tidy_plugin.profile.recorded_nodes import Nodes, UnusedPass, recorded_nodes, unused_passes
 from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.profile.sides import slower_side
@@ -67,7 +68,6 @@ __all__ = [
     "Loop",
     "Match",
     "Nanoseconds",
-    "Nodes",
     "Overlap",
     "Piece",
     "Product",
@@ -84,9 +84,12 @@ __all__ = [
     "Straggler",
     "Threshold",
     "Unblock",
+    "UnusedPass",
     "Update",
     "attentions",
     "batches_by_place",
+    "blocked_time",
+    "blocking_launches",
     "broken_calls",
     "casts",
     "comparable_steps",
@@ -100,6 +103,7 @@ __all__ = [
     "exposed_collectives",
     "exposed_copies",
     "falls",
+    "formatted_stacks",
     "function_of",
     "gradients_of",
     "growing_tensors",
@@ -111,6 +115,7 @@ __all__ = [
     "layout_copies",
     "loops_over_pieces",
     "movement_of",
+    "nan_checks",
     "parse_frame",
     "pinned_bytes_per_ns",
     "plain_name",
@@ -122,6 +127,7 @@ __all__ = [
     "slower_side",
     "straggler_of",
     "tensor_bytes",
+    "unused_passes",
     "updates_one_by_one",
     "waits_for_workers",
 ]

@@ -35,22 +35,17 @@ leaves them, get a low confidence.
 from collections.abc import Iterator
 from textwrap import indent
 
-import numpy as np
-
 from tb_tidy_plugin.rulekit import (
     Benchmark,
-    Category,
     Edit,
-    Intervals,
     Match,
     Nanoseconds,
-    Nodes,
     Profile,
-    Rows,
     Rule,
     Scale,
     Threshold,
-    recorded_nodes,
+    UnusedPass,
+    unused_passes,
 )
 
 MODULE = "nn.Module: "
@@ -75,16 +70,8 @@ class GradGraphNeverConsumed(Rule):
     min_nodes = Threshold(10, "fewer are a statistic or an unused output, whose nodes take some microseconds")
 
     def detect(self, profile: Profile) -> Iterator[Match]:
-        nodes = recorded_nodes(profile)
-        if not len(nodes):
-            return
-        has_backward = bool(nodes.is_used.any())
-        first, end = _passes(profile, nodes)
-        is_unused = np.add.reduceat(nodes.is_used, first, dtype=np.int64) == 0
-        is_over = nodes.is_passed[end - 1] | (not has_backward)
-        is_over &= profile.table.start_ns[nodes.row[first]] < _end_ns(profile, has_backward)
-        for at in np.flatnonzero(is_unused & is_over & (end - first >= self.min_nodes)).tolist():
-            yield self._match(profile, nodes.row[first[at] : end[at]], has_backward)
+        for unused in unused_passes(profile, self.min_nodes):
+            yield self._match(profile, unused)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         yield Scale(match.events, factor=0.4, low=0.0, high=0.8)
@@ -94,49 +81,18 @@ class GradGraphNeverConsumed(Rule):
         after = "with torch.no_grad():\n" + indent(run, "    ")
         return Benchmark(run, after, "import torch\nx = torch.ones(64, requires_grad=True)")
 
-    def _match(self, profile: Profile, rows: Rows, has_backward: bool) -> Match:
-        root = int(_outermost_modules(profile, rows[:1])[0])
-        module = profile.name(root).removeprefix(MODULE) if root != NO_MODULE else ""
-        starts = profile.table.start_ns[rows]
-        lost = Intervals.union(starts, np.minimum(starts + NODE_NS, profile.table.end_ns[rows]))
-        lost = lost.minus(profile.device_busy)
+    def _match(self, profile: Profile, unused: UnusedPass) -> Match:
+        nodes, has_module = unused.nodes.tolist(), unused.module != NO_MODULE
+        module = profile.name(unused.module).removeprefix(MODULE) if has_module else ""
+        lost = unused.time_recording(profile, NODE_NS)
         return Match(
-            anchor=int(rows[0]) if root == NO_MODULE else root,
-            events=tuple(rows.tolist()),
+            anchor=unused.module if has_module else nodes[0],
+            events=tuple(nodes),
             facts={
-                "nodes": len(rows), "where": f" of `{module}`" if module else "", "first": profile.name(int(rows[0])),
+                "nodes": len(nodes), "where": f" of `{module}`" if module else "", "first": profile.name(nodes[0]),
                 "time": Nanoseconds(lost.total_ns), "least": round(self.min_nodes),
-                "others": "" if has_backward else ", which runs none at all",
+                "others": "" if unused.has_backward else ", which runs none at all",
             },
-            confidence="low" if not has_backward else "high" if module else "medium",
+            confidence="low" if not unused.has_backward else "high" if module else "medium",
             lost=list(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True)),
         )  # fmt: skip
-
-
-def _passes(profile: Profile, nodes: Nodes) -> tuple[Rows, Rows]:
-    """Where each pass begins and ends in `nodes`: the call of an outermost module, or nodes of a step that are alike.
-
-    Outside of modules a node that is used ends a pass; inside it makes the whole pass one that is used.
-    """
-    root = _outermost_modules(profile, nodes.row)
-    changes = (np.diff(root) != 0) | (np.diff(profile.step_of(nodes.row)) != 0)
-    changes |= (root[1:] == NO_MODULE) & np.diff(nodes.is_used)
-    changes |= np.diff(profile.table.thread[nodes.row]) != 0
-    first = np.append(0, np.flatnonzero(changes) + 1)
-    return first, np.append(first[1:], len(nodes))
-
-
-def _outermost_modules(profile: Profile, rows: Rows) -> Rows:
-    """For each of `rows` the outermost module call around it, `NO_MODULE` for none."""
-    modules, last = profile.matching(f"^{MODULE}", Category.PYTHON), profile.tree.last_descendant
-    reach = np.maximum.accumulate(last[modules])
-    outermost = modules[modules > np.append(-1, reach)[: len(modules)]]
-    at = np.searchsorted(outermost, rows, side="right") - 1
-    found = np.append(outermost, NO_MODULE)[at]
-    return np.where((found != NO_MODULE) & (rows <= last[found]), found, NO_MODULE)
-
-
-def _end_ns(profile: Profile, has_backward: bool) -> int:
-    """From when on nothing is told: the last step may be cut, and one step alone says nothing without a backward."""
-    starts = profile.steps.starts
-    return int(starts[-1]) if len(starts) > 1 else int(profile.table.end_ns.max()) if has_backward else 0

@@ -35,8 +35,6 @@ steps, with medium confidence.
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from tb_tidy_plugin.rulekit import (
     Category,
     Compilation,
@@ -93,7 +91,7 @@ class TorchCompileRecompilation(Rule):
     def _matches(self, profile: Profile, function: str, again: Sequence[Compilation], late: int) -> Iterator[Match]:
         rows = rows_of(each.row for each in again)
         time_ns = profile.covered(rows).total_ns
-        steps_ns = int((profile.steps.ends - profile.steps.starts).sum())
+        steps_ns = sum(step.duration_ns for step in profile.steps.items)
         anchor, name = _place(profile, function, again)
         facts: dict[str, Fact] = {
             "function": f"`{name}`" if name else f"function {function}" if function else "functions",
@@ -113,9 +111,8 @@ def _variant(compilation: Compilation) -> int:
 def _place(profile: Profile, function: str, again: Sequence[Compilation]) -> tuple[int, str]:
     """The frame of the compiled function in one of its calls, and its name; else where it is first compiled again."""
     regions = profile.matching(rf"^Torch-Compiled Region: {function}/", Category.OPERATOR) if function else rows_of(())
-    is_frame = profile.table.category[np.minimum(regions + 1, profile.tree.size - 1)] == Category.PYTHON
-    is_frame &= profile.tree.last_descendant[regions] > regions
-    if not is_frame.any():
-        return again[0].row, ""
-    frame = int(regions[is_frame][0]) + 1
-    return frame, profile.name(frame).rsplit(": ", 1)[-1]
+    for region in regions.tolist():
+        for row in profile.subtree(region)[1:2]:
+            if profile.category(row) is Category.PYTHON:
+                return row, profile.name(row).rsplit(": ", 1)[-1]
+    return again[0].row, ""

@@ -102,8 +102,8 @@ class TestReports:
     def test_the_line_of_the_break(self) -> None:
         (finding,) = findings(TorchCompileGraphBreak, profile())
         assert finding.message == (
-            "`torch.compile` breaks the graph in `forward` at line 8: each time one more piece, 38 µs beside the work in "
-            "them"
+            "`torch.compile` breaks the graph in `forward` at line 8: each time one more piece, 38 µs beside the work "
+            "in them"
         )
         assert [(place.file, place.line, place.precision) for place in finding.places] == [("model.py", 8, "exact")]
         assert (finding.matches, finding.matches_per_step, finding.confidence) == (3, 1.0, "high")

@@ -66,7 +66,7 @@ class TestReports:
         # With stacks an event that Python opened ends in the tree together with the built-in that opened it.
         text = "\n".join(step(number, f"0/{number + 1}") for number in range(4))
         opened = [
-            f"{line.partition('dynamo ')[0]}<built-in method __enter__ of x> {at * STEP_US + 90}-{at * STEP_US + 99}\n{line}"
+            f"  <built-in method __enter__ of x> {at * STEP_US + 90}-{at * STEP_US + 99}\n{line}"
             if line.strip().startswith("dynamo ")
             else line
             for at, block in enumerate(text.split("ProfilerStep")[1:])
