@@ -34,11 +34,12 @@ counted. Nor is waiting for a number that is read back, which another rule repor
 ## When it stays quiet
 Breaks that were asked for, by `torch.compiler.disable` or `torch._dynamo.graph_break`. Fewer than one break per step,
 or a single one in the profile. Functions that Dynamo gave up as a whole, which breaks in a loop cause: they leave no
-trace. Without stacks there are no lines, and what was asked for cannot be told: breaks without a number that is read
-back then have a low confidence.
+trace. Without stacks there are no lines, and what was asked for cannot be told: then only calls in which a number is
+read back are reported, with medium confidence.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from tb_tidy_plugin.rulekit import (
@@ -86,8 +87,9 @@ class TorchCompileGraphBreak(Rule):
         by_cause: dict[str, list[Match]] = {}
         for call in broken_calls(profile):
             for cause, pieces in _by_cause(profile, call).items():
-                name = profile.name(cause.resumed) if cause.resumed >= 0 else ""
-                by_cause.setdefault(name, []).append(self._match(profile, cause, pieces))
+                match = self._match(profile, cause, pieces)
+                if match.confidence == "high" or match.facts["reads"]:
+                    by_cause.setdefault(str(match.facts["where"]), []).append(match)
         for matches in by_cause.values():
             rate = profile.per_step_count(rows_of(match.anchor for match in matches))
             if len(matches) >= FEWEST and rate >= self.min_breaks:
@@ -111,7 +113,7 @@ class TorchCompileGraphBreak(Rule):
                 "pieces": more, "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
                 "reads": "; the break reads a number back" if reads_back else "", "least": round(self.min_breaks),
             },
-            confidence="high" if line else "medium" if reads_back else "low",
+            confidence="high" if line else "medium",
         )  # fmt: skip
 
 
@@ -125,12 +127,12 @@ def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[Piece, list[Piece]]
     callers = {piece.parent for piece in call.pieces if piece.resumed < 0}
     causes = [piece for piece in call.pieces if piece.resumed >= 0 and piece.parent not in callers]
     causes = causes or list(call.pieces[:1])
-    last = profile.tree.last_descendant
+    regions = [cause.region for cause in causes]
     found: dict[Piece, list[Piece]] = {}
     for piece in call.pieces:
-        inside = [cause for cause in causes if piece.region <= cause.region <= last[piece.region]]
-        before = [cause for cause in causes if cause.region < piece.region]
-        found.setdefault(next(iter((*inside[:1], *before[-1:], *causes))), []).append(piece)
+        at = bisect_left(regions, piece.region)
+        is_inside = at < len(causes) and regions[at] in profile.subtree(piece.region)
+        found.setdefault(causes[at if is_inside or at == 0 else at - 1], []).append(piece)
     return {cause: pieces for cause, pieces in found.items() if not _is_asked_for(profile, cause)}
 
 
