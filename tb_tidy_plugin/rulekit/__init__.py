@@ -26,7 +26,7 @@ from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, plain_na
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
-from tb_tidy_plugin.profile.recorded_nodes import Nodes, UnusedPass, recorded_nodes, unused_passes
+from tb_tidy_plugin.profile.recorded_nodes import UnusedPass, unused_passes
 from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.profile.sides import slower_side
@@ -121,7 +121,6 @@ __all__ = [
     "plain_name",
     "pointwise_chains",
     "read_loops",
-    "recorded_nodes",
     "recurring",
     "rows_of",
     "slower_side",
