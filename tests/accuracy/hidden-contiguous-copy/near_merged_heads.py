@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+ALSO = {"unfused-attention": "it is written out here: fused attention would hand back heads that need no copy"}
+
 
 class Attention(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
