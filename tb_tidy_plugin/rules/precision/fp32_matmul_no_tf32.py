@@ -1,15 +1,12 @@
 """Float32 matrix product without TF32.
 
 ## What it finds
-A matrix product of float32 tensors that runs on the CUDA cores of an NVIDIA
-GPU whose tensor cores could do it in TF32.
+A matrix product of float32 tensors that runs on the CUDA cores of an NVIDIA GPU whose tensor cores could do it in TF32.
 
 ## Why it is slow
-PyTorch computes float32 matrix products in full precision unless told
-otherwise. From compute capability 8.0 on, tensor cores multiply float32
-matrices in TF32, which keeps 10 of the 23 bits of each factor's fraction, at
-up to eight times the speed: 156 instead of 19.5 TFLOP/s on an A100. A product
-that only waits for memory gains nothing.
+PyTorch computes float32 matrix products in full precision unless told otherwise. From compute capability 8.0 on, tensor
+cores multiply float32 matrices in TF32, which keeps 10 of the 23 bits of each factor's fraction, at up to eight times
+the speed: 156 instead of 19.5 TFLOP/s on an A100. A product that only waits for memory gains nothing.
 
 ## Example
 ```python
@@ -23,23 +20,32 @@ model = build_model().cuda()
 ```
 
 ## How the saving is estimated
-The kernel is scaled to the longest of three times: its arithmetic at half the
-TF32 peak of the fastest card of this compute capability, its factors and its
-result at three quarters of that card's memory bandwidth, and 5 µs. The bounds
+The kernel is scaled to the longest of three times: its arithmetic at half the TF32 peak of the fastest card of this
+compute capability, its factors and its result at three quarters of that card's memory bandwidth, and 5 µs. The bounds
 are that card's full peaks, and no gain at all.
 
 ## When it stays quiet
-AMD GPUs, and NVIDIA GPUs without TF32. Kernels that the rule does not know by
-name. Profiles in which any float32 product runs on tensor cores: TF32 is then
-allowed, and cuBLAS left it out where it would not help. Products that TF32
-would speed up by less than a fifth, because memory is what they wait for.
-Convolutions: TF32 is on for them by default.
+AMD GPUs, and NVIDIA GPUs without TF32. Kernels that the rule does not know by name. Profiles in which any float32
+product runs on tensor cores: TF32 is then allowed, and cuBLAS left it out where it would not help. Products that TF32
+would speed up by less than a fifth, because memory is what they wait for. Convolutions: TF32 is on for them by default.
 """
 
 import re
 from collections.abc import Iterator
 
-from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Product, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Edit,
+    Match,
+    Nanoseconds,
+    Product,
+    Profile,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+    rows_of,
+)
 
 FULL_FP32 = re.compile(r"\w*(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\w*f32f32_f32f32_f32_\w*ffma\w*")
 """On CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…_ffma_…`."""
@@ -91,10 +97,12 @@ class Fp32MatmulNoTf32(Rule):
 
     def detect(self, profile: Profile) -> Iterator[Match]:
         products = profile.products("float")
-        kernels = [profile.device_activity_of(product.row).tolist() for product in products]
-        if any(TENSOR_CORES.search(profile.name(row)) for rows in kernels for row in rows):
-            return  # TF32 is allowed
-        for product, rows in zip(products, kernels, strict=True):
+        launched = profile.device_activity_of_all(rows_of(product.row for product in products))
+        names = {profile.table.names[number] for number in set(profile.table.name[launched].tolist())}
+        if any(map(TENSOR_CORES.search, names)) or not any(map(FULL_FP32.search, names)):
+            return  # TF32 is allowed, or nothing runs without it
+        for product in products:
+            rows = profile.device_activity_of(product.row).tolist()
             events = tuple(row for row in rows if FULL_FP32.search(profile.name(row)))
             if events and (match := self._match(profile, product, events, len(products))):
                 yield match
