@@ -5,8 +5,8 @@ A matrix product of float32 tensors that runs on the CUDA cores of an NVIDIA GPU
 
 ## Why it is slow
 PyTorch computes float32 matrix products in full precision unless told otherwise. From compute capability 8.0 on, tensor
-cores multiply float32 matrices in TF32, which keeps 10 of the 23 bits of each factor's fraction, at up to eight times
-the speed: 156 instead of 19.5 TFLOP/s on an A100. A product that only waits for memory gains nothing.
+cores multiply float32 matrices in TF32, which keeps 10 of the 23 bits of each factor's fraction, up to eight times as
+fast. A product that only waits for memory gains nothing.
 
 ## Example
 ```python
@@ -21,13 +21,12 @@ model = build_model().cuda()
 
 ## How the saving is estimated
 The kernel is scaled to the longest of three times: its arithmetic at half the TF32 peak of the fastest card of this
-compute capability, its factors and its result at three quarters of that card's memory bandwidth, and 5 µs. The bounds
-are that card's full peaks, and no gain at all.
+compute capability, factors and result at 3/4 of its memory bandwidth, and 5 µs. Bounds: its full peaks, and no gain.
 
 ## When it stays quiet
 AMD GPUs, and NVIDIA GPUs without TF32. Kernels that the rule does not know by name. Profiles in which any float32
-product runs on tensor cores: TF32 is then allowed, and cuBLAS left it out where it would not help. Products that TF32
-would speed up by less than a fifth, because memory is what they wait for. Convolutions: TF32 is on for them by default.
+product runs on tensor cores: TF32 is then allowed. Products that TF32 would speed up by less than a fifth, because they
+wait for memory. Convolutions: TF32 is on for them by default.
 """
 
 import re
@@ -59,7 +58,7 @@ PEAKS = {"8.0": (156, 2.04), "8.6": (77.4, 1.01), "8.9": (183, 1.01), "9.0": (49
 """Dense TF32 TFLOP/s and memory TB/s by compute capability, from the data sheets of the fastest cards of each: A100,
 RTX A6000 and 3090 Ti, L40S and RTX 4090, H100 and H200, B200."""
 
-LEAST_PEAKS = (77.4, 1.01)  # for a capability that is not listed: promise no more than for the slowest that is
+LEAST_PEAKS = PEAKS["8.6"]  # for a capability that is not listed: promise no more than for the slowest that is
 REACHED_COMPUTE, REACHED_MEMORY = 0.5, 0.75  # parts of the peaks that cuBLAS reaches with ordinary sizes
 SHORTEST_NS = 5_000  # a product on tensor cores takes about this long however small it is
 GRID = 20  # factors in twentieths: the model is no finer, and edits with equal factors are estimated together
@@ -102,8 +101,8 @@ class Fp32MatmulNoTf32(Rule):
         if any(map(TENSOR_CORES.search, names)) or not any(map(FULL_FP32.search, names)):
             return  # TF32 is allowed, or nothing runs without it
         for product in products:
-            rows = profile.device_activity_of(product.row).tolist()
-            events = tuple(row for row in rows if FULL_FP32.search(profile.name(row)))
+            kernels = profile.device_activity_of(product.row).tolist()
+            events = tuple(row for row in kernels if FULL_FP32.search(profile.name(row)))
             if events and (match := self._match(profile, product, events, len(products))):
                 yield match
 
