@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Problem, ProfileReport, Report
+from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Problem, ProfileReport, Report, RunReport
 from tb_tidy_plugin.report.text import PRECISION, STEP_BASIS
 from tb_tidy_plugin.units import Nanoseconds, Share
 
@@ -64,22 +64,26 @@ def _left_out(pieces: list[_Piece]) -> str:
 
 def _pieces(report: Report) -> Iterator[_Piece]:
     for run in report.runs:
-        found = sum(len(profile.findings) for profile in run.profiles)
+        found = len(run.findings) + sum(len(profile.findings) for profile in run.profiles)
         yield _Piece(HEAD, f"\n## TorchTidy: {found} finding{'s' * (found != 1)} in {_code(run.run)}\n")
+        if run.outcomes:
+            none = "" if run.findings else " No findings."
+            yield _Piece(HEAD, f"\nAll ranks together.{none}\n")
+            yield from _findings(run)
         for profile in run.profiles:
-            yield from _profile(profile)
+            yield _Piece(HEAD, f"\n{_profile_line(profile)}\n")
+            yield from _findings(profile)
     if report.problems:
         yield _Piece(HEAD, "\n## TorchTidy: could not be read\n\n")
         yield from (_Piece(ROW, _problem(problem)) for problem in report.problems)
 
 
-def _profile(profile: ProfileReport) -> Iterator[_Piece]:
-    yield _Piece(HEAD, f"\n{_profile_line(profile)}\n")
-    if profile.findings:
+def _findings(part: ProfileReport | RunReport) -> Iterator[_Piece]:
+    if part.findings:
         yield _Piece(HEAD, "\n| severity | rule | place | costs per step | could save |\n|---|---|---|--:|--:|\n")
-        yield from (_Piece(ROW, _row(finding)) for finding in profile.findings)
-        yield from (_Piece(DETAIL, _details(finding)) for finding in profile.findings)
-    unchecked = [outcome for outcome in profile.outcomes if outcome.status in {"not_checked", "failed"}]
+        yield from (_Piece(ROW, _row(finding)) for finding in part.findings)
+        yield from (_Piece(DETAIL, _details(finding)) for finding in part.findings)
+    unchecked = [outcome for outcome in part.outcomes if outcome.status in {"not_checked", "failed"}]
     if unchecked:
         lines = [f"- {_code(each.rule)}: {'' if each.status == 'not_checked' else 'failed: '}{_text(each.reason or '')}"
                  for each in unchecked]  # fmt: skip

@@ -72,16 +72,20 @@ def _cut(text: str, longest: int) -> str:
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """One result: a finding, the profile that it is told of, and in how many profiles of its run it is."""
+    """One result: a finding, the profile that it is told of, and in how many profiles of its run it is.
+
+    A finding about several ranks together is told of no profile.
+    """
 
     run: str
-    profile: ProfileReport
+    profile: ProfileReport | None
     finding: Finding
     count: int
 
 
 def _merged(report: Report) -> Iterator[_Found]:
     for run in report.runs:
+        yield from (_Found(run.run, None, finding, 1) for finding in run.findings)
         by_id: dict[str, list[tuple[ProfileReport, Finding]]] = {}
         for profile in run.profiles:
             for finding in profile.findings:
@@ -99,8 +103,6 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
     finding, profile = found.finding, found.profile
     properties: Json = {
         "run": found.run,
-        "worker": profile.worker,
-        "span": profile.span,
         "severity": finding.severity,
         "confidence": finding.confidence,
         "matches": finding.matches,
@@ -108,6 +110,7 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
         "share": finding.share,
         "saving": finding.saving,
     }
+    where = {"ranks": finding.ranks} if profile is None else {"worker": profile.worker, "span": profile.span}
     return {
         "ruleId": codes[finding.rule],
         "ruleIndex": index[finding.rule],
@@ -116,7 +119,7 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
         "locations": [_location(place) for place in finding.places],
         "partialFingerprints": {FINGERPRINT: finding.id},
         "occurrenceCount": found.count,
-        "properties": properties,
+        "properties": properties | where,
     }
 
 

@@ -16,11 +16,13 @@ from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Operation, RankSummary,
 from tb_tidy_plugin.report.assemble import analyze_file, analyze_path
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.json import to_json
+from tb_tidy_plugin.report.markdown import to_markdown
 from tb_tidy_plugin.report.model import Report, RunReport
 from tb_tidy_plugin.report.runs import run_report, runs_in, summaries_of
+from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.text import to_text
 from tb_tidy_plugin.rulekit import Run, RunMatch, RunRule
-from tb_tidy_plugin.rules import all_run_rules
+from tb_tidy_plugin.rules import all_run_rules, catalogue
 from tb_tidy_plugin.rules.distributed.collective_straggler import CollectiveStraggler
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.drawn_runs import draw_run
@@ -146,6 +148,15 @@ class TestRunReport:
         assert isinstance(console.file, StringIO)
         text = console.file.getvalue()
         assert text.index("job · 2 ranks together") < text.index("Rank 1 is late") < text.index("job · host_0")
+
+    def test_is_in_markdown_and_sarif(self, pair: Path) -> None:
+        report = tb_tidy_plugin.analyze(pair)
+        assert "All ranks together." in to_markdown(report)
+        assert "Rank 1 is late to" in to_markdown(report)
+        (run,) = msgspec.json.decode(to_sarif(report, catalogue()))["runs"]
+        (result,) = [result for result in run["results"] if result["ruleId"] == CollectiveStraggler.code]
+        assert result["properties"]["ranks"] == [1]
+        assert result["message"]["text"].startswith("Rank 1 is late")
 
     def test_one_rank_is_no_run(self, tmp_path: Path) -> None:
         record(tmp_path / "job", 0, 2000)
