@@ -1,0 +1,155 @@
+"""Which names of a function surely hold plain numbers, strings or containers: what is done with those runs no operator."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+SCALAR_CALLS = frozenset({"len", "int", "float", "bool", "str", "range", "id", "ord", "hash", "isinstance", "repr", "perf_counter"})
+RANGES = frozenset({"reversed", "sorted", "zip", "list", "tuple", "set"})
+SCALAR_METHODS = frozenset(
+    {"size", "dim", "numel", "item", "tolist", "element_size", "stride", "nelement", "ndimension", "get_device",
+     "time", "perf_counter", "format", "join", "split", "strip", "keys"}
+)  # fmt: skip
+SCALAR_ATTRIBUTES = frozenset(
+    {"shape", "ndim", "dtype", "device", "requires_grad", "is_cuda", "training", "is_leaf", "itemsize", "nbytes", "pi",
+     "inf", "nan"}
+)  # fmt: skip
+ITERATED = {"range": True, "enumerate": False}
+ROUNDINGS = frozenset({"min", "max", "abs", "round", "sum", "pow", "divmod"})
+
+
+class Scalars:
+    """Answers for the expressions of one function. A name counts only if all that is ever bound to it counts."""
+
+    def __init__(self, function: ast.AST) -> None:
+        bindings = _bindings(function)
+        self._names = set(bindings)
+        while True:  # a name is out as soon as one of its bindings is
+            left = {name for name in self._names if all(self._counts(value) for value in bindings[name])}
+            if left == self._names:
+                return
+            self._names = left
+
+    def _counts(self, value: ast.expr | bool) -> bool:
+        return value if isinstance(value, bool) else self.is_scalar(value)
+
+    def is_scalar(self, value: ast.expr) -> bool:
+        """Whether `value` surely is no tensor and nothing that holds one."""
+        match value:
+            case ast.Constant() | ast.JoinedStr():
+                return True
+            case ast.Name(name):
+                return name in self._names
+            case ast.BinOp(left, _, right):
+                return self.is_scalar(left) and self.is_scalar(right)
+            case ast.UnaryOp(_, operand):
+                return self.is_scalar(operand)
+            case ast.Compare(left, _, others):
+                return all(map(self.is_scalar, (left, *others)))
+            case ast.BoolOp(_, values):
+                return all(map(self.is_scalar, values))
+            case ast.IfExp(_, body, orelse):
+                return self.is_scalar(body) and self.is_scalar(orelse)
+            case ast.Tuple(elements) | ast.List(elements):
+                return all(map(self.is_scalar, elements))
+            case ast.Attribute(_, name):
+                return name in SCALAR_ATTRIBUTES
+            case ast.Subscript(held, _):
+                return self.is_scalar(held)
+            case ast.Call(ast.Name(name), arguments):
+                return name in SCALAR_CALLS or (name in ROUNDINGS | RANGES and all(map(self.is_scalar, arguments)))
+            case ast.Call(ast.Attribute(ast.Name("math" | "os" | "time" | "random"), _)):
+                return True
+            case ast.Call(ast.Attribute(_, name)):
+                return name in SCALAR_METHODS
+            case _:
+                return False
+
+
+def _bindings(function: ast.AST) -> Mapping[str, list[ast.expr | bool]]:
+    """Everything bound to each name of the function; True and False where it is known without an expression."""
+    found: dict[str, list[ast.expr | bool]] = {}
+    for name, value in (*_parameters(function), *_assigned(function)):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _parameters(function: ast.AST) -> Iterator[tuple[str, ast.expr | bool]]:
+    """A parameter counts by its default: who calls with another kind of value is rare. `self` never counts."""
+    arguments = getattr(function, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults = [False] * (len(plain) - len(arguments.defaults)) + [_is_number(value) for value in arguments.defaults]
+    yield from ((argument.arg, default) for argument, default in zip(plain, defaults, strict=True))
+    for argument, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield argument.arg, value is not None and _is_number(value)
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            yield extra.arg, False
+
+
+def _is_number(value: ast.expr) -> bool:
+    if isinstance(value, ast.UnaryOp):
+        return _is_number(value.operand)
+    return isinstance(value, ast.Constant) and value.value is not None
+
+
+def _assigned(function: ast.AST) -> Iterator[tuple[str, ast.expr | bool]]:
+    for node in _own_nodes(function):
+        match node:
+            case ast.Assign(targets, value):
+                for target in targets:
+                    yield from _to(target, value)
+            case ast.AnnAssign(target, _, value) if value is not None:
+                yield from _to(target, value)
+            case ast.AugAssign(ast.Name(name), _, value) | ast.NamedExpr(ast.Name(name), value):
+                yield name, value
+            case ast.For(target, iterated) | ast.AsyncFor(target, iterated) | ast.comprehension(target, iterated):
+                yield from _iterated(target, iterated)
+            case ast.withitem(_, ast.expr() as target):
+                yield from ((name, False) for name in _names(target))
+            case ast.FunctionDef(name) | ast.ClassDef(name):
+                yield name, False
+            case ast.ExceptHandler(_, str(name)) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):
+                yield name, False
+
+
+def _to(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | bool]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for each, part in zip(target.elts, value.elts, strict=True):
+            yield from _to(each, part)
+    else:  # unpacked: each name is as its source is, and what an attribute or an item gets binds no name
+        yield from ((name, value) for name in _names(target))
+
+
+def _iterated(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[str, ast.expr | bool]]:
+    match target, iterated:
+        case ast.Tuple([ast.Name(index), rest]), ast.Call(ast.Name("enumerate"), [over, *_]):
+            yield index, True
+            yield from _iterated(rest, over)
+        case _, ast.Tuple(elements) | ast.List(elements):
+            for element in elements:
+                yield from _to(target, element)
+        case _:
+            yield from ((name, iterated) for name in _names(target))
+
+
+def _names(target: ast.expr) -> list[str]:
+    return [node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a body, without those of functions and classes defined in it."""
+    waiting = list(ast.iter_child_nodes(function))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting.extend(ast.iter_child_nodes(node))
