@@ -50,6 +50,8 @@ class Frame:
         file: path as recorded, usually relative to the script's directory.
         line: 1-based; with `precision` `definition` the line on which `function` is defined.
         own_code: false for torch, installed packages and the standard library.
+        end_line: last line of the call or statement, None where only `line` is known.
+        ties: lines that are as likely, where the recording fits several; `line` and `end_line` enclose them.
     """
 
     file: str
@@ -57,6 +59,8 @@ class Frame:
     function: str
     precision: Precision
     own_code: bool
+    end_line: int | None = None
+    ties: tuple[int, ...] = ()
 
 
 def stack_of(profile: Profile, row: int) -> list[Frame]:

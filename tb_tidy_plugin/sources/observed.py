@@ -1,4 +1,4 @@
-"""What a recording shows of a function's body: the children of its frame, in order."""
+"""What a recording shows of a function's body, its frame's children in order, and how well a site explains each."""
 
 from __future__ import annotations
 
@@ -7,22 +7,42 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.sources.automaton import Site
 from tb_tidy_plugin.sources.frames import FRAME
+from tb_tidy_plugin.sources.sites import Site
 from tb_tidy_plugin.trace.columns import Category
 
 Kind: TypeAlias = Literal["operator", "built_in", "python", "module", "annotation"]
 
-BUILT_IN = re.compile(r"<built-in (?:method|function) (?P<name>\S+?)(?: of (?P<owner>.+?) object at 0x\w+)?>")
-MODULE = re.compile(r"nn\.Module: (?P<kind>.+?)_\d+")
-DEEPEST, WIDEST = 5, 40
+BUILT_IN = re.compile(r"<built-in (?:method|function) (?P<name>\S+?)(?: of .+)?>", re.DOTALL)
+MODULE = re.compile(r"nn\.Module: (?P<name>.+?)_\d+", re.DOTALL)
+DEEPEST, WIDEST = 5, 40  # levels below a wrapper and events of each that are searched for what was called
 
-WRAPPERS = frozenset({"wrapper", "inner", "decorate_context", "_fn", "wrapped", "_no_grad_wrapper", "__call__", "_wrapped_call_impl", "_call_impl", "decorate_autocast", "<lambda>", "_use_grad", "_wrapped", "fn", "decorate"})
+WRAPPERS = frozenset(
+    {
+        "wrapper", "inner", "decorate_context", "_fn", "wrapped", "_no_grad_wrapper", "__call__", "_wrapped_call_impl",
+        "_call_impl", "decorate_autocast", "<lambda>", "_use_grad", "_wrapped", "fn", "decorate",
+    }
+)  # fmt: skip
+"""Functions that stand in the recording where the user called another one, which they run."""
+
+SCALAR_TYPES = frozenset({"double", "long int", "bool", "Scalar"})
+TENSORS = 2  # the first inputs of an operator of the language
+
+EXACT, LIKE, OTHER_LITERAL, OTHER_INDEX, NO_LITERAL = 0.0, 0.2, 1.2, 1.5, 0.3
+CLASS_OF_FILE, CLASS, MAYBE_CLASS, CALLED_OBJECT, UNNAMED = 0.05, 0.15, 0.6, 0.5, 0.3
+DEEPER = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One child of a frame. `below` are names of what runs inside a Python function of a library, nearest first."""
+    """One child of a frame.
+
+    Attributes:
+        name: of the operator without `aten::`, of the function, of the module's class.
+        owner: the file of a Python function.
+        below: names of what runs inside a wrapper, nearest first.
+        types, scalars: what an operator was called with, where recorded.
+    """
 
     kind: Kind
     name: str
@@ -30,45 +50,60 @@ class Observation:
     below: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     scalars: tuple[str, ...] = ()
-    own: bool = False
 
 
-def children_of(profile: Profile, frame: int) -> list[int]:
-    """The children of a frame in order; those of annotations follow them."""
-    found: list[int] = []
-    for child in profile.children(frame):
-        found.append(child)
-        if profile.category(child) is Category.ANNOTATION:
-            found += children_of(profile, child)
-    return found
+class Observer:
+    """The children of a profile's frames as observations."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._by_name: dict[int, Observation] = {}
+
+    def children(self, frame: int) -> list[int]:
+        """The children of a frame in order; those of annotations follow them."""
+        found: list[int] = []
+        for child in self._profile.children(frame):
+            found.append(child)
+            if self._profile.category(child) is Category.ANNOTATION:
+                found += self.children(child)
+        return found
+
+    def observation(self, row: int) -> Observation:
+        """What one child shows."""
+        profile = self._profile
+        if profile.category(row) is Category.OPERATOR:
+            inputs = profile.inputs(row)
+            name = profile.name(row).removeprefix("aten::")
+            return Observation("operator", name, types=tuple(inputs.dtypes), scalars=tuple(inputs.concrete))
+        number = int(profile.table.name[row])
+        known = self._by_name.get(number)
+        if known is None:
+            known = self._by_name[number] = _named(profile.table.names[number], profile.category(row))
+        if known.kind == "python" and known.name in WRAPPERS:
+            return Observation("python", known.name, known.owner, tuple(self._below(row)))
+        return known
+
+    def _below(self, row: int) -> list[str]:
+        """Names of what runs in a call, level by level."""
+        profile, level, found = self._profile, [row], list[str]()
+        for _ in range(DEEPEST):
+            level = [child for above in level for child in profile.children(above)][:WIDEST]
+            found += (
+                _named(profile.table.names[profile.table.name[child]], profile.category(child)).name for child in level
+            )
+        return found
 
 
-def observation_of(profile: Profile, row: int) -> Observation:
-    name, category = profile.table.names[profile.table.name[row]], profile.category(row)
+def _named(name: str, category: Category) -> Observation:
     if category is Category.OPERATOR:
-        inputs = profile.inputs(row)
-        return Observation("operator", profile.name(row).removeprefix("aten::"), types=tuple(inputs.dtypes), scalars=tuple(inputs.concrete))
-    if match := BUILT_IN.match(name):
-        return Observation("built_in", match["name"], owner=match["owner"] or "")
-    if match := MODULE.match(name):
-        return Observation("module", match["kind"])
+        return Observation("operator", name.removeprefix("aten::"))
+    if match := BUILT_IN.fullmatch(name):
+        return Observation("built_in", match["name"])
+    if match := MODULE.fullmatch(name):
+        return Observation("module", match["name"])
     if match := FRAME.fullmatch(name):
-        below = () if match["function"] not in WRAPPERS else tuple(_below(profile, row))
-        return Observation("python", match["function"].rsplit(".", 1)[-1], owner=f"{match['file']}:{match['line']}", below=below)
+        return Observation("python", match["function"].rsplit(".", 1)[-1], match["file"].lower())
     return Observation("annotation", name)
-
-
-def _below(profile: Profile, row: int) -> list[str]:
-    """Names of Python functions, built-ins and operators in a call, level by level."""
-    level, found = [row], []
-    for _ in range(DEEPEST):
-        level = [child for above in level for child in profile.children(above)][:WIDEST]
-        for child in level:
-            observed = FRAME.fullmatch(text := profile.table.names[profile.table.name[child]])
-            built_in = BUILT_IN.match(text)
-            module = MODULE.match(text)
-            found.append(observed["function"] if observed else built_in["name"] if built_in else module["kind"] if module else profile.name(child).removeprefix("aten::"))
-    return found
 
 
 def cost_of(site: Site, seen: Observation) -> float | None:
@@ -77,55 +112,52 @@ def cost_of(site: Site, seen: Observation) -> float | None:
         case "operator":
             return _operator_cost(site, seen)
         case "annotation":
-            return 0.1 if site.kind in {"call", "iteration"} and _annotates(site, seen.name) else None
+            return LIKE if site.kind in {"call", "iteration"} else None
         case "module":
             return _module_cost(site, seen)
         case _:
             return _function_cost(site, seen)
 
 
-def _annotates(site: Site, name: str) -> bool:
-    return True
-
-
 def _operator_cost(site: Site, seen: Observation) -> float | None:
+    """Literals tell operators of one name apart: `x * 0.5` shows a `double`, `x[0]` its index."""
     if seen.name not in site.operators:
         return None
-    cost = 0.0
     if site.kind == "operator" and seen.types:
-        scalar = next((kind for kind in seen.types[1:2] if kind in {"double", "long int", "bool", "Scalar"}), "")
         if site.literal:
-            cost += 0.0 if site.literal in seen.types or "Scalar" in seen.types[:2] else 1.2
-        elif scalar in {"double"}:
-            cost += 0.3
-    if site.kind == "subscript" and site.literal and seen.name == "select" and len(seen.scalars) > 2:
-        cost += 0.0 if seen.scalars[2] == site.literal else 1.5
-    return cost
+            return EXACT if site.literal in seen.types or "Scalar" in seen.types[:TENSORS] else OTHER_LITERAL
+        return NO_LITERAL if "double" in seen.types[1:TENSORS] else EXACT
+    if site.kind == "subscript" and site.literal and seen.name == "select" and len(seen.scalars) > TENSORS:
+        return EXACT if seen.scalars[TENSORS] == site.literal else OTHER_INDEX
+    return EXACT
 
 
 def _module_cost(site: Site, seen: Observation) -> float | None:
+    """Which class an attribute holds is not in the source; names are often alike (`self.conv1`, `Conv2d`)."""
     if site.kind not in {"call", "iteration"} or site.anything is None:
         return None
     kind = seen.name.lower()
-    for name in site.names:
-        plain = re.sub(r"[^a-z]", "", name.lower())
-        if plain and (plain in kind or kind in plain):
-            return 0.2
-    return 0.2 + site.anything * 0.7
+    plain = (re.sub(r"[^a-z]", "", name.lower()) for name in site.names)
+    is_alike = any(name and (name in kind or kind in name) for name in plain)
+    return LIKE if is_alike else LIKE + 0.7 * site.anything
 
 
 def _function_cost(site: Site, seen: Observation) -> float | None:
     if seen.name in site.names:
-        return 0.0
-    for depth, name in enumerate(seen.below):
-        if name in site.names:
-            return 0.2 + 0.005 * depth
+        return EXACT
+    depth = next((depth for depth, name in enumerate(seen.below) if name in site.names), None)
+    if depth is not None:
+        return LIKE + DEEPER * depth
     if site.kind == "call" and seen.name == "__init__":
-        if any(name[:1].isupper() or name.lstrip("_")[:1].isupper() for name in site.names):
-            return 0.05 if any(name.lower() in seen.owner.lower() for name in site.names) else 0.15
-        return 0.6 if site.anything is not None else None
-    if site.kind == "call" and seen.name in {"__new__", "__call__", "forward"} and site.anything is not None:
-        return 0.5
+        return _constructor_cost(site, seen)
     if site.anything is None or (site.kind == "iteration" and seen.kind == "built_in"):
         return None
-    return site.anything + 0.3
+    if site.kind == "call" and seen.name in {"__new__", "__call__", "forward"}:
+        return CALLED_OBJECT
+    return site.anything + UNNAMED
+
+
+def _constructor_cost(site: Site, seen: Observation) -> float | None:
+    if any(name.lstrip("_")[:1].isupper() for name in site.names):
+        return CLASS_OF_FILE if any(name.lower() in seen.owner for name in site.names) else CLASS
+    return None if site.anything is None else MAYBE_CLASS

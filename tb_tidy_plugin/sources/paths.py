@@ -4,116 +4,144 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.sources.automaton import Automaton, Site
 from tb_tidy_plugin.sources.observed import Observation, cost_of
+from tb_tidy_plugin.sources.sites import Automaton, Site
 
-Costs = NDArray[np.float64]
+Costs: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = NDArray[np.int64]
 
 DROPPED = 2.5
 """Cost of an observation that no site explains."""
 
 CUT = 2.0
-"""Cost of a frame that was open when the recording began or ended, at a node where no frame begins or ends."""
+"""Cost of beginning or ending in the middle: the recording began or ended there, or an exception did."""
 
-LARGEST = 1500  # nodes; larger bodies are data
+OTHER_START = 1.0
+"""Cost of beginning where a frame may begin that does not carry this line."""
+
+LARGEST = 1200  # nodes; larger bodies are data, and would take seconds
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What explains one observation.
-
-    Attributes:
-        site: the site, None where none does.
-        margin: how much worse the best explanation on another line is.
-        ties: lines of all explanations that are hardly worse.
-    """
+    """What explains one observation: a site, None where none does, and the lines of all explanations as good."""
 
     site: Site | None
-    margin: float
     ties: tuple[int, ...]
+
+
+NO_CHOICE = Choice(None, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way through: a choice for each observation, and its cost per observation."""
+
+    choices: list[Choice]
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """The sites that may explain one observation, at which cost, and what it costs when they have just made another."""
+
+    sites: Numbers
+    costs: Costs
+    again: Costs
 
 
 class Paths:
     """An automaton made ready for many frames of one function: the cheapest silent way between any two nodes."""
 
     def __init__(self, automaton: Automaton) -> None:
-        self.automaton = automaton
-        self.silent = _closed(automaton)
-        self.begins = np.array([site.begin for site in automaton.sites], np.int64)
-        self.ends = np.array([site.end for site in automaton.sites], np.int64)
+        self.is_usable = bool(automaton.sites) and automaton.nodes <= LARGEST
+        self._automaton = automaton
+        self._silent = _closed(automaton) if self.is_usable else np.zeros((0, 0))
+        self._begins = np.array([site.begin for site in automaton.sites], np.int64)
+        self._ends = np.array([site.end for site in automaton.sites], np.int64)
+        self._known: dict[Observation, _Candidates] = {}
 
-    def explained(self, observations: Sequence[Observation], line: int, *, cut: bool, tie: float) -> tuple[list[Choice], float]:
-        """A choice for each observation, and the cost of the best way, per observation."""
-        count, sites = len(observations), self.automaton.sites
-        if not count or not sites:
-            return [Choice(None, 0.0, ()) for _ in observations], 0.0
-        emitted = [self._candidates(observation) for observation in observations]
-        forward = self._swept(emitted, self._first(line, cut=cut), self.begins, self.ends, self.silent)
-        last = self._last(cut=cut)
-        backward = self._swept(emitted[::-1], last, self.ends, self.begins, self.silent.T)[::-1]
-        best = float((forward[-1][1] + last).min())
-        return [
-            self._choice(emitted[at], forward[at][2], backward[at][2], best, tie) for at in range(count)
-        ], best / count
+    def explained(self, seen: Sequence[Observation], line: int, *, is_open: bool, tie: float) -> Reading:
+        """The cheapest reading of what was seen in one frame.
 
-    def _candidates(self, observation: Observation) -> tuple[NDArray[np.int64], Costs, Costs]:
-        found = [(at, cost, site.again) for at, site in enumerate(self.automaton.sites) if (cost := cost_of(site, observation)) is not None]
-        numbers = np.array([at for at, _, _ in found], np.int64)
-        costs = np.array([cost for _, cost, _ in found])
-        again = np.array([np.inf if repeat is None else repeat for _, _, repeat in found])
-        return numbers, costs, again
+        Args:
+            seen: the children of the frame.
+            line: that the frame carries.
+            is_open: whether the frame was open when the recording began.
+            tie: readings that cost at most this much more are as good.
+        """
+        if not seen:
+            return Reading([], 0.0)
+        candidates = [self._candidates(observation) for observation in seen]
+        first, last = self._first(line, is_open=is_open), self._last(is_open=is_open)
+        onward = _swept(candidates, first, self._begins, self._ends, self._silent)
+        backward = _swept(candidates[::-1], last, self._ends, self._begins, self._silent.T)[::-1]
+        totals = [
+            there + back - each.costs for each, (_, there), (_, back) in zip(candidates, onward, backward, strict=True)
+        ]
+        best = float((onward[-1][0] + last).min())
+        choices = [self._choice(each, total, best, tie) for each, total in zip(candidates, totals, strict=True)]
+        return Reading(choices, best / len(seen))
 
-    def _first(self, line: int, *, cut: bool) -> Costs:
-        costs = np.full(self.automaton.nodes, CUT if cut else np.inf)
-        same = [node for node, at in self.automaton.starts if at == line]
-        for node, _ in self.automaton.starts:
-            costs[node] = 0.0 if node in same or not same else 1.0
+    def _candidates(self, seen: Observation) -> _Candidates:
+        known = self._known.get(seen)
+        if known is None:
+            costs = [(at, cost_of(site, seen)) for at, site in enumerate(self._automaton.sites)]
+            found = [(at, cost) for at, cost in costs if cost is not None]
+            again = [self._automaton.sites[at].again for at, _ in found]
+            known = self._known[seen] = _Candidates(
+                sites=np.array([at for at, _ in found], np.int64),
+                costs=np.array([cost for _, cost in found], np.float64),
+                again=np.array([np.inf if cost is None else cost for cost in again], np.float64),
+            )
+        return known
+
+    def _first(self, line: int, *, is_open: bool) -> Costs:
+        costs = np.full(self._automaton.nodes, CUT if is_open else np.inf)
+        starts = self._automaton.starts
+        is_named = any(at == line for _, at in starts)
+        for node, at in starts:
+            costs[node] = 0.0 if at == line or not is_named else OTHER_START
         return costs
 
-    def _last(self, *, cut: bool) -> Costs:
-        thrown = 2.0
-        costs = np.full(self.automaton.nodes, CUT if cut else thrown)
-        costs[self.automaton.ends] = 0.0
-        costs = (self.silent + costs[None, :]).min(axis=1)
-        return costs
+    def _last(self, *, is_open: bool) -> Costs:
+        costs = np.full(self._automaton.nodes, CUT)
+        costs[self._automaton.ends] = 0.0
+        ended: Costs = (self._silent + costs[None, :]).min(axis=1)
+        return ended
 
-    def _swept(self, emitted, first, begins, ends, silent):  # type: ignore[no-untyped-def]
-        """Per observation: costs of reaching its candidates, with it, from one side; and of all nodes after it."""
-        reached = first
-        swept = []
-        for numbers, costs, again in emitted:
+    def _choice(self, candidates: _Candidates, totals: Costs, best: float, tie: float) -> Choice:
+        """The line of the best reading; none where the best reading leaves the observation unexplained."""
+        if not len(totals) or totals.min() > best + ROUNDING:
+            return NO_CHOICE
+        sites = [self._automaton.sites[at] for at in candidates.sites.tolist()]
+        good = np.flatnonzero(totals <= best + tie).tolist()
+        ties = sorted({sites[at].line for at in good})
+        return Choice(sites[int(totals.argmin())], tuple(ties))
+
+
+def _swept(
+    candidates: Sequence[_Candidates], first: Costs, enters: Numbers, leaves: Numbers, silent: Costs
+) -> list[tuple[Costs, Costs]]:
+    """From one side to the other, per observation: the costs of all nodes after it, and of its candidates with it."""
+    reached, swept = first, []
+    for each in candidates:
+        after = reached + DROPPED
+        arrived = each.costs
+        if len(each.sites):
             finite = np.flatnonzero(np.isfinite(reached))
-            near = (reached[finite, None] + silent[finite][:, begins[numbers]]).min(axis=0) if len(numbers) else np.zeros(0)
-            repeated = reached[ends[numbers]] + again
-            arrived = np.minimum(near, repeated) + costs
-            after = reached + DROPPED
-            np.minimum.at(after, ends[numbers], arrived)
-            swept.append((numbers, after, arrived))
-            reached = after
-        return swept
-
-    def _choice(self, emitted, forward, backward, best, tie):  # type: ignore[no-untyped-def]
-        numbers, costs, _ = emitted
-        if not len(numbers):
-            return Choice(None, 0.0, ())
-        totals = forward + backward - costs
-        order = np.argsort(totals, kind="stable")
-        top = self.automaton.sites[numbers[order[0]]]
-        if totals[order[0]] > best + 1e-6 + DROPPED * 0:
-            dropped_better = totals[order[0]] - best
-            if dropped_better > 1e-6:
-                return Choice(None, 0.0, ())
-        lines: dict[int, float] = {}
-        for at in order.tolist():
-            lines.setdefault(self.automaton.sites[numbers[at]].line, float(totals[at]))
-        others = [cost for line, cost in lines.items() if line != top.line]
-        margin = min(others) - float(totals[order[0]]) if others else np.inf
-        ties = tuple(sorted(line for line, cost in lines.items() if cost - float(totals[order[0]]) < tie))
-        return Choice(top, margin, ties)
+            near = (reached[finite, None] + silent[np.ix_(finite, enters[each.sites])]).min(axis=0)
+            arrived = np.minimum(near, reached[leaves[each.sites]] + each.again) + each.costs
+            np.minimum.at(after, leaves[each.sites], arrived)
+        swept.append((after, arrived))
+        reached = after
+    return swept
 
 
 def _closed(automaton: Automaton) -> Costs:
@@ -121,20 +149,12 @@ def _closed(automaton: Automaton) -> Costs:
 
     Edges that lead on make an order in which one pass settles them; each edge that leads back is then added by itself.
     """
-    count = automaton.nodes
-    closed = np.full((count, count), np.inf)
+    closed = np.full((automaton.nodes, automaton.nodes), np.inf)
     np.fill_diagonal(closed, 0.0)
-    leading_on: dict[int, list[tuple[int, float]]] = {}
-    back = []
-    for begin, end, cost in automaton.edges:
+    for begin, end, cost in sorted(automaton.edges, reverse=True):
         if begin < end:
-            leading_on.setdefault(begin, []).append((end, cost))
-        elif begin > end:
-            back.append((begin, end, cost))
-    for begin in range(count - 1, -1, -1):
-        for end, cost in leading_on.get(begin, ()):
             np.minimum(closed[begin], closed[end] + cost, out=closed[begin])
-    for begin, end, cost in back:
-        if closed[begin, end] > cost:
+    for begin, end, cost in automaton.edges:
+        if begin > end and closed[begin, end] > cost:
             np.minimum(closed, closed[:, begin, None] + cost + closed[None, end, :], out=closed)
     return closed

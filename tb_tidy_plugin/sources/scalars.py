@@ -1,4 +1,4 @@
-"""Which names of a function surely hold plain numbers, strings or containers: what is done with those runs no operator."""
+"""Which names of a function surely hold plain numbers, strings or lists of them, and so never run an operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TypeAlias
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
-SCALAR_CALLS = frozenset({"len", "int", "float", "bool", "str", "range", "id", "ord", "hash", "isinstance", "repr", "perf_counter"})
+SCALAR_CALLS = frozenset(
+    {"len", "int", "float", "bool", "str", "range", "id", "ord", "hash", "isinstance", "repr", "perf_counter"}
+)
 RANGES = frozenset({"reversed", "sorted", "zip", "list", "tuple", "set"})
 SCALAR_METHODS = frozenset(
     {"size", "dim", "numel", "item", "tolist", "element_size", "stride", "nelement", "ndimension", "get_device",
@@ -37,7 +39,7 @@ class Scalars:
     def _counts(self, value: ast.expr | bool) -> bool:
         return value if isinstance(value, bool) else self.is_scalar(value)
 
-    def is_scalar(self, value: ast.expr) -> bool:
+    def is_scalar(self, value: ast.expr) -> bool:  # noqa: C901, PLR0911, PLR0912 - one case per kind of node
         """Whether `value` surely is no tensor and nothing that holds one."""
         match value:
             case ast.Constant() | ast.JoinedStr():
@@ -117,6 +119,8 @@ def _assigned(function: ast.AST) -> Iterator[tuple[str, ast.expr | bool]]:
                 yield name, False
             case ast.ExceptHandler(_, str(name)) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):
                 yield name, False
+            case _:  # binds no name
+                pass
 
 
 def _to(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | bool]]:

@@ -1,0 +1,143 @@
+"""From an event to the line of the user's code that caused it, though the recording names only functions.
+
+The children of a function's frame are one sentence of the automaton that the function's body is; the best reading gives
+each child its line. Where readings on other lines are as good, all of them are named; where none is good enough, or the
+source cannot be read or does not fit, the place stays the function.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.sources.automaton import automaton_of, first_line
+from tb_tidy_plugin.sources.frames import Frame, parse_frame, place_of
+from tb_tidy_plugin.sources.observed import Observation, Observer
+from tb_tidy_plugin.sources.paths import Choice, Paths
+from tb_tidy_plugin.trace.columns import Category
+
+Sources: TypeAlias = Callable[[str], Sequence[str] | None]
+"""Gives the lines of a source file by the name that the recording has for it, None where it may or can not be read."""
+
+TIE = 0.15
+"""Readings that cost so little more are as good: a few attributes passed in silence make that much of a difference."""
+
+POOREST = 1.0
+"""Cost per observation from which on a source does not belong to the recording: right ones cost 0.9 at most, 19 in 20
+wrong ones more than this (measured on 156 frames of 17 programs)."""
+
+FRAMES = {
+    ast.Lambda: "<lambda>", ast.ListComp: "<listcomp>", ast.SetComp: "<setcomp>", ast.DictComp: "<dictcomp>",
+    ast.GeneratorExp: "<genexpr>", ast.Module: "<module>",
+}  # fmt: skip
+"""Names of frames whose code has none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """One piece of code that has frames of its own."""
+
+    name: str
+    first: int
+    last: int
+    node: ast.AST
+
+
+class Aligner:
+    """Places of one profile's events. Everything is worked out once, and only for what is asked."""
+
+    def __init__(self, profile: Profile, sources: Sources) -> None:
+        self._profile = profile
+        self._sources = sources
+        self._observer = Observer(profile)
+        self._functions: dict[str, list[_Function]] = {}
+        self._paths: dict[int, Paths] = {}
+        self._read: dict[tuple[str, tuple[Observation, ...], bool], list[Choice] | None] = {}
+        self._frames: dict[int, dict[int, Choice]] = {}
+
+    def place_of(self, row: int) -> Frame | None:
+        """The user's own frame behind an event, as `frames.place_of`, with the line in it where that can be told."""
+        profile = self._profile
+        place = place_of(profile, row)
+        cause = row if row < profile.tree.size else int(profile.launched_by[row])
+        if place is None or place.precision != "definition" or not place.own_code or cause < 0:
+            return place
+        frame, child = self._way_up(cause)
+        if frame is None or child is None:
+            return place
+        choice = self._choices(frame, place).get(child)
+        return place if choice is None else _placed(place, choice)
+
+    def _way_up(self, row: int) -> tuple[int | None, int | None]:
+        """The user's frame around an event, and the frame's child that leads to it, annotations looked through."""
+        child: int | None = None
+        for at in (row, *self._profile.ancestors(row)):
+            category = self._profile.category(at)
+            if category is Category.PYTHON:
+                frame = parse_frame(self._profile.name(at))
+                if frame is not None and frame.own_code:
+                    return at, child
+            if category is not Category.ANNOTATION:
+                child = at
+        return None, None
+
+    def _choices(self, row: int, frame: Frame) -> dict[int, Choice]:
+        if row not in self._frames:
+            children = self._observer.children(row)
+            seen = tuple(self._observer.observation(child) for child in children)
+            is_open = self._profile.parent(row) is None
+            key = (self._profile.name(row), seen, is_open)
+            if key not in self._read:
+                self._read[key] = self._reading(frame, seen, is_open=is_open)
+            found = self._read[key]
+            self._frames[row] = dict(zip(children, found, strict=True)) if found else {}
+        return self._frames[row]
+
+    def _reading(self, frame: Frame, seen: Sequence[Observation], *, is_open: bool) -> list[Choice] | None:
+        """The best reading by any function that the frame may be of; None where none fits."""
+        readings = [
+            paths.explained(seen, frame.line, is_open=is_open, tie=TIE)
+            for paths in self._candidates(frame, is_open=is_open)
+        ]
+        best = min(readings, key=lambda reading: reading.cost, default=None)
+        return None if best is None or best.cost > POOREST else best.choices
+
+    def _candidates(self, frame: Frame, *, is_open: bool) -> Iterator[Paths]:
+        """Functions of this name that begin on the frame's line, else those that hold it: it was open, or resumed."""
+        if frame.file not in self._functions:
+            self._functions[frame.file] = list(_functions_in(self._sources(frame.file)))
+        name = frame.function.rsplit(".", 1)[-1]
+        named = [each for each in self._functions[frame.file] if each.name == name]
+        exact = [each for each in named if each.first == frame.line]
+        for function in exact or [each for each in named if each.first <= frame.line <= each.last]:
+            paths = self._paths.get(id(function.node))
+            if paths is None:
+                paths = self._paths[id(function.node)] = Paths(automaton_of(function.node))
+            if paths.is_usable:
+                yield paths
+
+
+def _placed(place: Frame, choice: Choice) -> Frame:
+    site = choice.site
+    if site is None:
+        return place
+    if len(choice.ties) > 1:
+        return replace(place, line=min(choice.ties), end_line=max(choice.ties), precision="aligned", ties=choice.ties)
+    return replace(place, line=site.line, end_line=site.end_line, precision="aligned")
+
+
+def _functions_in(lines: Sequence[str] | None) -> Iterator[_Function]:
+    try:
+        tree = ast.parse("\n".join(lines or ()))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of another Python, or no Python at all
+        return
+    for node in ast.walk(tree):
+        name = FRAMES.get(type(node), getattr(node, "name", None) if isinstance(node, DEFINITIONS) else None)
+        if name is not None:
+            yield _Function(name, first_line(node), getattr(node, "end_lineno", None) or len(lines or ()), node)
+
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -1,0 +1,433 @@
+"""Expressions as sites, in Python's order of evaluation."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from tb_tidy_plugin.sources.emissions import BUILT_IN_TYPES, OPERATORS, PROPERTIES, STORES, SUBSCRIPTS, TRUTH
+from tb_tidy_plugin.sources.scalars import Scalars
+from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT, SURE, THROWN, Walker
+
+IN_LINE = 0.4
+"""Cost of a comprehension without a frame of its own, as Python runs it from 3.12 on."""
+
+OF_OBJECTS = (ast.In, ast.NotIn, ast.Is, ast.IsNot)  # comparisons that hardly ever run an operator
+
+COMPREHENSIONS = {ast.ListComp: "<listcomp>", ast.SetComp: "<setcomp>", ast.DictComp: "<dictcomp>"}
+
+MODULES = frozenset(
+    {"torch", "F", "nn", "np", "numpy", "math", "os", "sys", "time", "random", "functools", "itertools"}
+)
+CONVERSIONS = frozenset({"__float__", "__int__", "__bool__", "__index__", "__str__", "__repr__", "__format__"})
+ITERATIONS = frozenset({"__iter__", "__next__", "__len__", "__getitem__", "<genexpr>", "<lambda>"})
+ITEMS = frozenset({"select", "unbind"})
+
+
+class Expressions(Walker):
+    """Walks expressions. What surely holds no tensor makes no site."""
+
+    def __init__(self, function: ast.AST) -> None:
+        super().__init__()
+        self.function = function
+        self.scalars = Scalars(function)
+
+    def values(self, nodes: Sequence[ast.expr | None]) -> None:
+        for node in nodes:
+            if node is not None:
+                self.value(node)
+
+    def value(self, node: ast.expr) -> None:  # noqa: C901, PLR0912 - one case per kind of node
+        match node:
+            case ast.Call():
+                self.call(node)
+            case ast.Attribute(held, name):
+                self.value(held)
+                self.attribute(node, name)
+            case ast.BinOp(left, operator, right):
+                self.values([left, right])
+                self.binary(node, type(operator).__name__, left, right)
+            case ast.UnaryOp(ast.Not(), operand):
+                self.condition(operand)
+            case ast.UnaryOp(operator, operand):
+                self.value(operand)
+                if not self.scalars.is_scalar(operand):
+                    found = OPERATORS[type(operator).__name__]
+                    self.site("operator", node, silent=RARE, names=found.names, operators=found.operators)
+            case ast.Compare():
+                self.compared(node)
+            case ast.BoolOp(_, values):
+                self.any_or_all(values)
+            case ast.IfExp(test, body, orelse):
+                self.condition(test)
+                chosen = self.at
+                self.value(body)
+                first = self.at
+                self.at = self.node()
+                self.edge(chosen, self.at)
+                self.value(orelse)
+                self.join(first, self.at)
+            case ast.Subscript(held, index):
+                self.value(held)
+                self.index_parts(index)
+                self.subscript(node)
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                self.comprehended(node)
+            case ast.JoinedStr(values):
+                for part in values:
+                    self.formatted(part)
+            case ast.Dict(keys, values):
+                for key, held in zip(keys, values, strict=True):
+                    self.values([key, held])
+            case ast.Yield(value) | ast.YieldFrom(value) | ast.Await(value):
+                self.suspended(node, value)
+            case ast.NamedExpr(_, value) | ast.Starred(value):
+                self.value(value)
+            case ast.Tuple(elements) | ast.List(elements) | ast.Set(elements):
+                self.values(elements)
+            case ast.Slice(lower, upper, step):
+                self.values([lower, upper, step])
+            case _:  # names and constants
+                pass
+
+    def call(self, node: ast.Call) -> None:
+        callee = node.func
+        if isinstance(callee, ast.Attribute):
+            self.value(callee.value)
+            self.attribute(callee, callee.attr)
+        elif not isinstance(callee, ast.Name):
+            self.value(callee)
+        self.values([*node.args, *(keyword.value for keyword in node.keywords)])
+        names = names_of(callee)
+        built_in = isinstance(callee, ast.Name) and callee.id in BUILT_IN_TYPES
+        operators = BUILT_IN_TYPES[callee.id] if built_in and isinstance(callee, ast.Name) else frozenset()
+        silent = SILENT if built_in else SURE
+        line = callee.end_lineno if isinstance(callee, ast.Attribute) else None
+        self.site(
+            "call", node, silent=silent, names=names | _dunders_of(callee), operators=operators,
+            again=0.1 if built_in else 1.0, anything=None if built_in else self.through_variable(callee), line=line,
+        )  # fmt: skip
+
+    def through_variable(self, callee: ast.expr) -> float:
+        """How surprising it is that a function of another name runs: a variable may hold any."""
+        match callee:
+            case ast.Name(name):
+                return 0.6 if name[:1].islower() else 1.2
+            case ast.Attribute(ast.Name("torch" | "F" | "nn" | "np" | "math"), _):
+                return 2.0
+            case ast.Attribute(ast.Name("self"), _):
+                return 0.8
+            case ast.Attribute():
+                return 1.3
+            case _:
+                return 0.5
+
+    def attribute(self, node: ast.Attribute, name: str) -> None:
+        """Most attributes are plain; properties and what modules hold run Python, a few run operators."""
+        if isinstance(node.value, ast.Name) and node.value.id in MODULES:
+            return
+        operators = PROPERTIES.get(name, frozenset())
+        self.site(
+            "attribute", node, silent=LIKELY if operators else SILENT, operators=operators,
+            names=frozenset({name, "__getattr__", "__get__"}), line=node.end_lineno,
+        )  # fmt: skip
+
+    def binary(self, node: ast.BinOp, operator: str, left: ast.expr, right: ast.expr) -> None:
+        if self.scalars.is_scalar(left) and self.scalars.is_scalar(right):
+            return
+        found = OPERATORS[operator]
+        literal = type_of(right) or type_of(left)
+        silent = SURE if operator == "MatMult" else RARE
+        self.site("operator", node, silent=silent, names=found.names, operators=found.operators, literal=literal)
+
+    def compared(self, node: ast.Compare) -> None:
+        self.value(node.left)
+        operands = [node.left, *node.comparators]
+        ends = []
+        for at, operator in enumerate(node.ops):
+            left, right = operands[at], operands[at + 1]
+            self.value(right)
+            if not (self.scalars.is_scalar(left) and self.scalars.is_scalar(right)):
+                found = OPERATORS[type(operator).__name__]
+                self.site(
+                    "operator", node, silent=SILENT if isinstance(operator, OF_OBJECTS) else RARE,
+                    names=found.names, operators=found.operators, literal=type_of(right) or type_of(left),
+                )  # fmt: skip
+            if at + 1 < len(node.ops):
+                self.truth(node)
+                ends.append(self.at)
+        self.join(self.at, *ends)
+
+    def any_or_all(self, values: Sequence[ast.expr]) -> None:
+        ends = []
+        for value in values[:-1]:
+            self.condition(value)
+            ends.append(self.at)
+        self.value(values[-1])
+        self.join(self.at, *ends)
+
+    def condition(self, test: ast.expr) -> None:
+        """A value whose truth is asked for."""
+        match test:
+            case ast.BoolOp(_, values):
+                ends = []
+                for value in values:
+                    self.condition(value)
+                    ends.append(self.at)
+                self.join(*ends)
+            case ast.UnaryOp(ast.Not(), operand):
+                self.condition(operand)
+            case _:
+                self.value(test)
+                if not self.scalars.is_scalar(test):
+                    self.truth(test)
+
+    def truth(self, node: ast.expr) -> None:
+        self.site("truth", node, silent=SILENT, names=frozenset({"__bool__", "__len__"}), operators=TRUTH)
+
+    def sometimes(self, node: ast.expr) -> None:
+        before = self.at
+        self.value(node)
+        self.join(before, self.at)
+
+    def formatted(self, part: ast.expr) -> None:
+        if not isinstance(part, ast.FormattedValue):
+            return
+        self.value(part.value)
+        if isinstance(part.format_spec, ast.JoinedStr):
+            for inner in part.format_spec.values:
+                self.formatted(inner)
+        if not self.scalars.is_scalar(part.value):
+            self.site("other", part, silent=SILENT, names=frozenset({"__format__", "__str__", "__repr__"}), again=0.1)
+
+    def suspended(self, node: ast.expr, value: ast.expr | None) -> None:
+        if value is not None:
+            self.value(value)
+        if not isinstance(node, ast.Yield):
+            self.site(
+                "call",
+                node,
+                silent=RARE,
+                anything=0.5,
+                names=frozenset({"__await__", "__iter__", "__next__"}),
+                again=0.1,
+            )
+            return
+        self.automaton.ends.append(self.at)
+        before, self.at = self.at, self.node()
+        self.edge(before, self.at, THROWN)  # in one frame only where generators are not told apart
+        self.automaton.starts.append((self.at, node.lineno))
+
+    # Loops, comprehensions, items
+
+    def iterated(self, node: ast.expr) -> None:
+        self.value(node)
+        if not self.scalars.is_scalar(node):
+            self.site(
+                "iteration",
+                node,
+                silent=SILENT,
+                names=frozenset({"__iter__"}),
+                operators=frozenset({"unbind"}),
+                anything=3.0,
+            )
+
+    def next_item(self, node: ast.expr, target: ast.expr) -> None:
+        if self.scalars.is_scalar(node):
+            return
+        names = frozenset({"__next__", "<genexpr>", "<lambda>", "__getitem__", "next"}) | _all_names(node)
+        self.site("iteration", node, silent=SILENT, names=names, operators=ITEMS, again=0.05, anything=1.2)
+
+    def comprehended(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        """A frame of its own up to Python 3.11, in line from 3.12 on; generators run where they are drawn from."""
+        self.iterated(node.generators[0].iter)
+        if isinstance(node, ast.GeneratorExp):
+            return
+        before = self.at
+        self.site("call", node, silent=0.3, names=frozenset({COMPREHENSIONS[type(node)]}))
+        framed = self.at
+        self.at = self.node()
+        self.edge(before, self.at, IN_LINE)
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self.comprehension(node.generators, parts, own_frame=False)
+        self.join(framed, self.at)
+
+    def comprehension(
+        self, generators: Sequence[ast.comprehension], parts: Sequence[ast.expr], *, own_frame: bool
+    ) -> None:
+        """The loops of a comprehension; the first one's iterable is evaluated outside."""
+        heads, ends = [], []
+        for at, generator in enumerate(generators):
+            if at:
+                self.iterated(generator.iter)
+            head = self.node()
+            self.edge(self.at, head)
+            heads.append(head)
+            self.at = head
+            self.next_item(generator.iter, generator.target)
+            ends.append(self.at)
+            self.unpacked(generator.target)
+            for condition in generator.ifs:
+                self.condition(condition)
+                self.edge(self.at, head)
+        self.values(list(parts))
+        if own_frame and isinstance(self.function, ast.GeneratorExp):
+            self.automaton.ends.append(self.at)
+            before, self.at = self.at, self.node()
+            self.edge(before, self.at, THROWN)
+            self.automaton.starts.append((self.at, self.function.lineno))
+        self.edge(self.at, heads[-1])
+        for outer, end in zip(heads[:-1], ends[1:], strict=True):
+            self.edge(end, outer)
+        self.at = self.node()
+        self.edge(ends[0], self.at)
+
+    def store(self, target: ast.expr) -> None:
+        match target:
+            case ast.Attribute():
+                self.value(target.value)
+                self.store_attribute(target)
+            case ast.Subscript(held, index):
+                self.value(held)
+                self.index_parts(index)
+                self.store_item(target)
+            case ast.Tuple(elements) | ast.List(elements):
+                self.unpacked(target)
+                for element in elements:
+                    if not isinstance(element, ast.Tuple | ast.List):
+                        self.store(element)
+            case _:  # a name
+                pass
+
+    def store_attribute(self, target: ast.Attribute) -> None:
+        names = frozenset({target.attr, "__setattr__", "__delattr__", "__set__"})
+        self.site(
+            "attribute",
+            target,
+            silent=SILENT,
+            names=names,
+            operators=PROPERTIES.get(f"{target.attr}=", frozenset()),
+            line=target.end_lineno,
+        )
+
+    def unpacked(self, target: ast.expr) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            self.site(
+                "iteration",
+                target,
+                silent=SILENT,
+                names=frozenset({"__iter__", "__next__", "__len__"}),
+                operators=frozenset({"unbind"}),
+                again=0.05,
+            )
+            for element in target.elts:
+                self.unpacked(element)
+
+    def index_parts(self, index: ast.expr) -> None:
+        self.value(index)
+
+    def subscript(self, node: ast.Subscript) -> None:
+        if self.scalars.is_scalar(node.value):
+            return
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        sliced = any(
+            not isinstance(part, ast.Constant | ast.Name | ast.Attribute | ast.BinOp | ast.UnaryOp) for part in parts
+        )
+        names = frozenset({"__getitem__", "__missing__", "wrapped", "__class_getitem__"})
+        for part in parts:
+            operators, silent = _index_operators(part)
+            self.site(
+                "subscript",
+                node,
+                silent=silent if len(parts) > 1 or sliced else min(silent, RARE),
+                names=names,
+                operators=operators,
+                literal=_index_text(part),
+                again=0.3,
+            )
+        self.site("subscript", node, silent=SILENT, operators=SUBSCRIPTS["end"], again=0.1)
+
+    def store_item(self, node: ast.Subscript) -> None:
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for part in parts:
+            operators, silent = _index_operators(part)
+            self.site(
+                "subscript",
+                node,
+                silent=min(silent, RARE),
+                operators=operators | STORES,
+                literal=_index_text(part),
+                again=0.1,
+                names=frozenset({"__setitem__", "__delitem__"}),
+            )
+        self.site("subscript", node, silent=SILENT, operators=STORES, again=0.1)
+
+
+def _dunders_of(callee: ast.expr) -> frozenset[str]:
+    """Methods of its argument that a built-in type calls."""
+    if not isinstance(callee, ast.Name) or callee.id not in BUILT_IN_TYPES:
+        return frozenset()
+    return ITERATIONS if "unbind" in BUILT_IN_TYPES[callee.id] else CONVERSIONS
+
+
+def _index_operators(part: ast.expr) -> tuple[frozenset[str], float]:  # noqa: PLR0911 - one case per form
+    """What one element of an index runs, and how surprising it is that it does not."""
+    match part:
+        case ast.Constant(None):
+            return SUBSCRIPTS["none"], LIKELY
+        case ast.Constant(value) if value is Ellipsis:
+            return frozenset(), SILENT
+        case ast.Constant(bool()):
+            return SUBSCRIPTS["other"], RARE
+        case ast.Constant(int()) | ast.UnaryOp(ast.USub(), ast.Constant(int())):
+            return SUBSCRIPTS["integer"], RARE
+        case ast.Constant():
+            return frozenset(), SILENT
+        case ast.Slice(None, None, None):
+            return SUBSCRIPTS["slice"], RARE
+        case ast.Slice():
+            return SUBSCRIPTS["slice"], LIKELY
+        case _:
+            return SUBSCRIPTS["other"], RARE
+
+
+def _index_text(part: ast.expr) -> str:
+    """A literal index as the recording shows it."""
+    match part:
+        case ast.Constant(int(value)) if not isinstance(value, bool):
+            return str(value)
+        case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
+            return str(-value)
+        case _:
+            return ""
+
+
+def type_of(value: ast.expr) -> str:
+    """C++ type that a literal operand has in the recording, empty for what is no literal."""
+    match value:
+        case ast.UnaryOp(_, operand):
+            return type_of(operand)
+        case ast.Constant(bool()):
+            return "bool"
+        case ast.Constant(int()):
+            return "long int"
+        case ast.Constant(float()):
+            return "double"
+        case _:
+            return ""
+
+
+def names_of(callee: ast.expr) -> frozenset[str]:
+    """Names under which what is called may show up."""
+    match callee:
+        case ast.Name(name) | ast.Attribute(_, name):
+            return frozenset({name})
+        case ast.Call(inner):
+            return names_of(inner)
+        case _:
+            return frozenset()
+
+
+def _all_names(node: ast.AST) -> frozenset[str]:
+    """Names of everything that is called anywhere in an expression: generators run where they are drawn from."""
+    return frozenset(name for each in ast.walk(node) if isinstance(each, ast.Call) for name in names_of(each.func))

@@ -1,0 +1,100 @@
+"""Places in the source that may make an event, and the ways between them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["call", "operator", "subscript", "attribute", "truth", "iteration", "other"]
+
+SILENT, RARE, LIKELY, SURE = 0.05, 0.25, 0.7, 1.6
+"""Costs of passing a site in silence: it mostly makes no event, it may make one, it should, it always does."""
+
+THROWN = 2.0
+"""Cost of leaving a body by an exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the source that may make an event.
+
+    Attributes:
+        kind: what the instruction is.
+        begin, end: nodes of the automaton before and after it.
+        line, end_line: 1-based; `line` is that of the instruction as Python itself tells it.
+        names: names of Python functions, built-ins or modules that it may run.
+        operators: names of operators, without `aten::`, that it may run itself.
+        literal: C++ type of a literal operand, and the text of a literal index, empty for none.
+        again: cost of making another event at once; None where it cannot.
+        anything: cost of running a function of any name, for what is called through a variable; None where it cannot.
+    """
+
+    kind: Kind
+    begin: int
+    end: int
+    line: int
+    end_line: int
+    names: frozenset[str] = frozenset()
+    operators: frozenset[str] = frozenset()
+    literal: str = ""
+    again: float | None = None
+    anything: float | None = None
+
+
+@dataclass(slots=True)
+class Automaton:
+    """Nodes are numbers; an edge leads from one to another at a cost, without an event; a site leads on with one.
+
+    Attributes:
+        starts: nodes at which a frame may begin, and the line it then carries: the first line, or that of a `yield`.
+        ends: nodes at which it may end.
+    """
+
+    nodes: int = 1
+    edges: list[tuple[int, int, float]] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    starts: list[tuple[int, int]] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+
+class Walker:
+    """Builds an automaton on the way through a piece of code. `at` is the node reached."""
+
+    def __init__(self) -> None:
+        self.automaton = Automaton()
+        self.at = 0
+
+    def node(self) -> int:
+        self.automaton.nodes += 1
+        return self.automaton.nodes - 1
+
+    def edge(self, begin: int, end: int, cost: float = 0.0) -> None:
+        self.automaton.edges.append((begin, end, cost))
+
+    def join(self, *ends: int) -> None:
+        """Goes on where several ways meet."""
+        self.at = self.node()
+        for end in ends:
+            self.edge(end, self.at)
+
+    def site(  # noqa: PLR0913 - one call of it per kind of site, all by name
+        self,
+        kind: Kind,
+        node: ast.AST,
+        *,
+        silent: float,
+        names: frozenset[str] = frozenset(),
+        operators: frozenset[str] = frozenset(),
+        literal: str = "",
+        again: float | None = None,
+        anything: float | None = None,
+        line: int | None = None,
+    ) -> None:
+        begin, end = self.at, self.node()
+        first = line if line is not None else getattr(node, "lineno", 0)
+        last = getattr(node, "end_lineno", None) or first
+        site = Site(kind, begin, end, first, max(first, last), names, operators, literal, again, anything)
+        self.automaton.sites.append(site)
+        self.edge(begin, end, silent)
+        self.at = end
