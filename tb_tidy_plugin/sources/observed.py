@@ -145,7 +145,8 @@ def _module_cost(site: Site, seen: Observation) -> float | None:
 def _function_cost(site: Site, seen: Observation) -> float | None:
     if seen.name in site.names:
         return EXACT
-    depth = next((depth for depth, name in enumerate(seen.below) if name in site.names), None)
+    below = seen.below if site.kind == "call" else ()
+    depth = next((depth for depth, name in enumerate(below) if name in site.names), None)
     if depth is not None:
         return LIKE + DEEPER * depth
     if site.kind == "call" and seen.name == "__init__":

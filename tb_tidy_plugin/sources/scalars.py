@@ -14,7 +14,7 @@ SCALAR_CALLS = frozenset(
 RANGES = frozenset({"reversed", "sorted", "zip", "list", "tuple", "set"})
 SCALAR_METHODS = frozenset(
     {"size", "dim", "numel", "item", "tolist", "element_size", "stride", "nelement", "ndimension", "get_device",
-     "time", "perf_counter", "format", "join", "split", "strip", "keys"}
+     "perf_counter", "format", "join", "strip", "keys"}
 )  # fmt: skip
 SCALAR_ATTRIBUTES = frozenset(
     {"shape", "ndim", "dtype", "device", "requires_grad", "is_cuda", "training", "is_leaf", "itemsize", "nbytes", "pi",

@@ -1,0 +1,68 @@
+"""Records one program with its true lines: `python -m tests.lines.marked PROGRAM TRACE`.
+
+A trace function puts a marker before every instruction of the program, with the instruction's own position. Python
+suspends profiling while a trace function runs, so the markers are all that it adds to the recording.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from runpy import run_path
+from types import FrameType
+from typing import Any
+
+MARK = "@line"
+
+
+def main() -> None:
+    """Records two steps, the first of them unmarked to warm up."""
+    import torch
+    from torch import profiler
+
+    program, trace = Path(sys.argv[1]), Path(sys.argv[2])
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    step = run_path(program.name if Path.cwd() == program.parent else str(program))["build"]()
+    step()
+    enter, leave = (
+        torch.ops.profiler._record_function_enter_new,
+        torch.ops.profiler._record_function_exit._RecordFunction,
+    )
+
+    def mark(name: str) -> None:
+        leave(enter(name))
+
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True, with_stack=True) as recording:
+        previous = sys.gettrace()
+        sys.settrace(tracer(str(program), mark))
+        try:
+            step()
+        finally:
+            sys.settrace(previous)
+    recording.export_chrome_trace(str(trace))
+
+
+def tracer(program: str, mark: Callable[[str], None]) -> Callable[[FrameType, str, Any], Any]:
+    """A trace function that marks each instruction of the file `program`."""
+    positions: dict[Any, list[tuple[int | None, ...]]] = {}
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - as Python declares it
+        code = frame.f_code
+        if not code.co_filename.endswith(program):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            if code not in positions:
+                positions[code] = list(code.co_positions())
+            line, end_line, _, _ = positions[code][frame.f_lasti // 2]
+            if line is not None:
+                mark(f"{MARK} {line} {end_line}")
+        return trace
+
+    return trace
+
+
+if __name__ == "__main__":
+    main()
