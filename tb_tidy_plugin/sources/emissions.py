@@ -1,29 +1,42 @@
-"""What operators of the language run on tensors, as recordings name it."""
+"""What operators of the language run on tensors, as recordings name it, without `aten::`.
+
+`tests/sources/test_emissions.py` runs each of them in torch and holds this table against what is recorded.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+NOTHING: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Operators without `aten::`, and methods, that an operator of the language runs, and more when it is in place."""
+    """Operators, and methods written in Python, that an operator of the language runs, and more when it is in place."""
 
     operators: frozenset[str]
     names: frozenset[str]
-    in_place: frozenset[str] = frozenset()
-    in_place_names: frozenset[str] = frozenset()
+    in_place: frozenset[str] = NOTHING
+    in_place_names: frozenset[str] = NOTHING
 
 
 def _binary(dunder: str, *operators: str) -> Emission:
-    names = {f"__{dunder}__", f"__r{dunder}__", "wrapped"}
+    in_place = {f"{name}_" for name in operators} | {f"__i{dunder}__"}
+    names = {f"__{dunder}__", f"__r{dunder}__", IN_PYTHON}
+    return Emission(frozenset(operators), frozenset(names), frozenset(in_place), frozenset({f"__i{dunder}__"}))
+
+
+def _comparison(dunder: str, *operators: str) -> Emission:
     return Emission(
-        frozenset(operators),
-        frozenset(names),
-        frozenset(f"{name}_" for name in operators) | {f"__i{dunder}__"},
-        frozenset({f"__i{dunder}__"}),
+        frozenset(operators), frozenset({*(f"__{name}__" for name in operators), f"__{dunder}__", IN_PYTHON})
     )
 
+
+IN_PYTHON = "wrapped"
+"""How `torch/_tensor.py` shows operators that are written in Python: `1 - x`, `x ** 2`, `x // 2`."""
+
+CONTAINED = Emission(frozenset({"eq", "any", "item", "is_nonzero"}), frozenset({"__contains__"}))
+IDENTITY = Emission(NOTHING, NOTHING)
 
 OPERATORS = {
     "Add": _binary("add", "add"),
@@ -39,83 +52,64 @@ OPERATORS = {
     "BitAnd": _binary("and", "__and__", "bitwise_and"),
     "BitOr": _binary("or", "__or__", "bitwise_or"),
     "BitXor": _binary("xor", "__xor__", "bitwise_xor"),
-    "Eq": Emission(frozenset({"eq"}), frozenset({"__eq__", "wrapped"})),
-    "NotEq": Emission(frozenset({"ne"}), frozenset({"__ne__", "wrapped"})),
-    "Lt": Emission(frozenset({"lt", "gt"}), frozenset({"__lt__", "__gt__", "wrapped"})),
-    "LtE": Emission(frozenset({"le", "ge"}), frozenset({"__le__", "__ge__", "wrapped"})),
-    "Gt": Emission(frozenset({"gt", "lt"}), frozenset({"__gt__", "__lt__", "wrapped"})),
-    "GtE": Emission(frozenset({"ge", "le"}), frozenset({"__ge__", "__le__", "wrapped"})),
-    "In": Emission(frozenset({"eq", "any", "is_nonzero"}), frozenset({"__contains__"})),
-    "NotIn": Emission(frozenset({"eq", "any", "is_nonzero"}), frozenset({"__contains__"})),
-    "Is": Emission(frozenset(), frozenset()),
-    "IsNot": Emission(frozenset(), frozenset()),
+    "Eq": _comparison("eq", "eq"),
+    "NotEq": _comparison("ne", "ne"),
+    "Lt": _comparison("lt", "lt", "gt"),
+    "LtE": _comparison("le", "le", "ge"),
+    "Gt": _comparison("gt", "gt", "lt"),
+    "GtE": _comparison("ge", "ge", "le"),
+    "In": CONTAINED,
+    "NotIn": CONTAINED,
+    "Is": IDENTITY,
+    "IsNot": IDENTITY,
     "USub": Emission(frozenset({"neg"}), frozenset({"__neg__"})),
     "UAdd": Emission(frozenset({"positive"}), frozenset({"__pos__"})),
-    "Invert": Emission(frozenset({"bitwise_not", "logical_not"}), frozenset({"__invert__"})),
+    "Invert": Emission(frozenset({"bitwise_not"}), frozenset({"__invert__"})),
 }
+"""By the name of the operator's class in `ast`."""
+
 TRUTH = frozenset({"is_nonzero"})
+
+UNPACKED = frozenset({"unbind"})
+
 PROPERTIES = {
-    "T": frozenset({"numpy_T", "t"}),
-    "mT": frozenset({"mT", "transpose"}),
+    "T": frozenset({"numpy_T"}),
+    "mT": frozenset({"mT"}),
     "H": frozenset({"matrix_H"}),
     "mH": frozenset({"mH"}),
     "real": frozenset({"real"}),
     "imag": frozenset({"imag"}),
-    "data": frozenset({"detach", "alias"}),
     "data=": frozenset({"_has_compatible_shallow_copy_type"}),
     "grad=": frozenset({"_has_compatible_shallow_copy_type"}),
 }
+"""Attributes that run an operator when read, or with `=` when set."""
+
+FROM_PYTHON = frozenset({"empty", "to", "lift_fresh", "detach_", "fill_"})
+"""A list, a number or a truth value made into a tensor."""
+
 SUBSCRIPTS = {
     "none": frozenset({"unsqueeze"}),
     "integer": frozenset({"select"}),
     "slice": frozenset({"slice"}),
-    "other": frozenset(
-        {"select", "index", "slice", "nonzero", "nonzero_numpy", "lift_fresh", "unsqueeze", "masked_select"}
-    ),
+    "list": frozenset({"index"}) | FROM_PYTHON,
+    "other": frozenset({"select", "slice", "index"}),
     "end": frozenset({"index", "alias", "lift_fresh"}),
 }
-STORES = frozenset(
-    {
-        "copy_",
-        "fill_",
-        "index_put_",
-        "lift_fresh",
-        "detach_",
-        "to",
-        "_to_copy",
-        "unsqueeze",
-        "view",
-        "masked_fill_",
-        "expand",
-        "item",
-        "index",
-        "slice",
-        "select",
-    }
-)
+"""By what an element of the index is, and what comes once at the end."""
+
+STORES = frozenset({"copy_", "fill_", "index_put_", "lift_fresh"})
+
+RARELY = frozenset({"select", "slice", "unsqueeze", "item", "alias"}) | FROM_PYTHON
+"""What a subscript runs when a variable in it holds something unusual."""
+
+NUMBERS = frozenset({"item", "is_nonzero"})
+
 BUILT_IN_TYPES = {
-    "int": frozenset({"item"}),
-    "float": frozenset({"item"}),
-    "bool": frozenset({"is_nonzero", "item"}),
-    "complex": frozenset({"item"}),
-    **{
-        name: frozenset({"unbind"})
-        for name in (
-            "list",
-            "tuple",
-            "set",
-            "frozenset",
-            "dict",
-            "zip",
-            "enumerate",
-            "map",
-            "filter",
-            "reversed",
-            "iter",
-        )
-    },
-    **{
-        name: frozenset()
-        for name in ("range", "str", "type", "object", "super", "property", "slice", "bytes", "memoryview")
-    },
+    **dict.fromkeys(("int", "float", "bool", "complex", "range"), NUMBERS),
+    **dict.fromkeys(
+        ("list", "tuple", "set", "frozenset", "dict", "zip", "enumerate", "map", "filter", "iter"), UNPACKED
+    ),
+    "reversed": frozenset({"flip"}),
+    **dict.fromkeys(("str", "type", "object", "super", "property", "slice", "bytes", "memoryview"), NOTHING),
 }
+"""Built-in types, whose calls make no event of their own, by what they run on a tensor."""

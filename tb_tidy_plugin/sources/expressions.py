@@ -5,9 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tb_tidy_plugin.sources.emissions import BUILT_IN_TYPES, OPERATORS, PROPERTIES, STORES, SUBSCRIPTS, TRUTH
+from tb_tidy_plugin.sources.emissions import (
+    BUILT_IN_TYPES,
+    IN_PYTHON,
+    NUMBERS,
+    OPERATORS,
+    PROPERTIES,
+    STORES,
+    SUBSCRIPTS,
+    TRUTH,
+)
 from tb_tidy_plugin.sources.scalars import Scalars
 from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT, SURE, THROWN, Walker
+from tb_tidy_plugin.sources.subscripts import elements_of
+
+GETTERS = frozenset({"__getitem__", "__missing__", "__class_getitem__", IN_PYTHON})
+SETTERS = frozenset({"__setitem__", "__delitem__"})
 
 IN_LINE = 0.4
 """Cost of a comprehension without a frame of its own, as Python runs it from 3.12 on."""
@@ -329,37 +342,19 @@ class Expressions(Walker):
     def subscript(self, node: ast.Subscript) -> None:
         if self.scalars.is_scalar(node.value):
             return
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        sliced = any(
-            not isinstance(part, ast.Constant | ast.Name | ast.Attribute | ast.BinOp | ast.UnaryOp) for part in parts
-        )
-        names = frozenset({"__getitem__", "__missing__", "wrapped", "__class_getitem__"})
-        for part in parts:
-            operators, silent = _index_operators(part)
+        for each in elements_of(node.slice):
             self.site(
-                "subscript",
-                node,
-                silent=silent if len(parts) > 1 or sliced else min(silent, RARE),
-                names=names,
-                operators=operators,
-                literal=_index_text(part),
-                again=0.3,
-            )
+                "subscript", node, silent=each.silent, names=GETTERS, operators=each.operators, rarely=each.rarely,
+                literal=each.literal, again=0.3,
+            )  # fmt: skip
         self.site("subscript", node, silent=SILENT, operators=SUBSCRIPTS["end"], again=0.1)
 
     def store_item(self, node: ast.Subscript) -> None:
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        for part in parts:
-            operators, silent = _index_operators(part)
+        for each in elements_of(node.slice):
             self.site(
-                "subscript",
-                node,
-                silent=min(silent, RARE),
-                operators=operators | STORES,
-                literal=_index_text(part),
-                again=0.1,
-                names=frozenset({"__setitem__", "__delitem__"}),
-            )
+                "subscript", node, silent=min(each.silent, RARE), names=SETTERS, operators=each.operators | STORES,
+                rarely=each.rarely, literal=each.literal, again=0.1,
+            )  # fmt: skip
         self.site("subscript", node, silent=SILENT, operators=STORES, again=0.1)
 
 
@@ -367,39 +362,7 @@ def _dunders_of(callee: ast.expr) -> frozenset[str]:
     """Methods of its argument that a built-in type calls."""
     if not isinstance(callee, ast.Name) or callee.id not in BUILT_IN_TYPES:
         return frozenset()
-    return ITERATIONS if "unbind" in BUILT_IN_TYPES[callee.id] else CONVERSIONS
-
-
-def _index_operators(part: ast.expr) -> tuple[frozenset[str], float]:  # noqa: PLR0911 - one case per form
-    """What one element of an index runs, and how surprising it is that it does not."""
-    match part:
-        case ast.Constant(None):
-            return SUBSCRIPTS["none"], LIKELY
-        case ast.Constant(value) if value is Ellipsis:
-            return frozenset(), SILENT
-        case ast.Constant(bool()):
-            return SUBSCRIPTS["other"], RARE
-        case ast.Constant(int()) | ast.UnaryOp(ast.USub(), ast.Constant(int())):
-            return SUBSCRIPTS["integer"], RARE
-        case ast.Constant():
-            return frozenset(), SILENT
-        case ast.Slice(None, None, None):
-            return SUBSCRIPTS["slice"], RARE
-        case ast.Slice():
-            return SUBSCRIPTS["slice"], LIKELY
-        case _:
-            return SUBSCRIPTS["other"], RARE
-
-
-def _index_text(part: ast.expr) -> str:
-    """A literal index as the recording shows it."""
-    match part:
-        case ast.Constant(int(value)) if not isinstance(value, bool):
-            return str(value)
-        case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
-            return str(-value)
-        case _:
-            return ""
+    return CONVERSIONS if BUILT_IN_TYPES[callee.id] <= NUMBERS else ITERATIONS
 
 
 def type_of(value: ast.expr) -> str:

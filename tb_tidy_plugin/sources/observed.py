@@ -28,7 +28,7 @@ WRAPPERS = frozenset(
 SCALAR_TYPES = frozenset({"double", "long int", "bool", "Scalar"})
 TENSORS = 2  # the first inputs of an operator of the language
 
-EXACT, LIKE, OTHER_LITERAL, OTHER_INDEX, NO_LITERAL = 0.0, 0.2, 1.2, 1.5, 0.3
+EXACT, LIKE, RARE, OTHER_LITERAL, OTHER_INDEX, NO_LITERAL = 0.0, 0.2, 0.4, 1.2, 1.5, 0.3
 CLASS_OF_FILE, CLASS, MAYBE_CLASS, CALLED_OBJECT, UNNAMED = 0.05, 0.15, 0.6, 0.5, 0.3
 DEEPER = 0.005
 
@@ -122,7 +122,7 @@ def cost_of(site: Site, seen: Observation) -> float | None:
 def _operator_cost(site: Site, seen: Observation) -> float | None:
     """Literals tell operators of one name apart: `x * 0.5` shows a `double`, `x[0]` its index."""
     if seen.name not in site.operators:
-        return None
+        return RARE if seen.name in site.rarely else None
     if site.kind == "operator" and seen.types:
         if site.literal:
             return EXACT if site.literal in seen.types or "Scalar" in seen.types[:TENSORS] else OTHER_LITERAL

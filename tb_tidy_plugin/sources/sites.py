@@ -27,6 +27,7 @@ class Site:
         operators: names of operators, without `aten::`, that it may run itself.
         literal: C++ type of a literal operand, and the text of a literal index, empty for none.
         again: cost of making another event at once; None where it cannot.
+        rarely: further operators that it runs when something unusual is in its place.
         anything: cost of running a function of any name, for what is called through a variable; None where it cannot.
     """
 
@@ -40,6 +41,7 @@ class Site:
     literal: str = ""
     again: float | None = None
     anything: float | None = None
+    rarely: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -89,12 +91,13 @@ class Walker:
         literal: str = "",
         again: float | None = None,
         anything: float | None = None,
+        rarely: frozenset[str] = frozenset(),
         line: int | None = None,
     ) -> None:
         begin, end = self.at, self.node()
         first = line if line is not None else getattr(node, "lineno", 0)
         last = getattr(node, "end_lineno", None) or first
-        site = Site(kind, begin, end, first, max(first, last), names, operators, literal, again, anything)
+        site = Site(kind, begin, end, first, max(first, last), names, operators, literal, again, anything, rarely)
         self.automaton.sites.append(site)
         self.edge(begin, end, silent)
         self.at = end

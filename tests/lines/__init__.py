@@ -1,1 +1,1 @@
-"""How often the line is right: programs recorded with a marker before each instruction, which the aligner never sees."""
+"""How often the line is right: programs recorded with a marker before each instruction, unseen by the aligner."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -44,9 +43,7 @@ class Judged:
 
 def judged(program: Path, marked: Path, plain: Path) -> list[Judged]:
     """The operators of a marked recording; writes it without its markers to `plain`, for the aligner."""
-    document = json.loads(gzip.open(marked).read() if marked.suffix == ".gz" else marked.read_bytes())
-    truth = {(each["name"], each["ts"], each["tid"]): each for each in []}
-    del truth
+    document = json.loads(marked.read_bytes())
     document["traceEvents"] = [each for each in document["traceEvents"] if not each.get("name", "").startswith(MARK)]
     plain.write_text(json.dumps(document))
     lines = program.read_text(encoding="utf-8").splitlines()
@@ -62,21 +59,19 @@ def judged(program: Path, marked: Path, plain: Path) -> list[Judged]:
 
 def _true_lines(profile: Profile) -> Iterator[tuple[tuple[str, int], tuple[int, int]]]:
     """By name and start of each operator the line of the marker before it in the same frame."""
-    origin = profile.table.origin_ns
-    marks: dict[int, list[int]] = {}
+    marks: dict[int | None, list[int]] = {}
     for row in profile.matching(f"^{MARK} ", Category.ANNOTATION, Category.OPERATOR).tolist():
-        marks.setdefault(profile.parent(row) if profile.parent(row) is not None else -1, []).append(row)
+        marks.setdefault(profile.parent(row), []).append(row)
     for row, (name, start), _ in _operators(profile):
         frame = next(above for above in profile.ancestors(row) if _is_own(profile, above))
         before = [mark for mark in marks.get(frame, ()) if profile.start_ns(mark) <= profile.start_ns(row)]
         if before:
             _, line, end_line = profile.table.names[profile.table.name[before[-1]]].split()
             yield (name, start), (int(line), int(end_line))
-    del origin
 
 
 def _operators(profile: Profile) -> Iterator[tuple[int, tuple[str, int], bool]]:
-    """Operators that user code causes and no other operator runs: row, name and start, and whether nothing is between."""
+    """Operators of user code that no other one runs: row, name and start, and whether nothing is between."""
     for row in range(profile.tree.size):
         if profile.category(row) is Category.OPERATOR and not profile.name(row).startswith(MARK):
             above = list(profile.ancestors(row))

@@ -24,15 +24,12 @@ def main() -> None:
     program, trace = Path(sys.argv[1]), Path(sys.argv[2])
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    step = run_path(program.name if Path.cwd() == program.parent else str(program))["build"]()
+    step = run_path(str(program))["build"]()
     step()
-    enter, leave = (
-        torch.ops.profiler._record_function_enter_new,
-        torch.ops.profiler._record_function_exit._RecordFunction,
-    )
 
     def mark(name: str) -> None:
-        leave(enter(name))
+        with profiler.record_function(name):
+            pass
 
     with profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True, with_stack=True) as recording:
         previous = sys.gettrace()

@@ -1,0 +1,183 @@
+"""The line inside the function, found by reading the source beside the recording."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.sources.align import Aligner
+from tb_tidy_plugin.sources.frames import Frame
+from tests.support.drawn import A100, draw, row_of
+
+SOURCE = """\
+import torch
+
+
+def step(x, w):
+    y = torch.relu(x) + 1
+    for row in range(3):
+        y = y * w
+    return (
+        y
+        .mean()
+        .item()
+    )
+"""
+
+RECORDED = """
+train.py(4): step                                     0-900
+  <built-in method relu of type object at 0x1>        10-50
+    aten::relu                                        20-40
+  aten::add                                           60-90
+  aten::mul                                           100-190
+  aten::mul                                           200-290
+  aten::mul                                           300-390
+  <built-in method mean of Tensor object at 0x2>      400-490
+    aten::mean                                        410-480
+      aten::sum                                       420-470
+  <built-in method item of Tensor object at 0x3>      500-590
+    aten::item                                        510-580
+"""
+
+
+def aligner(profile: Profile, source: str | None = SOURCE, file: str = "train.py") -> Aligner:
+    return Aligner(profile, lambda name: source.splitlines() if source is not None and name == file else None)
+
+
+def place(profile: Profile, name: str, nth: int = 0, source: str | None = SOURCE) -> Frame:
+    found = aligner(profile, source).place_of(row_of(profile, name, nth))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "nth", "line"),
+    [
+        ("aten::relu", 0, 5),
+        ("aten::add", 0, 5),
+        ("aten::mul", 0, 7),
+        ("aten::mul", 2, 7),
+        ("aten::mean", 0, 10),
+        ("aten::sum", 0, 10),
+        ("aten::item", 0, 11),
+        ("<built-in method item of Tensor object at 0x3>", 0, 11),
+    ],
+)
+def test_the_line_of_the_call(name: str, nth: int, line: int) -> None:
+    found = place(draw(RECORDED), name, nth)
+    assert (found.file, found.function, found.line, found.precision) == ("train.py", "step", line, "aligned")
+    assert found.ties == ()
+
+
+def test_a_statement_over_several_lines_has_an_end() -> None:
+    assert place(draw(RECORDED), "aten::item").end_line == 11
+    assert place(draw(RECORDED), "aten::add").end_line == 5
+
+
+def test_the_function_itself_stays_where_it_is_defined() -> None:
+    found = place(draw(RECORDED), "train.py(4): step")
+    assert (found.line, found.precision) == (4, "definition")
+
+
+def test_device_work_has_the_line_that_launched_it() -> None:
+    recorded = RECORDED.replace("200-290", "200-290  kernel=mul_kernel@250-350")
+    assert place(draw(recorded, A100), "mul_kernel").line == 7
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        None,
+        "",
+        "def step(x, w:\n",
+        "x = '\0'",
+        SOURCE.replace("def step", "def other"),
+        "\n\n" + SOURCE,  # moved since
+        "import torch\n\n\ndef step(x, w):\n    return [print(each) for each in open(x)]\n",  # rewritten since
+        "(" * 500 + SOURCE,
+    ],
+    ids=["unreadable", "empty", "no Python", "zero byte", "renamed", "moved", "rewritten", "too deep"],
+)
+def test_a_source_that_does_not_fit_leaves_the_function(source: str | None) -> None:
+    found = place(draw(RECORDED), "aten::mean", source=source)
+    assert (found.line, found.precision, found.ties) == (4, "definition", ())
+
+
+def test_lines_that_are_as_likely_are_all_named() -> None:
+    source = "def step(x, fast):\n    if fast:\n        y = x.abs()\n    else:\n        y = x.abs()\n    return y\n"
+    profile = draw(
+        "train.py(1): step  0-900\n  <built-in method abs of Tensor object at 0x1>  10-50\n    aten::abs  20-40"
+    )
+    found = place(profile, "aten::abs", source=source)
+    assert (found.ties, found.line, found.end_line, found.precision) == ((3, 5), 3, 5, "aligned")
+
+
+def test_what_no_site_explains_stays_with_the_function() -> None:
+    stranger = RECORDED + "  aten::cumsum                                        600-700\n"
+    profile = draw(stranger)
+    assert place(profile, "aten::cumsum").precision == "definition"
+    assert place(profile, "aten::item").line == 11
+
+
+def test_literals_tell_operators_apart() -> None:
+    source = "def step(x):\n    a = x * 2\n    b = x * 0.5\n    return b\n"
+    profile = draw("train.py(1): step  0-900\n  aten::mul  100-190  dims=4,  types=float,double")
+    assert place(profile, "aten::mul", source=source).line == 3
+
+
+def test_wrappers_are_looked_through() -> None:
+    source = "def step(optimizer, loss):\n    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n"
+    profile = draw("""
+        train.py(1): step                              0-900
+          torch/_compile.py(42): inner                 10-50
+            torch/optim/optimizer.py(1000): zero_grad  20-40
+          torch/_tensor.py(566): backward              60-90
+          torch/optim/optimizer.py(509): wrapper       100-400
+            torch/optim/sgd.py(90): step               110-390
+              aten::_foreach_add_                      120-300
+    """)
+    assert place(profile, "aten::_foreach_add_", source=textwrap.dedent(source)).line == 4
+
+
+def test_annotations_are_looked_through() -> None:
+    source = "def step(x):\n    with record_function('forward'):\n        y = x @ x\n    return y.sum()\n"
+    profile = draw("""
+        train.py(1): step                                 0-900
+          torch/autograd/profiler.py(780): __init__       10-20
+          torch/autograd/profiler.py(789): __enter__      30-40
+          ## forward ##                                   100-400
+            aten::matmul                                  120-300
+          torch/autograd/profiler.py(795): __exit__       410-420
+          <built-in method sum of Tensor object at 0x1>   500-600
+            aten::sum                                     510-590
+    """)
+    assert place(profile, "aten::matmul", source=source).line == 3
+
+
+def test_frames_of_installed_code_are_not_read() -> None:
+    asked: list[str] = []
+
+    def sources(name: str) -> list[str] | None:
+        asked.append(name)
+        return None
+
+    profile = draw("torch/nn/functional.py(9): relu  0-90\n  aten::relu  10-50")
+    found = Aligner(profile, sources).place_of(row_of(profile, "aten::relu"))
+    assert found is not None
+    assert (found.precision, asked) == ("definition", [])
+
+
+def test_each_file_is_read_once() -> None:
+    asked: list[str] = []
+
+    def sources(name: str) -> list[str] | None:
+        asked.append(name)
+        return SOURCE.splitlines()
+
+    profile = draw(RECORDED)
+    found = Aligner(profile, sources)
+    for row in range(profile.tree.size):
+        found.place_of(row)
+    assert asked == ["train.py"]
