@@ -71,6 +71,12 @@ class Aligner:
         choice = self._choices(frame, place).get(child)
         return place if choice is None else _placed(place, choice)
 
+    def calls_in(self, row: int, frame: Frame) -> Iterator[tuple[int, Frame]]:
+        """What one of the user's own frames called, with the line; without what has none, and without annotations."""
+        for child, choice in self._choices(row, frame).items():
+            if choice.site is not None and self._profile.category(child) is not Category.ANNOTATION:
+                yield child, _placed(frame, choice)
+
     def _way_up(self, row: int) -> tuple[int | None, int | None]:
         """The user's frame around an event, and the frame's child that leads to it, annotations looked through."""
         child: int | None = None

@@ -1,0 +1,22 @@
+"""The sources of one recording: read when first asked for, and once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from tb_tidy_plugin.sources.align import Sources
+from tb_tidy_plugin.sources.files import SourceText, read_source
+from tb_tidy_plugin.trace.files import TraceFile
+
+
+def sources_of(trace: TraceFile, roots: Sequence[Path]) -> Sources:
+    """Lines of the files that a trace names, as far as they lie beside the trace or under one of `roots`."""
+
+    @cache
+    def lines(name: str) -> list[str] | None:
+        found = read_source(name, (name,), trace, roots)
+        return found.lines if isinstance(found, SourceText) else None
+
+    return lines
