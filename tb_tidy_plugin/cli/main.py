@@ -7,6 +7,7 @@ import sys
 import click
 
 from tb_tidy_plugin import __version__
+from tb_tidy_plugin.cli.annotate import annotate
 from tb_tidy_plugin.cli.check import check
 from tb_tidy_plugin.cli.explain import explain
 from tb_tidy_plugin.cli.merge_device_events import merge_device_events
@@ -24,6 +25,7 @@ def commands() -> None:
     """Name the performance anti-patterns in recorded PyTorch profiles."""
 
 
+commands.add_command(annotate)
 commands.add_command(check)
 commands.add_command(explain)
 commands.add_command(merge_device_events)

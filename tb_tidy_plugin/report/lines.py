@@ -58,7 +58,9 @@ def operator_places(profile: Profile, aligner: Aligner) -> OperatorPlaces:
     found = ((row, aligner.place_of(row)) for row in rows.tolist())
     return OperatorPlaces(
         origin_ns=profile.table.origin_ns,
-        operators=[_operator_place(profile, row, place) for row, place in found if place is not None and place.own_code],
+        operators=[
+            _operator_place(profile, row, place) for row, place in found if place is not None and place.own_code
+        ],
     )
 
 

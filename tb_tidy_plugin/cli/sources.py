@@ -1,0 +1,37 @@
+"""The option by which commands find the sources that a recording names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from tb_tidy_plugin.sources.files import source_roots
+
+R = TypeVar("R")
+
+
+def with_source_roots(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` the folders in which sources may be read, as `source_roots`."""
+
+    @click.option(
+        "--source-root",
+        "given",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="DIR",
+        help="Where the sources are that the recording names, besides its own folder and the current one; may be "
+        "given several times.",
+    )
+    @wraps(command)
+    def rooted(given: tuple[Path, ...], **others: object) -> R:
+        try:
+            folder = Path.cwd()
+        except FileNotFoundError:  # the current folder is there no more
+            folder = Path("/")
+        return command(source_roots=(*(folder / root for root in given), *source_roots("", folder)), **others)
+
+    return rooted

@@ -1,0 +1,111 @@
+"""`tb-tidy annotate`: a file with what each line costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.errors import NotFoundError
+from tests.support.written import event, kineto_text, write
+
+SOURCE = """\
+import torch
+
+
+def step(x, w):
+    y = torch.relu(x)
+    for row in range(2):
+        y = y * w
+    return y
+"""
+
+
+def frame(name: str, start: int, length: int, number: int) -> dict[str, object]:
+    return event(name, start, length, cat="python_function", args={"Python id": number})
+
+
+EVENTS = [
+    frame("train.py(4): step", 1000, 1000, 1),
+    frame("<built-in method relu of type object at 0x1>", 1100, 200, 2),
+    event("aten::relu", 1110, 180, args={"External id": 1}),
+    event("aten::mul", 1400, 100, args={"External id": 2}),
+    event("aten::mul", 1600, 100, args={"External id": 3}),
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    (tmp_path / "runs").mkdir()
+    write(tmp_path / "runs" / "w.7.pt.trace.json", kineto_text(EVENTS))
+    return tmp_path / "runs"
+
+
+def annotate(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(commands, ["annotate", *map(str, arguments)])
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_each_line_with_its_time_share_and_calls(run: Path) -> None:
+    (run / "train.py").write_text(SOURCE)
+    result = annotate(run)
+    assert result.exit_code == 0
+    lines = {row[0]: row[1:6] for row in rows(result.output) if row and row[0].isdecimal()}
+    assert lines["5"][:5] == ["200", "µs", "20", "%", "1"]
+    assert lines["7"][:5] == ["200", "µs", "20", "%", "2"]
+    assert lines["6"] == ["for", "row", "in", "range(2):"]
+    assert rows(result.output)[0] == ["train.py"]
+
+
+def test_every_operator_as_json(run: Path) -> None:
+    (run / "train.py").write_text(SOURCE)
+    answer = json.loads(annotate(run, "--format", "json").output)
+    assert answer["origin_ns"] == 1_000_000
+    assert [(each["start_ns"], each["name"], each["line"]) for each in answer["operators"]] == [
+        (110_000, "aten::relu", 5), (400_000, "aten::mul", 7), (600_000, "aten::mul", 7),
+    ]  # fmt: skip
+    assert answer["operators"][0] == {
+        "start_ns": 110_000, "name": "aten::relu", "file": "train.py", "line": 5, "end_line": 5, "function": "step",
+        "precision": "aligned", "tie": [],
+    }  # fmt: skip
+
+
+def test_without_the_source_the_function_is_all_that_is_known(run: Path) -> None:
+    operators = json.loads(annotate(run, "--format", "json").output)["operators"]
+    assert {(each["line"], each["precision"]) for each in operators} == {(4, "definition")}
+
+
+def test_sources_elsewhere_are_named(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "train.py").write_text(SOURCE)
+    assert isinstance(annotate(run).exception, NotFoundError)
+    assert "torch.relu(x)" in annotate(run, "--source-root", tmp_path / "job").output
+
+
+def test_one_file_of_several(run: Path) -> None:
+    (run / "train.py").write_text(SOURCE)
+    assert "torch.relu" in annotate(run, "train.py").output
+    assert isinstance(annotate(run, "other.py").exception, NotFoundError)
+
+
+def test_several_traces_are_too_many(run: Path) -> None:
+    write(run / "w.8.pt.trace.json", kineto_text(EVENTS))
+    assert isinstance(annotate(run).exception, NotFoundError)
+
+
+def test_a_broken_trace_is_a_message(tmp_path: Path) -> None:
+    (tmp_path / "w.7.pt.trace.json").write_text("{")
+    result = annotate(tmp_path)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_no_letter_of_a_source_reaches_the_terminal_as_a_command(run: Path) -> None:
+    (run / "train.py").write_text(SOURCE.replace("torch.relu(x)", "torch.relu(x)  # \x1b[31m"))
+    assert "\x1b" not in annotate(run).output
