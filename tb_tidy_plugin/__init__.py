@@ -9,15 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
+    from pathlib import Path
 
     from tb_tidy_plugin.report.model import Report
 
 __version__ = "0.1.0"
 
 
-def analyze(path: str | PathLike[str]) -> Report:
+def analyze(path: str | PathLike[str], source_roots: Sequence[Path] = ()) -> Report:
     """Analyse one trace file, one run folder or a whole logdir.
+
+    Sources beside a trace or in one of `source_roots` tell the lines inside functions.
 
     Raises:
         TidyError: when `path` does not exist or holds no trace. A trace that cannot be read does not raise: it is
@@ -25,4 +29,4 @@ def analyze(path: str | PathLike[str]) -> Report:
     """
     from tb_tidy_plugin.report.assemble import analyze_path
 
-    return analyze_path(path)
+    return analyze_path(path, source_roots=source_roots)

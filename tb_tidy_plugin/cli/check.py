@@ -12,6 +12,7 @@ from rich.console import Console
 from tb_tidy_plugin.cli.configured import with_checks
 from tb_tidy_plugin.cli.output import write_whole
 from tb_tidy_plugin.cli.progress import progress_bar
+from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.report.assemble import analyze_path
 from tb_tidy_plugin.report.json import to_json
@@ -43,14 +44,22 @@ WIDTH_WITHOUT_TERMINAL = 100
     type=click.Choice(SEVERITIES[:3]),
     help="Exit with 1 when a finding of this severity or a higher one is there.",
 )
+@with_source_roots
 @with_checks
-def check(checks: Checks, path: Path, form: str, output: Path | None, fail_on: Severity | None) -> None:
+def check(
+    checks: Checks,
+    path: Path,
+    form: str,
+    output: Path | None,
+    fail_on: Severity | None,
+    source_roots: tuple[Path, ...],
+) -> None:
     """Report the anti-patterns in PATH: a trace file, a run folder or a logdir.
 
     Exit codes: 0 done, 1 `--fail-on` reached, 2 nothing could be read.
     """
     with progress_bar() as progress:
-        report = analyze_path(path, checks.rules, progress, checks.ignores)
+        report = analyze_path(path, checks.rules, progress, checks.ignores, source_roots)
     if output is not None:
         write_whole(output, _document(report, checks, form))
     elif form == "text":

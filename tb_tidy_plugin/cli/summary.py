@@ -13,6 +13,7 @@ from rich.console import Console
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
 from tb_tidy_plugin.cli.configured import with_configuration
 from tb_tidy_plugin.cli.progress import progress_bar
+from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import checks_of
 from tb_tidy_plugin.configuration.files import Configuration
 from tb_tidy_plugin.report.figures import OperatorGroup
@@ -29,8 +30,11 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
     "--group", type=click.Choice(GROUPS), default="name", show_default=True, help="Group operators by this, in text."
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table, in text.")
+@with_source_roots
 @with_configuration
-def summary(configuration: Configuration, path: Path, form: str, group: OperatorGroup, top: int) -> None:
+def summary(
+    configuration: Configuration, path: Path, form: str, group: OperatorGroup, top: int, source_roots: tuple[Path, ...]
+) -> None:
     """Show where time and memory go in PATH: a trace file, a run folder or a logdir.
 
     Steps, what they are spent on, operators, modules, memory and CPU work. JSON has all rows of all tables: `profiles`
@@ -41,7 +45,7 @@ def summary(configuration: Configuration, path: Path, form: str, group: Operator
     """
     checks = checks_of(configuration)
     with progress_bar() as progress:
-        found = summary_of(path, checks.of_profiles, progress, checks.ignores)
+        found = summary_of(path, checks.of_profiles, progress, checks.ignores, source_roots)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:

@@ -41,9 +41,16 @@ def worker_command() -> tuple[str, ...]:
 class Analysis:
     """The analysis of one file. May be stopped from any thread, before, while and after it runs."""
 
-    def __init__(self, file: TraceFile, command: Sequence[str], configuration: Path | None = None) -> None:
+    def __init__(
+        self,
+        file: TraceFile,
+        command: Sequence[str],
+        configuration: Path | None = None,
+        source_roots: Sequence[Path] = (),
+    ) -> None:
         self._file = file
         self._configuration = configuration
+        self._source_roots = source_roots
         self._command = command
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -93,7 +100,8 @@ class Analysis:
         assert process.stdin is not None
         assert process.stdout is not None
         configuration = None if self._configuration is None else os.fsencode(self._configuration)
-        request = Request(self._file.run, self._file.worker, self._file.span, configuration)
+        roots = tuple(os.fsencode(root) for root in self._source_roots)
+        request = Request(self._file.run, self._file.worker, self._file.span, configuration, roots)
         try:
             # Without Python's buffer, which would complain again on closing should the worker be gone.
             os.write(process.stdin.fileno(), msgspec.json.encode(request) + b"\n")

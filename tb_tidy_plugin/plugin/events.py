@@ -11,6 +11,8 @@ from tb_tidy_plugin.plugin.payloads import EventRow, EventsAnswer
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
+    from tb_tidy_plugin.report.findings import Locate
+    from tb_tidy_plugin.sources.frames import Frame
     from tb_tidy_plugin.trace.columns import Rows, Thread
 
 Order: TypeAlias = Literal["start", "duration", "name", "step", "lane"]
@@ -33,8 +35,8 @@ class EventColumns(msgspec.Struct, frozen=True):
     place: list[int]
 
 
-def columns_of(profile: Profile, rows: Rows) -> EventColumns:
-    """The columns of `rows`, which are in order of start."""
+def columns_of(profile: Profile, rows: Rows, locate: Locate) -> EventColumns:
+    """The columns of `rows`, which are in order of start; `locate` gives the place of an event."""
     from tb_tidy_plugin.trace.strings import NumberTable
 
     table = profile.table
@@ -50,7 +52,7 @@ def columns_of(profile: Profile, rows: Rows) -> EventColumns:
         name=numbers([table.names[number] for number in table.name[rows].tolist()]),
         lane=numbers(_lanes(profile, rows)),
         shapes=numbers(_shapes(profile, rows)),
-        place=numbers([_place_text(profile, row) for row in rows.tolist()]),
+        place=numbers([_place_text(locate(row)) for row in rows.tolist()]),
         texts=list(texts.values()),
         steps=[step.name for step in profile.steps.items],
     )
@@ -95,10 +97,7 @@ def _shape_text(shape: Sequence[object]) -> str:
     return "×".join(str(size) for size in shape)
 
 
-def _place_text(profile: Profile, row: int) -> str:
-    from tb_tidy_plugin.sources.frames import place_of
-
-    frame = place_of(profile, row)
+def _place_text(frame: Frame | None) -> str:
     return f"{frame.file}:{frame.line}" if frame else ""
 
 

@@ -81,9 +81,11 @@ class Library:
         command: Sequence[str] = (),
         kept_bytes: int = KEPT_BYTES,
         configuration: Path | None = None,
+        source_roots: Sequence[Path] = (),
     ) -> None:
-        """`command` starts a worker; by default this package's own. `configuration` is the file that workers use."""
+        """`command` starts a worker, by default this package's own, which uses `configuration` and `source_roots`."""
         self.configuration = configuration
+        self.source_roots = tuple(source_roots)
         self._logdirs = tuple(logdirs)
         self._command = command or worker_command()
         self._kept_bytes = kept_bytes
@@ -260,7 +262,9 @@ class Library:
         for key in waiting[: self._most_workers - len(self._running)]:
             del self._wanted[key]
             entry = self._entries[key]
-            analysis = self._running[key] = Analysis(entry.found.file, self._command, self.configuration)
+            analysis = self._running[key] = Analysis(
+                entry.found.file, self._command, self.configuration, self.source_roots
+            )
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
 
     def _analyse(self, key: Key, entry: Entry, analysis: Analysis) -> None:

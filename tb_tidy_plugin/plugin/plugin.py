@@ -40,7 +40,7 @@ class Plugin(base_plugin.TBPlugin):
         self._source_roots = source_roots(getattr(flags, "torchtidy_source_roots", "") or "", current_folder())
         background = ThreadPoolExecutor(1, "torchtidy-start")
         configuration = configuration_file(getattr(flags, "torchtidy_config", "") or "")
-        self._library = background.submit(open_library, self._logdirs, configuration)
+        self._library = background.submit(open_library, self._logdirs, configuration, self._source_roots)
         background.shutdown(wait=False)
 
     def is_active(self) -> bool:
@@ -72,11 +72,11 @@ def configuration_file(flag: str) -> Path | None:
     return current_folder() / named if named else None
 
 
-def open_library(logdirs: Sequence[Logdir], configuration: Path | None) -> Library:
+def open_library(logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path]) -> Library:
     """Begins to look. Imports what TensorBoard's start need not wait for."""
     from tb_tidy_plugin.plugin.library import Library
 
-    library = Library(logdirs, configuration=configuration)
+    library = Library(logdirs, configuration=configuration, source_roots=roots)
     library.start()
     return library
 

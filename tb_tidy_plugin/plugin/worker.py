@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, TypeAlias
@@ -35,15 +35,16 @@ INPUT = 0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What to call the file, and with which configuration to check it. Its path is given apart.
+    """What to call the file, with which configuration to check it and where to read sources. Its path is given apart.
 
-    `configuration` is a path in bytes, since a path need not be text.
+    `configuration` and `source_roots` are paths in bytes, since a path need not be text.
     """
 
     run: str
     worker: str
     span: str
     configuration: bytes | None = None
+    source_roots: tuple[bytes, ...] = ()
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -98,10 +99,11 @@ def main() -> None:
         output.flush()
 
     configuration = None if request.configuration is None else Path(os.fsdecode(request.configuration))
-    analyse(TraceFile(request.run, request.worker, request.span, Path(sys.argv[1])), send, configuration)
+    roots = [Path(os.fsdecode(root)) for root in request.source_roots]
+    analyse(TraceFile(request.run, request.worker, request.span, Path(sys.argv[1])), send, configuration, roots)
 
 
-def analyse(file: TraceFile, send: Send, configuration: Path | None = None) -> None:
+def analyse(file: TraceFile, send: Send, configuration: Path | None = None, source_roots: Sequence[Path] = ()) -> None:
     """Sends progress, then the result or why there is none."""
     from tb_tidy_plugin.configuration.checks import checks_of
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
@@ -110,7 +112,7 @@ def analyse(file: TraceFile, send: Send, configuration: Path | None = None) -> N
     try:
         checks = checks_of(Configuration() if configuration is None else read_configuration(configuration))
         progress = throttled(file.path, send, len(checks.of_profiles))
-        analysis = analyze_file(file, checks.of_profiles, progress, checks.ignores)
+        analysis = analyze_file(file, checks.of_profiles, progress, checks.ignores, source_roots)
         send(Progress("analysing", ADDING_UP, CHECKED_PART))
         send(result_of(analysis))
     except (ConfigurationError, TraceError) as problem:
@@ -150,7 +152,9 @@ def result_of(analysis: Analysis) -> Result:
         problem=analysis.problem and msgspec.structs.replace(analysis.problem, path=printable(analysis.problem.path)),
         source_files=_source_files(analysis),
         events={
-            finding: msgspec.Raw(msgspec.json.encode(columns_of(analysis.profile, evidence.rows)))
+            finding: msgspec.Raw(
+                msgspec.json.encode(columns_of(analysis.profile, evidence.rows, analysis.aligner.place_of))
+            )
             for finding, evidence in analysis.evidence.items()
         },
         tables=tables_of(figures_of(analysis.profile, tuple(analysis.evidence.values()))),

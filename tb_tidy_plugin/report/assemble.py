@@ -21,13 +21,15 @@ from tb_tidy_plugin.profile.run import RankSummary
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
-from tb_tidy_plugin.report.findings import Evidence, by_saving, findings_of, left_out_of, worth_reporting
+from tb_tidy_plugin.report.findings import Evidence, Locate, by_saving, findings_of, left_out_of, worth_reporting
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.ownership import without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.report.runs import run_report, summaries_of
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rules import all_rules, catalogue
+from tb_tidy_plugin.sources.align import Aligner
+from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.columns import DEVICE_WORK
 from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
@@ -53,12 +55,14 @@ class Analysis:
         profile: the profile it was made from.
         evidence: rows of each finding's events, by the finding's id.
         problem: what could not be read of the file, None where all of it could.
+        aligner: knows the line of each event.
     """
 
     report: model.ProfileReport
     profile: Profile
     evidence: Mapping[str, Evidence] = field(repr=False)
     problem: model.Problem | None
+    aligner: Aligner = field(repr=False)
 
 
 def analyze_path(
@@ -66,6 +70,7 @@ def analyze_path(
     rules: Sequence[AnyRule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
+    source_roots: Sequence[Path] = (),
 ) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
 
@@ -74,6 +79,7 @@ def analyze_path(
         rules: which rules to check, over profiles and over runs; all by default.
         progress: called with the file, the stage and its fraction.
         ignores: findings that are not wanted.
+        source_roots: folders in which sources may be read, besides each trace's own; they tell lines inside functions.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
@@ -83,7 +89,9 @@ def analyze_path(
     of_runs = [rule for rule in chosen if isinstance(rule, RunRule)]
     runs: list[model.RunReport] = []
     problems: list[model.Problem] = []
-    for run, found in groupby(analyses(path, of_profiles, progress, ignores), key=lambda each: each[0].run):
+    for run, found in groupby(
+        analyses(path, of_profiles, progress, ignores, source_roots), key=lambda each: each[0].run
+    ):
         profiles: list[model.ProfileReport] = []
         summaries: list[RankSummary] = []
         for _, analysis in found:
@@ -101,6 +109,7 @@ def analyses(
     rules: Sequence[Rule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
+    source_roots: Sequence[Path] = (),
 ) -> Iterator[tuple[TraceFile, Analysis | model.Problem]]:
     """Each trace at `path` and what became of it, in the order of runs, workers and spans.
 
@@ -109,7 +118,7 @@ def analyses(
     """
     for file in find_traces(Path(path)):
         try:
-            yield file, analyze_file(file, rules, _for_file(progress, file), ignores)
+            yield file, analyze_file(file, rules, _for_file(progress, file), ignores, source_roots)
         except TraceError as problem:
             yield file, problem_of(file, problem)
 
@@ -130,6 +139,7 @@ def analyze_file(
     rules: Sequence[Rule] | None = None,
     progress: ReportProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
+    source_roots: Sequence[Path] = (),
 ) -> Analysis:
     """The analysis of one trace file.
 
@@ -142,12 +152,16 @@ def analyze_file(
         with_device_events(read_trace(file.path, lambda done: report("reading", min(done / size, 1.0))), file.path)
     )
     chosen = [rule() for rule in all_rules()] if rules is None else rules
-    outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores)
+    aligner = Aligner(profile, sources_of(file, source_roots))
+    outcomes, ranked = checked(
+        profile, chosen, lambda fraction: report("analysing", fraction), ignores, aligner.place_of
+    )
     return Analysis(
         report=_profile_report(file, profile, outcomes, ranked),
         profile=profile,
         evidence={evidence.finding.id: evidence for evidence in ranked},
         problem=_partly(file, profile),
+        aligner=aligner,
     )
 
 
@@ -156,6 +170,7 @@ def checked(
     rules: Sequence[Rule],
     progress: Callable[[float], object] = lambda _: None,
     ignores: PathIgnores = NOTHING_IGNORED,
+    locate: Locate | None = None,
 ) -> tuple[dict[str, Outcome], list[Evidence]]:
     """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
     outcomes: dict[str, Outcome] = {}
@@ -167,7 +182,7 @@ def checked(
     ranked: list[Evidence] = []
     for rule in rules:
         if rule.name() in left:
-            found = unless_broken(rule, partial(findings_of, profile, rule, left[rule.name()]))
+            found = unless_broken(rule, partial(findings_of, profile, rule, left[rule.name()], locate))
             if isinstance(found, Failed):
                 outcomes[rule.name()] = found
                 continue

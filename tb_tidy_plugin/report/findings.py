@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,6 +24,10 @@ HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 ID_DIGITS = 12
 
 
+Locate: TypeAlias = Callable[[int], Frame | None]
+"""Gives the place of an event by its row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A finding and the rows of all events that it was made from, in order of start."""
@@ -30,11 +36,12 @@ class Evidence:
     rows: Rows
 
 
-def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match]) -> list[Evidence]:
-    """One finding per subject and function, in the order of `by_saving`."""
+def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match], locate: Locate | None = None) -> list[Evidence]:
+    """One finding per subject and function, in the order of `by_saving`; places by `locate`, else functions."""
+    locate = locate or partial(place_of, profile)
     groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
     for match in matches:
-        frame = place_of(profile, match.anchor)
+        frame = locate(match.anchor)
         key = (match.subject, frame.file if frame else "", frame.function if frame else "")
         groups.setdefault(key, []).append((match, frame))
     return sorted((_finding(profile, rule, key, group) for key, group in groups.items()), key=by_saving)
@@ -148,7 +155,7 @@ def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
     return Place(
         file=frame.file,
         line=frame.line,
-        end_line=frame.line,
+        end_line=frame.end_line or frame.line,
         function=frame.function,
         precision=frame.precision,
         own_code=frame.own_code,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.report.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
@@ -36,6 +37,7 @@ def summary_of(
     rules: Sequence[Rule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
+    source_roots: Sequence[Path] = (),
 ) -> Summary:
     """The summary of a trace file, a run folder or a logdir.
 
@@ -44,7 +46,7 @@ def summary_of(
     """
     profiles: list[ProfileSummary] = []
     problems: list[Problem] = []
-    for file, analysis in analyses(path, rules, progress, ignores):
+    for file, analysis in analyses(path, rules, progress, ignores, source_roots):
         if isinstance(analysis, Analysis):
             figures = figures_of(analysis.profile, tuple(analysis.evidence.values()))
             profiles.append(ProfileSummary(run=file.run, report=analysis.report, figures=figures))

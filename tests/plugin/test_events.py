@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from tb_tidy_plugin.plugin.events import EventColumns, Order, columns_of, page_of, shapes_text
 from tb_tidy_plugin.plugin.payloads import EventRow
+from tb_tidy_plugin.sources.frames import place_of
 from tests.support.drawn import A100, draw, row_of
 
 PROFILE = draw(
@@ -27,7 +30,8 @@ PROFILE = draw(
 def columns() -> EventColumns:
     rows = PROFILE.named("aten::mm", "aten::add")
     rows = np.append(rows, row_of(PROFILE, "gemm"))
-    return columns_of(PROFILE, rows[np.argsort(PROFILE.table.start_ns[rows], kind="stable")])
+    rows = rows[np.argsort(PROFILE.table.start_ns[rows], kind="stable")]
+    return columns_of(PROFILE, rows, partial(place_of, PROFILE))
 
 
 def starts_us(order: Order, *, descending: bool = False) -> list[int]:
