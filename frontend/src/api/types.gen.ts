@@ -304,10 +304,95 @@ export interface ReportAnswer {
 }
 /**
  * All profiles of what TensorBoard calls a run: one folder.
+ *
+ * `outcomes` and `findings` are what rules over several ranks say; both are empty where only one rank was recorded.
+ * Their times are per step, their shares those of the median step of all ranks.
  */
 export interface RunReport {
+  findings?: Finding[];
+  outcomes?: Outcome[];
   profiles: ProfileReport[];
   run: string;
+}
+/**
+ * Matches of one rule in one function, grouped.
+ *
+ * `share` is `cost_ns` divided by the median step time, null where there are no steps.
+ * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
+ * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
+ */
+export interface Finding {
+  category: string;
+  confidence: "high" | "low" | "medium";
+  cost_ns: number;
+  details: (Note | CodeChange)[];
+  fix: string;
+  id: string;
+  matches: number;
+  matches_per_step: number;
+  message: string;
+  places: Place[];
+  ranks?: number[];
+  rule: string;
+  saving: Saving | null;
+  severity: "high" | "info" | "low" | "medium";
+  share: number | null;
+}
+/**
+ * Sentences with the numbers and thresholds that made the rule speak.
+ */
+export interface Note {
+  kind: "note";
+  text: string;
+}
+/**
+ * The example of the rule's page: code that has the pattern, and the same code without it.
+ */
+export interface CodeChange {
+  after: string;
+  before: string;
+  caveat?: string | null;
+  kind: "code_change";
+}
+/**
+ * Where in the user's source the matches of a finding are.
+ *
+ * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
+ * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
+ * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step.
+ */
+export interface Place {
+  duration_ns: number;
+  end_line: number;
+  file: string;
+  function: string;
+  line: number;
+  matches: number;
+  own_code: boolean;
+  precision: "aligned" | "definition" | "exact";
+}
+/**
+ * What removing a finding is worth, per step.
+ *
+ * `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
+ */
+export interface Saving {
+  basis: ("bound" | "measured" | "replayed")[];
+  expected_ns: number;
+  high_ns: number;
+  low_ns: number;
+  speedup: number | null;
+}
+/**
+ * What one rule said about one profile, or about the ranks of a run.
+ *
+ * `reason` is set for `not_checked` and `failed`, and for `clean` and `found` where some of what was found is left
+ * out: not worth reporting, another rule's, or not wanted.
+ */
+export interface Outcome {
+  reason?: string | null;
+  rule: string;
+  status: "clean" | "failed" | "found" | "not_checked";
 }
 /**
  * One trace file: one worker (rank) and one span of one run.
@@ -361,73 +446,6 @@ export interface Device {
   name: string;
 }
 /**
- * Matches of one rule in one function, grouped.
- *
- * `share` is `cost_ns` divided by the median step time, null where there are no steps.
- * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
- */
-export interface Finding {
-  category: string;
-  confidence: "high" | "low" | "medium";
-  cost_ns: number;
-  details: (Note | CodeChange)[];
-  fix: string;
-  id: string;
-  matches: number;
-  matches_per_step: number;
-  message: string;
-  places: Place[];
-  rule: string;
-  saving: Saving | null;
-  severity: "high" | "info" | "low" | "medium";
-  share: number | null;
-}
-/**
- * Sentences with the numbers and thresholds that made the rule speak.
- */
-export interface Note {
-  kind: "note";
-  text: string;
-}
-/**
- * The example of the rule's page: code that has the pattern, and the same code without it.
- */
-export interface CodeChange {
-  after: string;
-  before: string;
-  caveat?: string | null;
-  kind: "code_change";
-}
-/**
- * Where in the user's source the matches of a finding are.
- *
- * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
- * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
- * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step.
- */
-export interface Place {
-  duration_ns: number;
-  end_line: number;
-  file: string;
-  function: string;
-  line: number;
-  matches: number;
-  own_code: boolean;
-  precision: "aligned" | "definition" | "exact";
-}
-/**
- * What removing a finding is worth, per step.
- *
- * `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
- */
-export interface Saving {
-  basis: ("bound" | "measured" | "replayed")[];
-  expected_ns: number;
-  high_ns: number;
-  low_ns: number;
-  speedup: number | null;
-}
-/**
  * The steps of one device, or of the host where there is no device, cut into parts.
  *
  * In each step the parts add up to the step; time in which two things happened counts for the first of them.
@@ -471,17 +489,6 @@ export interface LanePart {
       )
     | ("backward" | "communication" | "data_loading" | "forward" | "optimizer" | "other" | "python");
   steps_ns: number[];
-}
-/**
- * What one rule said about one profile.
- *
- * `reason` is set for `not_checked` and `failed`, and for `clean` where what was found is not worth reporting or
- * another rule's.
- */
-export interface Outcome {
-  reason?: string | null;
-  rule: string;
-  status: "clean" | "failed" | "found" | "not_checked";
 }
 /**
  * How far the recording can be trusted.
@@ -565,6 +572,7 @@ export interface RuleInfo {
   needs: string[];
   rule: string;
   sections: RuleSection[];
+  thresholds: ThresholdInfo[];
   title: string;
 }
 /**
@@ -573,6 +581,14 @@ export interface RuleInfo {
 export interface RuleSection {
   heading: string;
   text: string;
+}
+/**
+ * A number that users may set: its name in the configuration, what it is where they do not, and why.
+ */
+export interface ThresholdInfo {
+  default: number;
+  name: string;
+  reason: string;
 }
 /**
  * `GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
