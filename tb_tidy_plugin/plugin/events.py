@@ -52,7 +52,7 @@ def columns_of(profile: Profile, rows: Rows, locate: Locate) -> EventColumns:
         name=numbers([table.names[number] for number in table.name[rows].tolist()]),
         lane=numbers(_lanes(profile, rows)),
         shapes=numbers(_shapes(profile, rows)),
-        place=numbers([_place_text(locate(row)) for row in rows.tolist()]),
+        place=numbers([_place_text(locate(row, ())) for row in rows.tolist()]),
         texts=list(texts.values()),
         steps=[step.name for step in profile.steps.items],
     )

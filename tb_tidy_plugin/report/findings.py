@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -24,8 +23,8 @@ HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 ID_DIGITS = 12
 
 
-Locate: TypeAlias = Callable[[int], Frame | None]
-"""Gives the place of an event by its row."""
+Locate: TypeAlias = Callable[[int, Sequence[int]], Frame | None]
+"""Gives the place of an event by its row, and by the rows that it is about where it is a function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,10 @@ class Evidence:
 
 def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match], locate: Locate | None = None) -> list[Evidence]:
     """One finding per subject and function, in the order of `by_saving`; places by `locate`, else functions."""
-    locate = locate or partial(place_of, profile)
+    locate = locate or (lambda row, _: place_of(profile, row))
     groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
     for match in matches:
-        frame = locate(match.anchor)
+        frame = locate(match.anchor, match.events)
         key = (match.subject, frame.file if frame else "", frame.function if frame else "")
         groups.setdefault(key, []).append((match, frame))
     return sorted((_finding(profile, rule, key, group) for key, group in groups.items()), key=by_saving)

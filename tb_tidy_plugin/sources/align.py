@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 from typing import TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
@@ -58,18 +60,40 @@ class Aligner:
         self._read: dict[tuple[str, tuple[Observation, ...], bool], list[Choice] | None] = {}
         self._frames: dict[int, dict[int, Choice]] = {}
 
-    def place_of(self, row: int) -> Frame | None:
-        """The user's own frame behind an event, as `frames.place_of`, with the line in it where that can be told."""
+    def place_of(self, row: int, events: Sequence[int] = ()) -> Frame | None:
+        """The user's own frame behind an event, as `frames.place_of`, with the line in it where that can be told.
+
+        Where `row` is the frame itself, its lines are those on which it called what led to `events`.
+        """
         profile = self._profile
         place = place_of(profile, row)
         cause = row if row < profile.tree.size else int(profile.launched_by[row])
         if place is None or place.precision != "definition" or not place.own_code or cause < 0:
             return place
         frame, child = self._way_up(cause)
-        if frame is None or child is None:
+        if frame is None:
             return place
+        if child is None:
+            return self._span(frame, place, events)
         choice = self._choices(frame, place).get(child)
         return place if choice is None else _placed(place, choice)
+
+    def _span(self, frame: int, place: Frame, events: Sequence[int]) -> Frame:
+        """The lines of `frame` from the first to the last that led to one of `events`."""
+        below = [row for row in events if row in self._profile.subtree(frame)]
+        choices = self._choices(frame, place) if below else {}
+        sites = [choices[row].site for row in map(partial(self._child, frame), below) if row in choices]
+        known = [site for site in sites if site is not None]
+        if not known:
+            return place
+        first, last = min(site.line for site in known), max(site.end_line for site in known)
+        return replace(place, line=first, end_line=last, precision="aligned")
+
+    def _child(self, frame: int, row: int) -> int:
+        """The child of `frame`, annotations looked through, that leads to `row`; `frame` itself for itself."""
+        way = takewhile(lambda above: above != frame, (row, *self._profile.ancestors(row)))
+        events = [at for at in way if self._profile.category(at) is not Category.ANNOTATION]
+        return events[-1] if events else frame
 
     def calls_in(self, row: int, frame: Frame) -> Iterator[tuple[int, Frame]]:
         """What one of the user's own frames called, with the line; without what has none, and without annotations."""

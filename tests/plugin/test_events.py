@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -31,7 +29,7 @@ def columns() -> EventColumns:
     rows = PROFILE.named("aten::mm", "aten::add")
     rows = np.append(rows, row_of(PROFILE, "gemm"))
     rows = rows[np.argsort(PROFILE.table.start_ns[rows], kind="stable")]
-    return columns_of(PROFILE, rows, partial(place_of, PROFILE))
+    return columns_of(PROFILE, rows, lambda row, _: place_of(PROFILE, row))
 
 
 def starts_us(order: Order, *, descending: bool = False) -> list[int]:

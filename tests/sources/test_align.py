@@ -81,6 +81,17 @@ def test_the_function_itself_stays_where_it_is_defined() -> None:
     assert (found.line, found.precision) == (4, "definition")
 
 
+def test_the_lines_of_a_function_that_led_to_certain_events() -> None:
+    profile = draw(RECORDED)
+    frame, add, mul = (row_of(profile, name) for name in ("train.py(4): step", "aten::add", "aten::mul"))
+    found = aligner(profile).place_of(frame, [add, mul])
+    assert found is not None
+    assert (found.line, found.end_line, found.precision) == (5, 7, "aligned")
+    inside = aligner(profile).place_of(frame, [row_of(profile, "aten::sum")])
+    assert inside is not None
+    assert inside.line == 10
+
+
 def test_device_work_has_the_line_that_launched_it() -> None:
     recorded = RECORDED.replace("200-290", "200-290  kernel=mul_kernel@250-350")
     assert place(draw(recorded, A100), "mul_kernel").line == 7
