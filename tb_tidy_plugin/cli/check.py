@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
 from tb_tidy_plugin.cli.configured import with_checks
 from tb_tidy_plugin.cli.output import write_whole
 from tb_tidy_plugin.cli.progress import progress_bar
@@ -44,15 +45,17 @@ WIDTH_WITHOUT_TERMINAL = 100
     type=click.Choice(SEVERITIES[:3]),
     help="Exit with 1 when a finding of this severity or a higher one is there.",
 )
+@with_baselines
 @with_source_roots
 @with_checks
-def check(
+def check(  # noqa: PLR0913, PLR0917 - one per group of options
     checks: Checks,
     path: Path,
     form: str,
     output: Path | None,
     fail_on: Severity | None,
     source_roots: tuple[Path, ...],
+    baselines: Baselines,
 ) -> None:
     """Report the anti-patterns in PATH: a trace file, a run folder or a logdir.
 
@@ -60,6 +63,7 @@ def check(
     """
     with progress_bar() as progress:
         report = analyze_path(path, checks.rules, progress, checks.ignores, source_roots)
+    baselines.write(report)
     if output is not None:
         write_whole(output, _document(report, checks, form))
     elif form == "text":
@@ -67,7 +71,7 @@ def check(
         console.print(to_text(report))
     else:
         click.echo(_document(report, checks, form), nl=False)
-    sys.exit(_exit_code(report, fail_on))
+    sys.exit(_exit_code(report, fail_on, baselines.new_in(report)))
 
 
 def _document(report: Report, checks: Checks, form: str) -> str:
@@ -83,7 +87,8 @@ def _document(report: Report, checks: Checks, form: str) -> str:
     return text.getvalue()
 
 
-def _exit_code(report: Report, fail_on: Severity | None) -> int:
+def _exit_code(report: Report, fail_on: Severity | None, new: set[str] | None) -> int:
+    """`new` are the ids of findings that count, None where all do."""
     if not report.runs:
         return NOTHING_READ
     if fail_on is None:
@@ -91,4 +96,5 @@ def _exit_code(report: Report, fail_on: Severity | None) -> int:
     counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     of_runs = [finding for run in report.runs for finding in run.findings]
     findings = of_runs + [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
-    return FAIL_ON_REACHED if any(finding.severity in counted for finding in findings) else DONE
+    reached = any(finding.severity in counted and (new is None or finding.id in new) for finding in findings)
+    return FAIL_ON_REACHED if reached else DONE

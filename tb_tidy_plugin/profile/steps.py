@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -54,7 +55,7 @@ class Steps:
     @property
     def median_ns(self) -> int | None:
         """Median duration; None where there is no step."""
-        return round(float(np.median([step.duration_ns for step in self.items]))) if self.items else None
+        return median_ns_of([step.duration_ns for step in self.items])
 
     def percentile_ns(self, percentile: float) -> int | None:
         """This percentile of the durations (nearest rank interpolated); None where there is no step."""
@@ -86,6 +87,11 @@ class Steps:
             return np.full(len(times), ABSENT, np.int64)
         at = np.searchsorted(self.starts, times, side="right") - 1
         return np.where((at >= 0) & (times < self.ends[at]), at, ABSENT)
+
+
+def median_ns_of(durations_ns: Sequence[int]) -> int | None:
+    """The median; None of nothing."""
+    return round(float(np.median(durations_ns))) if len(durations_ns) else None
 
 
 def steps_of(table: EventTable) -> Steps:

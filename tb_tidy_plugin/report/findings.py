@@ -160,4 +160,5 @@ def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
         own_code=frame.own_code,
         matches=len(matches),
         duration_ns=cost_ns_of(profile, matches),
+        text=frame.text,
     )

@@ -65,7 +65,7 @@ def _left_out(pieces: list[_Piece]) -> str:
 def _pieces(report: Report) -> Iterator[_Piece]:
     for run in report.runs:
         found = len(run.findings) + sum(len(profile.findings) for profile in run.profiles)
-        yield _Piece(HEAD, f"\n## TorchTidy: {found} finding{'s' * (found != 1)} in {_code(run.run)}\n")
+        yield _Piece(HEAD, f"\n## TorchTidy: {found} finding{'s' * (found != 1)} in {code(run.run)}\n")
         if run.outcomes:
             none = "" if run.findings else " No findings."
             yield _Piece(HEAD, f"\nAll ranks together.{none}\n")
@@ -85,14 +85,14 @@ def _findings(part: ProfileReport | RunReport) -> Iterator[_Piece]:
         yield from (_Piece(DETAIL, _details(finding)) for finding in part.findings)
     unchecked = [outcome for outcome in part.outcomes if outcome.status in {"not_checked", "failed"}]
     if unchecked:
-        lines = [f"- {_code(each.rule)}: {'' if each.status == 'not_checked' else 'failed: '}{_text(each.reason or '')}"
+        lines = [f"- {code(each.rule)}: {'' if each.status == 'not_checked' else 'failed: '}{_text(each.reason or '')}"
                  for each in unchecked]  # fmt: skip
         yield _Piece(REST, _folded(f"Not checked: {len(unchecked)}", "\n".join(lines)))
 
 
 def _profile_line(profile: ProfileReport) -> str:
     rank = "" if profile.rank is None else f"rank {profile.rank}"
-    named = " · ".join(part for part in (_code(profile.worker), _code(profile.span), rank) if part)
+    named = " · ".join(part for part in (code(profile.worker), code(profile.span), rank) if part)
     steps = profile.steps
     time = STEP_BASIS[steps.basis]
     if steps.median_ns is not None:
@@ -111,11 +111,11 @@ def _row(finding: Finding) -> str:
             saves = f"≈ {Nanoseconds(saving.expected_ns)} ({bounds})"
     places = [_place(place) for place in finding.places[:1]]
     more = f" and {len(finding.places) - 1} more" if len(finding.places) > 1 else ""
-    return f"| {finding.severity} | {_code(finding.rule)} | {''.join(places)}{more} | {costs} | {saves} |\n"
+    return f"| {finding.severity} | {code(finding.rule)} | {''.join(places)}{more} | {costs} | {saves} |\n"
 
 
 def _place(place: Place) -> str:
-    return f"{_code(f'{place.file}:{place.line}')} in {_code(place.function)}"
+    return f"{code(f'{place.file}:{place.line}')} in {code(place.function)}"
 
 
 def _details(finding: Finding) -> str:
@@ -138,7 +138,7 @@ def _change(change: CodeChange) -> Iterator[str]:
 
 
 def _problem(problem: Problem) -> str:
-    return f"- {_code(problem.path)}: {_text(problem.error)} {_text(problem.advice)}\n"
+    return f"- {code(problem.path)}: {_text(problem.error)} {_text(problem.advice)}\n"
 
 
 def _folded(summary: str, body: str) -> str:
@@ -154,7 +154,7 @@ def _fenced(code: str) -> str:
 
 def _text(text: str) -> str:
     """A sentence as Markdown: what stands between backticks is code, all else is plain."""
-    return _spanned(text, _code)
+    return _spanned(text, code)
 
 
 def _html(text: str) -> str:
@@ -164,10 +164,10 @@ def _html(text: str) -> str:
 
 def _spanned(text: str, as_code: Callable[[str], str]) -> str:
     parts = SPAN.split(_line(text))
-    return "".join(as_code(part) if at % 2 else _plain(part) for at, part in enumerate(parts))
+    return "".join(as_code(part) if at % 2 else plain(part) for at, part in enumerate(parts))
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """A string as code on one line, also in a table."""
     line = _line(text).strip()
     if not line:
@@ -176,10 +176,10 @@ def _code(text: str) -> str:
 
 
 def _code_element(text: str) -> str:
-    return f"<code>{_plain(text)}</code>"
+    return f"<code>{plain(text)}</code>"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A string as itself: no character of it is markup."""
     return MARKUP.sub(lambda found: f"&#{ord(found[0])};{'&#8203;' if found[0] in '@#' else ''}", _line(text))
 

@@ -50,6 +50,7 @@ class Place(Model, frozen=True):
     `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
     function, which is where it is defined, or where it was when the recording began; never the calling line itself.
     `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step.
+    `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
     """
 
     file: str
@@ -60,6 +61,7 @@ class Place(Model, frozen=True):
     own_code: bool
     matches: int
     duration_ns: int
+    text: str = ""
 
 
 class Saving(Model, frozen=True):

@@ -132,12 +132,16 @@ def _others(outcomes: Sequence[Outcome]) -> Iterator[RenderableType]:
     clean = [outcome.rule for outcome in outcomes if outcome.status == "clean" and not outcome.reason]
     if clean:
         yield _indented(Text.assemble(("passed: ", "green"), ", ".join(clean)))
+    not_checked: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.status == "not_checked":
-            yield _indented(Text.assemble((f"not checked: {outcome.rule}: ", "dim"), plain(outcome.reason or "")))
-        elif outcome.status == "failed":
+            not_checked.setdefault(outcome.reason or "", []).append(outcome.rule)
+    for reason, rules in not_checked.items():
+        yield _indented(Text.assemble((f"not checked: {', '.join(rules)}: ", "dim"), plain(reason)))
+    for outcome in outcomes:
+        if outcome.status == "failed":
             yield _indented(Text.assemble((f"failed: {outcome.rule}: ", "red"), plain(outcome.reason or "")))
-        elif outcome.reason:
+        elif outcome.reason and outcome.status != "not_checked":
             yield _indented(Text.assemble((f"{outcome.rule}: ", "dim"), plain(outcome.reason)))
 
 

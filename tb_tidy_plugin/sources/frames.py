@@ -54,6 +54,7 @@ class Frame:
         own_code: false for torch, installed packages and the standard library.
         end_line: last line of the call or statement, None where only `line` is known.
         ties: lines that are as likely, where the recording fits several; `line` and `end_line` enclose them.
+        text: what the source says on `line`, empty where it was not read.
     """
 
     file: str
@@ -63,6 +64,7 @@ class Frame:
     own_code: bool
     end_line: int | None = None
     ties: tuple[int, ...] = ()
+    text: str = ""
 
 
 def stack_of(profile: Profile, row: int) -> list[Frame]:

@@ -69,6 +69,7 @@ def test_the_line_of_the_call(name: str, nth: int, line: int) -> None:
     found = place(draw(RECORDED), name, nth)
     assert (found.file, found.function, found.line, found.precision) == ("train.py", "step", line, "aligned")
     assert found.ties == ()
+    assert found.text == SOURCE.splitlines()[line - 1].strip()
 
 
 def test_a_statement_over_several_lines_has_an_end() -> None:

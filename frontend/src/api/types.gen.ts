@@ -360,6 +360,7 @@ export interface CodeChange {
  * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
  * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
  * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step.
+ * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
  */
 export interface Place {
   duration_ns: number;
@@ -370,6 +371,7 @@ export interface Place {
   matches: number;
   own_code: boolean;
   precision: "aligned" | "definition" | "exact";
+  text?: string;
 }
 /**
  * What removing a finding is worth, per step.

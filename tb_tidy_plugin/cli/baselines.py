@@ -1,0 +1,56 @@
+"""The options by which `check` knows which findings are known already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import msgspec
+
+from tb_tidy_plugin.cli.output import write_whole
+from tb_tidy_plugin.compare.baseline import Baseline, baseline_of, new_findings, read_baseline
+from tb_tidy_plugin.report.model import Report
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """What is known already, and where to write what is known from now on."""
+
+    known: Baseline | None
+    write_to: Path | None
+
+    def new_in(self, report: Report) -> set[str] | None:
+        """Ids of the findings that are new; None without a baseline, where all count."""
+        return None if self.known is None else new_findings(report, self.known)
+
+    def write(self, report: Report) -> None:
+        """Writes the findings of `report` where that was asked for."""
+        if self.write_to is not None:
+            text = msgspec.json.format(msgspec.json.encode(baseline_of(report)), indent=1).decode()
+            write_whole(self.write_to, f"{text}\n")
+
+
+def with_baselines(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` what `--baseline` and `--write-baseline` say, as `baselines`."""
+
+    @click.option(
+        "--baseline",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Let only findings that are not in FILE count for `--fail-on`.",
+    )
+    @click.option(
+        "--write-baseline", type=click.Path(path_type=Path), metavar="FILE", help="Write all findings into FILE."
+    )
+    @wraps(command)
+    def based(baseline: Path | None, write_baseline: Path | None, **others: object) -> R:
+        known = None if baseline is None else read_baseline(baseline)
+        return command(baselines=Baselines(known, write_baseline), **others)
+
+    return based

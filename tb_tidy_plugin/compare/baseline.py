@@ -1,0 +1,57 @@
+"""Findings that are known already, so that only new ones fail a check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from tb_tidy_plugin import __version__
+from tb_tidy_plugin.compare.findings import paired
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.report.model import Finding, Model, Report
+
+SCHEMA_VERSION = 1
+MOST_BYTES = 64 << 20
+
+
+class Baseline(Model, frozen=True):
+    """`tb-tidy check --write-baseline`: the findings of a report."""
+
+    schema: int
+    version: str
+    findings: list[Finding]
+
+
+def baseline_of(report: Report) -> Baseline:
+    """All findings of a report, each once, in a stable order."""
+    found = {finding.id: finding for finding in _findings(report)}
+    return Baseline(schema=SCHEMA_VERSION, version=__version__, findings=[found[each] for each in sorted(found)])
+
+
+def read_baseline(path: Path) -> Baseline:
+    """A baseline that was written before.
+
+    Raises:
+        TidyError: it cannot be read, or is something else.
+    """
+    try:
+        with path.open("rb") as stream:
+            return msgspec.json.decode(stream.read(MOST_BYTES), type=Baseline)
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise TidyError(f"`{path}` cannot be read: {reason}.", "Write it with `--write-baseline`.") from None
+    except msgspec.MsgspecError as problem:
+        raise TidyError(f"`{path}` is no baseline: {problem}.", "Write it anew with `--write-baseline`.") from None
+
+
+def new_findings(report: Report, baseline: Baseline) -> set[str]:
+    """Ids of findings that the baseline does not have, though lines have moved."""
+    found = {finding.id: finding for finding in _findings(report)}
+    pairs = paired(baseline.findings, list(found.values()))
+    return {pair.candidate.id for pair in pairs if pair.base is None and pair.candidate is not None}
+
+
+def _findings(report: Report) -> list[Finding]:
+    of_runs = [finding for run in report.runs for finding in run.findings]
+    return of_runs + [finding for run in report.runs for profile in run.profiles for finding in profile.findings]

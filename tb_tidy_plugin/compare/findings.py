@@ -1,0 +1,113 @@
+"""Which finding of the baseline is which of the candidate, though lines have moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tb_tidy_plugin.compare.model import FindingChange, FindingState
+from tb_tidy_plugin.report.model import Finding
+
+SAME_COST = 0.2
+"""Costs that differ by less than this part are the same: recorders and machines vary more than that between runs."""
+
+SAME_SHARE = 0.005
+"""And so are costs that differ by less than this part of the step, which is what the report leaves out, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A finding on both sides, or on one of them."""
+
+    base: Finding | None
+    candidate: Finding | None
+
+
+def paired(base: Sequence[Finding], candidate: Sequence[Finding]) -> list[Pair]:
+    """Each finding once: by identity, else by rule, function and the text of a line, else by rule and that text.
+
+    The identity is rule, subject, file and function, so that lines may move within a function. A function that was
+    renamed or moved to another file is still told by what its lines say.
+    """
+    left, right = list(base), list(candidate)
+    pairs: list[Pair] = []
+    for keys in (_identity, _rule_function_text, _rule_text):
+        pairs += _matched(left, right, keys)
+    return [*pairs, *(Pair(each, None) for each in left), *(Pair(None, each) for each in right)]
+
+
+def _matched(left: list[Finding], right: list[Finding], keys: Callable[[Finding], list[Hashable]]) -> Iterator[Pair]:
+    """Takes the findings that share a key out of both lists."""
+    for finding in tuple(left):
+        wanted = set(keys(finding))
+        found = next((each for each in right if wanted.intersection(keys(each))), None)
+        if found is not None:
+            left.remove(finding)
+            right.remove(found)
+            yield Pair(finding, found)
+
+
+def _identity(finding: Finding) -> list[Hashable]:
+    return [(finding.rule, finding.id)]
+
+
+def _rule_function_text(finding: Finding) -> list[Hashable]:
+    return [(finding.rule, place.function, place.text) for place in finding.places if place.text]
+
+
+def _rule_text(finding: Finding) -> list[Hashable]:
+    return [(finding.rule, place.text) for place in finding.places if place.text]
+
+
+def state_of(pair: Pair) -> FindingState:
+    """What became of a finding."""
+    if pair.base is None:
+        return "new"
+    if pair.candidate is None:
+        return "gone"
+    before, after = pair.base.cost_ns, pair.candidate.cost_ns
+    step_ns = pair.base.cost_ns / pair.base.share if pair.base.share else 0.0
+    if abs(after - before) <= max(SAME_COST * before, SAME_SHARE * step_ns):
+        return "same"
+    return "better" if after < before else "worse"
+
+
+def changes(pairs: Sequence[Pair], realised_ns: int | None) -> list[FindingChange]:
+    """The findings with what was promised and what was kept, largest promise first."""
+    promised = sum(_promise(pair) or 0 for pair in pairs)
+    found = [_change(pair, promised, realised_ns) for pair in pairs]
+    return sorted(found, key=lambda change: (-(change.predicted_ns or 0), -(change.candidate_ns or 0), change.rule))
+
+
+def _promise(pair: Pair) -> int | None:
+    """What the baseline expected of the part of a finding that is gone."""
+    if pair.base is None or pair.base.saving is None or state_of(pair) not in {"gone", "better"}:
+        return None
+    if pair.candidate is None or not pair.base.cost_ns:
+        return pair.base.saving.expected_ns
+    return round(pair.base.saving.expected_ns * (1 - pair.candidate.cost_ns / pair.base.cost_ns))
+
+
+def predicted_ns(pairs: Sequence[Pair]) -> int:
+    """What the baseline expected of all that is gone or better."""
+    return sum(_promise(pair) or 0 for pair in pairs)
+
+
+def _change(pair: Pair, promised_ns: int, realised_ns: int | None) -> FindingChange:
+    known = pair.candidate or pair.base
+    assert known is not None
+    promise = _promise(pair)
+    part = None if promise is None or realised_ns is None or not promised_ns else promise / promised_ns
+    saving = pair.base.saving if pair.base else None
+    return FindingChange(
+        rule=known.rule,
+        state=state_of(pair),
+        message=known.message,
+        severity=known.severity,
+        function=known.places[0].function if known.places else "",
+        base_ns=pair.base.cost_ns if pair.base else None,
+        candidate_ns=pair.candidate.cost_ns if pair.candidate else None,
+        predicted_ns=promise if promise is not None else saving.expected_ns if saving else None,
+        realised_ns=round(realised_ns * part) if part is not None and realised_ns is not None else None,
+        places=known.places,
+    )

@@ -1,0 +1,103 @@
+"""The comparison: what JSON, text and Markdown read. Times are integers in nanoseconds, per step."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from tb_tidy_plugin.report.model import Model, Place, Severity
+
+SCHEMA_VERSION = 1
+
+Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
+FindingState: TypeAlias = Literal["gone", "new", "better", "worse", "same"]
+
+
+class Ratio(Model, frozen=True):
+    """Candidate divided by baseline, with the interval in which it lies 19 times in 20."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Side(Model, frozen=True):
+    """One of the two: where it is from, and its steps."""
+
+    path: str
+    runs: list[str]
+    profiles: int
+    steps: int
+    median_ns: int | None
+
+
+class FindingChange(Model, frozen=True):
+    """One finding of either side.
+
+    Attributes:
+        places: where it is now, or where it was.
+        base_ns, candidate_ns: what it costs per step; null on the side that does not have it.
+        predicted_ns: what the baseline expected its fix to save, null for new findings.
+        realised_ns: its part of what the step really became shorter by, for findings that are gone or better: in
+            proportion to the predictions where there are several, since only their sum can be measured.
+    """
+
+    rule: str
+    state: FindingState
+    message: str
+    severity: Severity
+    function: str
+    base_ns: int | None
+    candidate_ns: int | None
+    predicted_ns: int | None
+    realised_ns: int | None
+    places: list[Place]
+
+
+class PartChange(Model, frozen=True):
+    """What one part of a step took on average, on both sides; 0 where it does not occur."""
+
+    lane: str
+    part: str
+    base_ns: int
+    candidate_ns: int
+
+
+class OperatorChange(Model, frozen=True):
+    """Self time per step of one operator with one set of shapes, on both sides; 0 where it is not called.
+
+    `device_*` are null where there is no device.
+    """
+
+    name: str
+    shapes: str
+    base_calls: float
+    candidate_calls: float
+    base_ns: int
+    candidate_ns: int
+    base_device_ns: int | None
+    candidate_device_ns: int | None
+
+
+class Comparison(Model, frozen=True):
+    """`tb-tidy compare --format json`.
+
+    Attributes:
+        verdict: what can be said of the step times, noise allowed for.
+        step_ratio: null where one side has no steps.
+        notes: what makes the numbers doubtful, to be read before them: other devices, other kinds of steps.
+        predicted_ns: what the baseline expected of the fixes of all findings that are gone or better.
+        realised_ns: what the step became shorter by, negative where it became longer; null without steps.
+    """
+
+    schema: int
+    version: str
+    base: Side
+    candidate: Side
+    verdict: Verdict
+    step_ratio: Ratio | None
+    notes: list[str]
+    predicted_ns: int
+    realised_ns: int | None
+    findings: list[FindingChange]
+    breakdown: list[PartChange]
+    operators: list[OperatorChange]

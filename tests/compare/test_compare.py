@@ -1,0 +1,120 @@
+"""Two recordings against each other, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.dev.generate import ROOT
+from tests.support.written import event, kineto_text, write
+
+UNTIDY, TIDY = ROOT / "sample_runs" / "image_classifier_untidy", ROOT / "sample_runs" / "image_classifier_tidy"
+
+
+def compare(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(commands, ["compare", *map(str, arguments)])
+
+
+def as_json(*arguments: str | Path) -> Any:  # noqa: ANN401 - any JSON
+    result = compare(*arguments, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def recording(folder: Path, operators_us: int, steps: int = 6, name: str = "aten::mm") -> Path:
+    """Steps of 1 ms and an operator in each; step `n` is `n` µs longer."""
+    events = []
+    for step in range(steps):
+        start = 10_000 + 10_000 * step
+        events += [
+            event(f"ProfilerStep#{step}", start, 1000 + operators_us + step, cat="user_annotation"),
+            event(name, start + 10, operators_us, args={"External id": step}),
+        ]
+    folder.mkdir()
+    write(folder / "w.7.pt.trace.json", kineto_text(events))
+    return folder
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    return recording(tmp_path / "base", 1000), recording(tmp_path / "candidate", 200)
+
+
+def test_the_sample_runs_tell_a_true_story() -> None:
+    answer = as_json(UNTIDY, TIDY)
+    assert answer["schema"] == 1
+    assert answer["verdict"] == "faster"
+    assert answer["step_ratio"]["value"] == pytest.approx(29.3 / 45.5, rel=0.01)
+    assert {each["state"] for each in answer["findings"]} == {"gone"}
+    assert {each["rule"] for each in answer["findings"]} >= {"dataloader-num-workers-zero", "optimizer-single-tensor"}
+    assert answer["predicted_ns"] == sum(each["predicted_ns"] for each in answer["findings"])
+    assert sum(each["realised_ns"] for each in answer["findings"]) == pytest.approx(answer["realised_ns"], abs=5)
+
+
+def test_a_run_against_itself_is_no_difference() -> None:
+    answer = as_json(UNTIDY, UNTIDY)
+    assert answer["verdict"] == "no_clear_difference"
+    assert {each["state"] for each in answer["findings"]} == {"same"}
+    assert (answer["predicted_ns"], answer["realised_ns"]) == (0, 0)
+    assert answer["operators"] == []
+
+
+def test_parts_and_operators_side_by_side(pair: tuple[Path, Path]) -> None:
+    answer = as_json(*pair)
+    assert [(each["name"], each["base_ns"], each["candidate_ns"]) for each in answer["operators"]] == [
+        ("aten::mm", 1_000_000, 200_000)
+    ]
+    forward = next(each for each in answer["breakdown"] if each["part"] == "forward")
+    assert (forward["lane"], forward["base_ns"], forward["candidate_ns"]) == ("host", 1_000_000, 200_000)
+    # Medians of six steps: 1000 µs, the operator, and 2.5 µs.
+    assert (answer["base"]["median_ns"], answer["candidate"]["median_ns"]) == (2_002_500, 1_202_500)
+    assert answer["realised_ns"] == 800_000
+
+
+def test_what_makes_numbers_doubtful_comes_first(tmp_path: Path) -> None:
+    base, candidate = recording(tmp_path / "a", 100), recording(tmp_path / "b", 100, steps=3)
+    assert as_json(base, candidate)["notes"] == ["Only 3 steps on one side: record more for a narrower interval."]
+    shapes = as_json(UNTIDY, recording(tmp_path / "c", 100))["notes"]
+    assert "Different recorded: shapes, stacks against none." in shapes
+
+
+@pytest.mark.parametrize(("limit", "code"), [("regression", 1), ("regression:60%", 1), ("regression:70%", 0)])
+def test_fail_on_a_regression_beyond_what_is_allowed(pair: tuple[Path, Path], limit: str, code: int) -> None:
+    """The step takes 1.665 times as long."""
+    faster, slower = pair[1], pair[0]
+    assert compare(faster, slower, "--fail-on", limit).exit_code == code
+    assert compare(slower, faster, "--fail-on", limit).exit_code == 0
+
+
+@pytest.mark.parametrize("limit", ["regression:x%", "slower", "regression:-1%"])
+def test_a_limit_that_makes_no_sense_is_refused(pair: tuple[Path, Path], limit: str) -> None:
+    assert compare(*pair, "--fail-on", limit).exit_code == 2
+
+
+def test_a_side_that_cannot_be_read_is_said(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "w.pt.trace.json").write_text("{")
+    result = compare(pair[0], broken)
+    assert result.exit_code == 2
+    assert "nothing in" in result.output
+
+
+def test_text_and_markdown_hold_the_verdict_and_the_promise() -> None:
+    text, markdown = compare(UNTIDY, TIDY).output, compare(UNTIDY, TIDY, "--format", "markdown").output
+    for output in (text, markdown):
+        assert "Faster" in output
+        assert "realised" in output
+        assert "dataloader-num-workers-zero" in output
+    assert markdown.startswith("### Faster: step time ×0.6")
+
+
+def test_names_from_a_trace_are_no_markup(tmp_path: Path) -> None:
+    base = recording(tmp_path / "a", 1000, name="<b>|@all\x1b[31m")
+    candidate = recording(tmp_path / "b", 10, name="<b>|@all\x1b[31m")
+    assert "\x1b" not in compare(base, candidate).output
