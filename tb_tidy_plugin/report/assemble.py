@@ -23,10 +23,10 @@ from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
 from tb_tidy_plugin.report.findings import Evidence, Locate, by_saving, findings_of, left_out_of, worth_reporting
 from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.report.ownership import without_owned
+from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.report.runs import run_report, summaries_of
-from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
+from tb_tidy_plugin.rulekit import AnyRule, Match, Rows, Rule, RunRule
 from tb_tidy_plugin.rules import all_rules, catalogue
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import sources_of
@@ -177,21 +177,34 @@ def checked(
     for at, rule in enumerate(rules):
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
-    matches = {name: outcome.matches for name, outcome in outcomes.items() if isinstance(outcome, Found)}
-    left, owned = without_owned(profile, matches)
     ranked: list[Evidence] = []
-    for rule in rules:
-        if rule.name() in left:
-            found = unless_broken(rule, partial(findings_of, profile, rule, left[rule.name()], locate))
-            if isinstance(found, Failed):
-                outcomes[rule.name()] = found
-                continue
-            wanted = [each for each in found if not ignores.cover(each.finding)]
-            kept, small = worth_reporting(rule, wanted)
-            left_out = left_out_of(rule, owned.get(rule.name(), {}), small, len(found) - len(wanted))
-            outcomes[rule.name()] = Found(tuple(left[rule.name()]), left_out) if kept else Clean(left_out)
+    spoken: dict[str, Rows] = {}
+    for rule in owners_first(rules):
+        if isinstance(outcome := outcomes[rule.name()], Found):
+            outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, spoken, ignores, locate)
+            if kept:
+                spoken[rule.name()] = np.concatenate([each.rows for each in kept])
             ranked += kept
     return outcomes, sorted(ranked, key=by_saving)
+
+
+def _reported(
+    profile: Profile,
+    rule: Rule,
+    matches: Sequence[Match],
+    spoken: Mapping[str, Rows],
+    ignores: PathIgnores,
+    locate: Locate | None,
+) -> tuple[Outcome, list[Evidence]]:
+    """What of a rule's matches is reported, beside the findings that were `spoken` of before."""
+    left, owned = without_owned(profile, rule.name(), matches, spoken)
+    found = unless_broken(rule, partial(findings_of, profile, rule, left, locate))
+    if isinstance(found, Failed):
+        return found, []
+    wanted = [each for each in found if not ignores.cover(each.finding)]
+    kept, small = worth_reporting(rule, wanted)
+    left_out = left_out_of(rule, owned, small, len(found) - len(wanted))
+    return Found(tuple(left), left_out) if kept else Clean(left_out), kept
 
 
 def _silent(_stage: str, _fraction: float) -> None:

@@ -14,7 +14,9 @@ MM = "aten::mm  100-{end}  dims=4x4,4x4  types=float,float"
 
 
 class OtherRule(SlowMultiplication):
-    """The same again under another name."""
+    """The same again under another name, with the same page."""
+
+    __module__ = SlowMultiplication.__module__
 
     @classmethod
     def name(cls) -> str:
@@ -43,6 +45,15 @@ def test_what_belongs_to_another_rule_is_said(monkeypatch: pytest.MonkeyPatch) -
     outcomes, findings = checked(profile, [OtherRule(), SlowMultiplication()])
     assert [evidence.finding.rule for evidence in findings] == ["made-up-rule"]
     assert outcomes["other-rule"] == Clean("Found, and left out: 1 belong to `made-up-rule`.")
+
+
+def test_only_what_is_reported_owns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An owner that is too small to show would take away what is not."""
+    monkeypatch.setattr(ownership, "OWNERS", {"other-rule": ("made-up-rule",)})
+    profile = draw(f"ProfilerStep#1  0-1000\n  {MM.format(end=900)}")
+    outcomes, findings = checked(profile, [OtherRule(), SlowMultiplication({"min_share": 0.9})])
+    assert [evidence.finding.rule for evidence in findings] == ["other-rule"]
+    assert isinstance(outcomes["other-rule"], Found)
 
 
 def test_progress_counts_rules() -> None:

@@ -3,8 +3,6 @@
 import torch
 from torch import nn
 
-ALSO = {"python-loop-tensor-indexing": "to be read value by value, the tensor is taken apart in the same loop"}
-
 
 def build():
     model = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 32), nn.Softmax(dim=1)).eval()

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
+from tb_tidy_plugin.report.assemble import checked
 from tb_tidy_plugin.report.findings import findings_of, worth_reporting
-from tb_tidy_plugin.report.ownership import without_owned
 from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rulekit.testing.answers import findings, matches_of, saving_ns
 from tb_tidy_plugin.rulekit.testing.drawn import A100, Gpu, draw
@@ -218,9 +218,6 @@ class TestStaysQuiet:
         lines[1] += "  seq=3"
         lines.append("    autograd::engine::evaluate_function: MulBackward0 2000-2090 seq=3 fwd=1")
         profile = step(*lines)
-        found = {rule.name(): matches_of(rule, profile) for rule in (ElementwiseOpFlood, UnfusedAttention)}
-        left, _ = without_owned(profile, found)
-        assert {name: len(matches) for name, matches in found.items()} == dict.fromkeys(found, 1)
-        assert {name: len(matches) for name, matches in left.items()} == {
-            "elementwise-op-flood": 0, "unfused-attention": 1,
-        }  # fmt: skip
+        reported = checked(profile, [ElementwiseOpFlood(), UnfusedAttention()])[1]
+        assert [matches_of(rule, profile) != () for rule in (ElementwiseOpFlood, UnfusedAttention)] == [True, True]
+        assert [evidence.finding.rule for evidence in reported] == ["unfused-attention"]
