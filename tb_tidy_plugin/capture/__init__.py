@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.capture.device_events import write_device_events
+from tb_tidy_plugin.capture.handler import tidy_trace_handler
+from tb_tidy_plugin.capture.profiling import TidyProfile, tidy_profile
 
-__all__ = ["write_device_events"]
+__all__ = ["TidyProfile", "tidy_profile", "tidy_trace_handler", "write_device_events"]

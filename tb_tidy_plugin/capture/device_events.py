@@ -10,9 +10,11 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from tb_tidy_plugin.capture.files import write_whole
+from tb_tidy_plugin.capture.guarded import unless_it_fails
 
 if TYPE_CHECKING:
     import torch
@@ -53,23 +55,26 @@ def write_device_events(
     Returns:
         The side file; None where none was written.
     """
-    try:
-        document = {
+    what = f"the device time of {os.fspath(trace_path)}"
+    document = unless_it_fails(
+        what,
+        lambda: {
             "version": VERSION,
             "device": _device(device_kind, device_name),
             "launch_latency_ns": _latency_ns(launch_latency_ns),
             "operators": list(_operators(prof)),
             "memory": [{"time_ns": int(time_ns), "bytes": int(size)} for time_ns, size in memory],
-        }
-        if not document["operators"]:
-            log.warning("tb-tidy: no operator has device time, so no device events are written for %s", trace_path)
-            return None
-        if not Path(trace_path).exists():
-            log.warning("tb-tidy: there is no trace %s; export it under that name", trace_path)
-        return _written(Path(f"{os.fspath(trace_path)}{SUFFIX}"), json.dumps(document, separators=(",", ":")))
-    except Exception:  # the training job matters more than its profile
-        log.exception("tb-tidy: the device events of %s were not written", trace_path)
+        },
+    )
+    if document is None:
         return None
+    if not document["operators"]:
+        log.warning("tb-tidy: no operator has device time, so no device events are written for %s", trace_path)
+        return None
+    if not Path(trace_path).exists():
+        log.warning("tb-tidy: there is no trace %s; export it under that name", trace_path)
+    path = Path(f"{os.fspath(trace_path)}{SUFFIX}")
+    return unless_it_fails(what, lambda: write_whole(path, json.dumps(document, separators=(",", ":")).encode()))
 
 
 def _device(kind: str, name: str) -> dict[str, str | int]:
@@ -107,15 +112,3 @@ def _is_on_host(event: FunctionEvent) -> bool:
 def _thread(event: FunctionEvent) -> int:
     """The thread's id in the trace; older versions of PyTorch know their own small number of it only."""
     return int(getattr(event, "device_resource_id", event.thread))
-
-
-def _written(path: Path, text: str) -> Path:
-    """Writes whole or not at all: a reader may look at any time, and a job may be killed at any time."""
-    draft = path.with_name(f".{path.name}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        with suppress(OSError):  # renamed, or never made
-            draft.unlink()
-    return path

@@ -1,0 +1,141 @@
+"""Recording in one line, with the time of the steps that are not recorded: recording slows a step down."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+
+from tb_tidy_plugin.capture.guarded import unless_it_fails
+from tb_tidy_plugin.capture.handler import SUFFIX, Wanted, capturing, write_document
+
+log = logging.getLogger("tb_tidy_plugin.capture")
+
+MOST_TIMES = 10_000  # step times kept: enough for a median, and no memory to speak of
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Steps that are timed, in which the profiler starts, and that are recorded; and how often all that."""
+
+    wait: int = 5
+    warmup: int = 2
+    active: int = 3
+    repeat: int = 1
+
+    def within(self, steps: int) -> Cycle:
+        """The same for a job of few steps: `wait` is cut first, one step is recorded at least."""
+        warmup = min(self.warmup, max(steps - 1, 0))
+        active = max(min(self.active, steps - warmup), 1)
+        return Cycle(max(min(self.wait, steps - warmup - active), 0), warmup, active, self.repeat)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How the files are named and what is in them."""
+
+    worker_name: str | None = None
+    use_gzip: bool = True
+    wanted: Wanted = field(default_factory=Wanted)
+
+
+class TidyProfile:
+    """Records some steps of a job and times those around them; made by `tidy_profile`."""
+
+    def __init__(self, dir_name: str, cycle: Cycle, output: Output, arguments: Mapping[str, object]) -> None:
+        import torch
+
+        export = torch.profiler.tensorboard_trace_handler(dir_name, output.worker_name, output.use_gzip)
+        self._cycle = cycle
+        self._side_file: Path | None = None
+        self._times_ns: list[int] = []
+        self._since_ns: int | None = None
+        self._steps = 0
+        self.profiler = torch.profiler.profile(
+            schedule=torch.profiler.schedule(**asdict(cycle)),
+            on_trace_ready=capturing(export, output.wanted, self._step_times, self._keep_side_file),
+            **{"record_shapes": True, "with_stack": True, **arguments},  # type: ignore[arg-type] # torch checks them
+        )
+
+    def start(self) -> None:
+        """Begins with the first step."""
+        self.profiler.__enter__()  # type: ignore[no-untyped-call]
+
+    def step(self) -> None:
+        """Marks the end of a step of the job."""
+        now_ns = time.perf_counter_ns()
+        is_timed = self._since_ns is not None and len(self._times_ns) < MOST_TIMES
+        if is_timed and self.profiler.current_action.name == "NONE":
+            self._times_ns.append(now_ns - (self._since_ns or 0))
+        self.profiler.step()
+        self._steps += 1
+        self._since_ns = time.perf_counter_ns()  # what the profiler itself does between two steps does not count
+
+    def stop(self) -> None:
+        """Ends the recording, and adds the time of the steps after it to the last side file."""
+        self.profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        unless_it_fails("the time of unrecorded steps", self._complete)
+        needed = self._cycle.wait + self._cycle.warmup + self._cycle.active
+        if self._side_file is None and self._steps < needed:
+            log.warning("tb-tidy: nothing was recorded: %d steps were marked, recording takes %d", self._steps, needed)
+
+    def _step_times(self) -> Mapping[str, int] | None:
+        if not self._times_ns:
+            return None
+        return {"count": len(self._times_ns), "median_ns": round(median(self._times_ns))}
+
+    def _keep_side_file(self, path: Path) -> None:
+        self._side_file = path
+
+    def _complete(self) -> None:
+        path, times = self._side_file, self._step_times()
+        if path is not None and times is not None:
+            document = json.loads(gzip.decompress(path.read_bytes()))
+            write_document(str(path).removesuffix(SUFFIX), document | {"steps": times})
+
+
+@contextmanager
+def tidy_profile(  # noqa: PLR0913 - each can be left out
+    dir_name: str,
+    *,
+    wait: int = 5,
+    warmup: int = 2,
+    active: int = 3,
+    repeat: int = 1,
+    steps: int | None = None,
+    worker_name: str | None = None,
+    use_gzip: bool = True,
+    sources: bool = True,
+    tensors: bool = False,
+    **profiler_arguments: object,
+) -> Iterator[TidyProfile]:
+    """Records a few steps of a job and times the steps around them.
+
+    Args:
+        dir_name, worker_name, use_gzip, sources, tensors: as in `tidy_trace_handler`.
+        wait, warmup, active, repeat: as in `torch.profiler.schedule`. Steps of `wait` and those after the last cycle
+            are timed and not recorded.
+        steps: how many steps the job takes, where they are few: `wait`, `active` and `warmup` are cut to fit.
+        profiler_arguments: for `torch.profiler.profile`; shapes and stacks are recorded unless they say otherwise.
+
+    Example::
+
+        with tidy_profile("runs/baseline") as profiler:
+            for batch in loader:
+                train_step(batch)
+                profiler.step()
+    """
+    cycle = Cycle(wait, warmup, active, repeat)
+    output = Output(worker_name, use_gzip, Wanted(sources=sources, tensors=tensors))
+    profile = TidyProfile(dir_name, cycle if steps is None else cycle.within(steps), output, profiler_arguments)
+    profile.start()
+    try:
+        yield profile
+    finally:
+        profile.stop()
