@@ -19,9 +19,8 @@ from tb_tidy_plugin.report.lines import LineCost, line_costs, operator_places
 from tb_tidy_plugin.report.text import plain
 from tb_tidy_plugin.sources.align import Aligner, Sources
 from tb_tidy_plugin.sources.lookup import sources_of
-from tb_tidy_plugin.trace.external import with_device_events
+from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 AROUND = 2  # lines without cost that are shown between lines with one; more are left out
@@ -45,11 +44,11 @@ def annotate(path: Path, file: str | None, form: str, source_roots: tuple[Path, 
     """
     trace = _only(path)
     try:
-        profile = Profile(with_device_events(read_trace(trace.path), trace.path))
+        profile = Profile(read_with_side_files(trace.path))
     except TraceError as problem:
         click.echo(f"{trace.path}: {problem.error}\n{problem.advice}", err=True)
         sys.exit(NOTHING_READ)
-    sources = sources_of(trace, source_roots)
+    sources = sources_of(trace, source_roots, profile.metadata.captured.sources)
     aligner = Aligner(profile, sources)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(operator_places(profile, aligner)), indent=2).decode())

@@ -122,7 +122,8 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
     def source() -> Response:
         name = _given("file")
         kept = library.kept(_key(), PATIENCE_S)
-        found = read_source(name, kept.result.source_files, kept.file, source_roots)
+        result = kept.result
+        found = read_source(name, result.source_files, kept.file, source_roots, result.captured_sources)
         if isinstance(found, SourceText):
             return json_answer(_source(name, changed=found.changed, lines=found.lines))
         return json_answer(_source(name, reason=found.reason))

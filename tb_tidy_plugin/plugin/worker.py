@@ -64,6 +64,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
         source_files: the names of all Python files that the trace names.
         events: `EventColumns` by the finding's id, left as text until somebody asks.
         tables: what is shown beside the report.
+        captured_sources: text of the user's own files as they ran, by name, where the capture kept them.
     """
 
     report: ProfileReport
@@ -71,6 +72,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     source_files: list[str]
     events: dict[str, msgspec.Raw]
     tables: Tables
+    captured_sources: dict[str, str] = {}
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failure"):
@@ -158,6 +160,7 @@ def result_of(analysis: Analysis) -> Result:
             for finding, evidence in analysis.evidence.items()
         },
         tables=tables_of(figures_of(analysis.profile, tuple(analysis.evidence.values()))),
+        captured_sources={source.file: source.text for source in analysis.profile.metadata.captured.sources},
     )
 
 

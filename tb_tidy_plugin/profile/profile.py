@@ -14,6 +14,7 @@ from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
 from tb_tidy_plugin.profile.nesting import OVERLOAD, Nesting, nest, plain_names
 from tb_tidy_plugin.profile.operators import Operators, operators_of
+from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
 from tb_tidy_plugin.profile.steps import Steps, steps_of
@@ -30,6 +31,7 @@ from tb_tidy_plugin.trace.columns import (
     Rows,
 )
 from tb_tidy_plugin.trace.links import launches
+from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.strings import numbers_where
 
 
@@ -71,20 +73,17 @@ class Profile:
     @cached_property
     def platform(self) -> str:
         """`cuda`, `rocm`, `cpu`, or `other` for devices that are neither."""
-        keys = self.metadata.keys
-        if any(key.startswith(("roctracer", "hip_")) for key in keys) or self._has_launch(r"hip[A-Z]"):
-            return "rocm"
-        if any(key.startswith(("cupti", "cuda_")) for key in keys) or self._has_launch(r"cu(da)?[A-Z]"):
-            return "cuda"
-        return "other" if "device" in self.recorded else "cpu"
-
-    def _has_launch(self, pattern: str) -> bool:
-        return bool(len(self.matching(pattern, Category.RUNTIME)))
+        return platform_of(self.table)
 
     @property
     def metadata(self) -> Metadata:
         """The allow-listed part of the trace's own metadata."""
         return self.table.metadata
+
+    @property
+    def settings(self) -> Settings:
+        """What is known of the job's settings: nothing where it was recorded without `tb_tidy_plugin.capture`."""
+        return self.metadata.captured.settings or Settings()
 
     @cached_property
     def steps(self) -> Steps:

@@ -30,10 +30,9 @@ from tb_tidy_plugin.rulekit import AnyRule, Match, Rows, Rule, RunRule
 from tb_tidy_plugin.rules import all_rules, catalogue
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import sources_of
+from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import DEVICE_WORK
-from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.kineto import read_trace
 
 ReportProgress: TypeAlias = Callable[[str, float], object]
 """Called with what is being done (`reading`, `analysing`) and how much of it is done, 0 to 1."""
@@ -148,11 +147,9 @@ def analyze_file(
     """
     report = progress or _silent
     size = max(file.path.stat().st_size, 1) if file.path.exists() else 1
-    profile = Profile(
-        with_device_events(read_trace(file.path, lambda done: report("reading", min(done / size, 1.0))), file.path)
-    )
+    profile = Profile(read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0))))
     chosen = [rule() for rule in all_rules()] if rules is None else rules
-    aligner = Aligner(profile, sources_of(file, source_roots))
+    aligner = Aligner(profile, sources_of(file, source_roots, profile.metadata.captured.sources))
     outcomes, ranked = checked(
         profile, chosen, lambda fraction: report("analysing", fraction), ignores, aligner.place_of
     )
@@ -248,6 +245,8 @@ def _profile_report(
         quality=quality_of(profile),
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[evidence.finding for evidence in ranked],
+        settings=table.metadata.captured.settings,
+        true_step_ns=table.metadata.captured.step_ns,
     )
 
 

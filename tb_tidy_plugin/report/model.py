@@ -15,6 +15,7 @@ from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.profile.steps import Oddity, StepBasis
 from tb_tidy_plugin.rulekit.rule import Confidence
 from tb_tidy_plugin.sources.frames import Precision
+from tb_tidy_plugin.trace.settings import Settings
 
 SCHEMA_VERSION = 1
 
@@ -203,7 +204,11 @@ class Quality(Model, frozen=True):
 
 
 class ProfileReport(Model, frozen=True):
-    """One trace file: one worker (rank) and one span of one run."""
+    """One trace file: one worker (rank) and one span of one run.
+
+    `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
+    the median of steps that were not recorded, which the profiler does not slow down.
+    """
 
     worker: str
     span: str
@@ -222,6 +227,8 @@ class ProfileReport(Model, frozen=True):
     lanes: list[Lane] = []
     residual: float | None = None
     joint_saving: Saving | None = None
+    settings: Settings | None = None
+    true_step_ns: int | None = None
 
 
 class RunReport(Model, frozen=True):

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.automaton import automaton_of, first_line
-from tb_tidy_plugin.sources.frames import Frame, parse_frame, place_of
+from tb_tidy_plugin.sources.frames import Frame, called_from, parse_frame, place_of
 from tb_tidy_plugin.sources.observed import Observation, Observer
 from tb_tidy_plugin.sources.paths import Choice, Paths
 from tb_tidy_plugin.trace.columns import Category
@@ -78,24 +78,26 @@ class Aligner:
             return place
         if child is None:
             return self._with_text(self._span(frame, place, events))
+        line = called_from(profile, frame, child)
+        if line is not None:
+            return self._with_text(replace(place, line=line, precision="exact"))
         choice = self._choices(frame, place).get(child)
         return place if choice is None else self._with_text(_placed(place, choice))
 
     def _with_text(self, place: Frame) -> Frame:
         """With what the source says on the line; that of a definition says nothing of the call."""
-        lines = self._sources(place.file) if place.precision == "aligned" else None
+        lines = None if place.precision == "definition" else self._sources(place.file)
         known = lines is not None and place.line <= len(lines)
         return replace(place, text=lines[place.line - 1].strip()[:LONGEST_TEXT]) if lines and known else place
 
     def _span(self, frame: int, place: Frame, events: Sequence[int]) -> Frame:
         """The lines of `frame` from the first to the last that led to one of `events`."""
         below = [row for row in events if row in self._profile.subtree(frame)]
-        choices = self._choices(frame, place) if below else {}
-        sites = [choices[row].site for row in map(partial(self._child, frame), below) if row in choices]
-        known = [site for site in sites if site is not None]
+        calls = dict(self.calls_in(frame, place)) if below else {}
+        known = [calls[row] for row in map(partial(self._child, frame), below) if row in calls]
         if not known:
             return place
-        first, last = min(site.line for site in known), max(site.end_line for site in known)
+        first, last = min(call.line for call in known), max(call.end_line or call.line for call in known)
         return replace(place, line=first, end_line=last, precision="aligned")
 
     def _child(self, frame: int, row: int) -> int:
@@ -106,8 +108,12 @@ class Aligner:
 
     def calls_in(self, row: int, frame: Frame) -> Iterator[tuple[int, Frame]]:
         """What one of the user's own frames called, with the line; without what has none, and without annotations."""
-        for child, choice in self._choices(row, frame).items():
-            if choice.site is not None and self._profile.category(child) is not Category.ANNOTATION:
+        choices = self._choices(row, frame)
+        for child in self._observer.children(row):
+            line, choice = called_from(self._profile, row, child), choices.get(child)
+            if line is not None:
+                yield child, replace(frame, line=line, precision="exact")
+            elif choice and choice.site is not None and self._profile.category(child) is not Category.ANNOTATION:
                 yield child, _placed(frame, choice)
 
     def _way_up(self, row: int) -> tuple[int | None, int | None]:

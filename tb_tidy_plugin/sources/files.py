@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import tokenize
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,7 +58,11 @@ def source_roots(flag: str, started_in: Path) -> tuple[Path, ...]:
 
 
 def read_source(
-    name: str, named_in_trace: Collection[str], trace: TraceFile, roots: Sequence[Path]
+    name: str,
+    named_in_trace: Collection[str],
+    trace: TraceFile,
+    roots: Sequence[Path],
+    captured: Mapping[str, str] | None = None,
 ) -> SourceText | Unavailable:
     """The text of the source file that a trace calls `name`.
 
@@ -67,11 +71,14 @@ def read_source(
         named_in_trace: all names that the trace holds.
         trace: the trace, a file that our own search has found.
         roots: see `source_roots`.
+        captured: texts that were kept with the trace, by name; as they ran, so they come first.
     """
     if name not in named_in_trace:
         return Unavailable("The recording does not name this file, and only files that it names are shown.")
     if not name.endswith(".py"):
         return Unavailable("Only Python source files (`.py`) are shown; open this one in your editor.")
+    if captured and name in captured:
+        return SourceText(lines_of(captured[name].encode("utf-8", "replace")), changed=False)
     allowed = (trace.path.parent, *roots)
     path = next(_candidates(name, allowed), None)
     if path is None:

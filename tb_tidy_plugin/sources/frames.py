@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.trace.columns import ABSENT, Category
 
 Precision: TypeAlias = Literal["exact", "aligned", "definition"]
 
@@ -90,6 +90,14 @@ def place_of(profile: Profile, row: int) -> Frame | None:
         return None
     stack = stack_of(profile, cause)
     return next((frame for frame in stack if frame.own_code), stack[0] if stack else None)
+
+
+def called_from(profile: Profile, frame: int, call: int) -> int | None:
+    """The line on which the Python frame `frame` made the Python call `call`, None where none was recorded."""
+    table = profile.table
+    line, parent = int(table.called_from[call]), int(table.python_parent_id[call])
+    is_its = parent in {ABSENT, int(table.python_id[frame])}  # a few calls hang elsewhere in the tree
+    return line if line != ABSENT and is_its else None
 
 
 def _recorded_stack(profile: Profile, row: int) -> list[Frame]:

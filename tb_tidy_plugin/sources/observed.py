@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import FRAME
 from tb_tidy_plugin.sources.sites import Site
-from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.trace.columns import ABSENT, Category
 
 Kind: TypeAlias = Literal["operator", "built_in", "python", "module", "annotation"]
 
@@ -29,6 +29,7 @@ SCALAR_TYPES = frozenset({"double", "long int", "bool", "Scalar"})
 TENSORS = 2  # the first inputs of an operator of the language
 
 EXACT, LIKE, RARE, OTHER_LITERAL, OTHER_INDEX, NO_LITERAL = 0.0, 0.2, 0.4, 1.2, 1.5, 0.3
+OTHER_LINE = 2.0
 CLASS_OF_FILE, CLASS, MAYBE_CLASS, CALLED_OBJECT, UNNAMED = 0.05, 0.15, 0.6, 0.5, 0.3
 DEEPER = 0.005
 
@@ -42,6 +43,7 @@ class Observation:
         owner: the file of a Python function.
         below: names of what runs inside a wrapper, nearest first.
         types, scalars: what an operator was called with, where recorded.
+        line: the line that called it, where that was recorded.
     """
 
     kind: Kind
@@ -50,6 +52,7 @@ class Observation:
     below: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     scalars: tuple[str, ...] = ()
+    line: int | None = None
 
 
 class Observer:
@@ -80,8 +83,9 @@ class Observer:
         if known is None:
             known = self._by_name[number] = _named(profile.table.names[number], profile.category(row))
         if known.kind == "python" and known.name in WRAPPERS:
-            return Observation("python", known.name, known.owner, tuple(self._below(row)))
-        return known
+            known = Observation("python", known.name, known.owner, tuple(self._below(row)))
+        line = int(profile.table.called_from[row])
+        return known if line == ABSENT else replace(known, line=line)
 
     def _below(self, row: int) -> list[str]:
         """Names of what runs in a call, level by level."""
@@ -107,7 +111,17 @@ def _named(name: str, category: Category) -> Observation:
 
 
 def cost_of(site: Site, seen: Observation) -> float | None:
-    """How surprising it is that `site` shows up as `seen`; None where it cannot."""
+    """How surprising it is that `site` shows up as `seen`; None where it cannot.
+
+    Recorded lines of calls hold their neighbours without one in place. They are no condition: Python before 3.11 gives
+    calls over several lines another one.
+    """
+    cost = _cost_by_name(site, seen)
+    is_elsewhere = seen.line is not None and not site.line <= seen.line <= site.end_line
+    return cost if cost is None or not is_elsewhere else cost + OTHER_LINE
+
+
+def _cost_by_name(site: Site, seen: Observation) -> float | None:
     match seen.kind:
         case "operator":
             return _operator_cost(site, seen)

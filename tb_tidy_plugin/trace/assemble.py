@@ -65,6 +65,7 @@ def table_of(
         category=category[rows],
         thread=thread[rows],
         **ids,
+        called_from=np.full(len(rows), ABSENT, np.int32),
         file_order=rows.astype(np.int32),
         args=_args(chunks).take(rows),
         flows=_flows(chunks, phase, label, start_ns, thread, decoder),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.settings import Settings
 
 Times: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int64]
@@ -127,6 +128,29 @@ class DeviceProperties(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A source file as it was when the job ran, by the name that the trace has for it."""
+
+    file: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What the capture side file knows beside calling lines, which are a column.
+
+    Attributes:
+        settings: of the job, None where they could not be read there.
+        step_ns: median of the steps that were not recorded, None where none was timed.
+        sources: the user's own files in the recording.
+    """
+
+    settings: Settings | None = None
+    step_ns: int | None = None
+    sources: tuple[SourceFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Metadata:
     """The allow-listed part of what stands beside the events; anything else may hold secrets and is not kept.
 
@@ -136,6 +160,8 @@ class Metadata:
         rank, world_size, backend: from `distributedInfo`, None where absent.
         inferred_devices: kind, by index, of each device whose activity came from a side file (`trace/external.py`).
         notes: sentences for the user about what was put beside the trace.
+        base_ns: Unix time in ns that the trace's own times count from.
+        captured: what the capture side file knows.
     """
 
     options: frozenset[str] = frozenset()
@@ -147,6 +173,8 @@ class Metadata:
     process_labels: Mapping[str, str] = field(default_factory=dict)
     inferred_devices: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    base_ns: int = 0
+    captured: Captured = Captured()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +190,7 @@ class EventTable:
         event_index: the profiler's own order (`Ev Idx`), which settles ties.
         sequence: autograd sequence number. forward_thread: the profiler's small id of the forward thread, 0 for none.
         python_id, python_parent_id: ids of Python frames; a parent may be absent from the file.
+        called_from: line, in its caller's file, that made a Python call; known of few.
         device, stream: where device work ran. bytes: size of a copy or fill.
         file_order: position among all events of the file, to name an event.
         origin_ns: the trace's start in its own clock, `round(ts * 1000)` of the first event.
@@ -181,6 +210,7 @@ class EventTable:
     forward_thread: Numbers
     python_id: Times
     python_parent_id: Times
+    called_from: Numbers
     device: Numbers
     stream: Times
     bytes: Times
@@ -219,6 +249,7 @@ class EventTable:
 ROW_COLUMNS = frozenset(
     {
         "start_ns", "end_ns", "name", "category", "thread", "external_id", "correlation", "event_index", "sequence",
-        "forward_thread", "python_id", "python_parent_id", "device", "stream", "bytes", "file_order",
+        "forward_thread", "python_id", "python_parent_id", "called_from", "device", "stream", "bytes",
+        "file_order",
     }
 )  # fmt: skip

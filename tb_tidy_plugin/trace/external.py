@@ -202,7 +202,7 @@ def with_activity(table: EventTable, activity: Activity) -> EventTable:
     )
 
 
-NOT_INHERITED = ("event_index", "sequence", "python_id", "python_parent_id", "device", "stream", "bytes")
+NOT_INHERITED = ("event_index", "sequence", "python_id", "python_parent_id", "called_from", "device", "stream", "bytes")
 """Columns of an operator that its launch and its kernel do not share with it."""
 
 

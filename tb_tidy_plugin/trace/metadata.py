@@ -13,6 +13,7 @@ import msgspec
 from tb_tidy_plugin.trace.columns import DeviceProperties, Metadata
 from tb_tidy_plugin.trace.recover import NOT_JSON, mended
 
+LATEST_NS = 1 << 62  # the year 2116
 NOTHING = msgspec.Raw(b"")
 OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
 VERSIONS = ("cupti_version", "cuda_runtime_version", "cuda_driver_version", "roctracer_version", "hip_runtime_version",
@@ -53,7 +54,13 @@ def _allowed(keys: dict[str, msgspec.Raw]) -> Metadata:
         rank=distributed.rank,
         world_size=distributed.world_size,
         backend=distributed.backend,
+        base_ns=_base_ns(keys.get("baseTimeNanoseconds")),
     )
+
+
+def _base_ns(text: msgspec.Raw | None) -> int:
+    base_ns = _decoded(text, int) or 0
+    return base_ns if 0 <= base_ns <= LATEST_NS else 0
 
 
 def _decoded(text: msgspec.Raw | None, kind: type[_Value]) -> _Value | None:

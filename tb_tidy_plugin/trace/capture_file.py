@@ -1,0 +1,194 @@
+"""The side file that `tb_tidy_plugin.capture` writes beside a trace. Its page is `docs/capture.md`.
+
+It is as untrusted as the trace. What cannot be used of it is said and costs the trace nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.trace.columns import ABSENT, Captured, Category, EventTable, Numbers, Rows, SourceFile
+from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
+from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.settings import Settings
+
+SUFFIX = ".tidy.json.gz"
+"""Added to the whole name of the trace file, `.gz` included, to name its side file."""
+
+VERSION = 1
+MAX_TEXT_BYTES = 256 << 20  # of JSON, inflated: half a million calls and 8 MB of sources take a tenth
+MAX_SOURCE_CHARACTERS = 512_000
+MAX_ROWS = 1_000_000
+CALL_FROM = b'"CallFrom"'
+SEVERAL = 0  # no line has this number
+
+Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+Column = Annotated[list[Number], msgspec.Meta(max_length=MAX_ROWS)]
+Line = Annotated[int, msgspec.Meta(ge=0, le=1 << 30)]
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """Calls made by the user's own frames, one entry each.
+
+    Attributes:
+        start_ns: Unix time of the first, then the distance from one to the next.
+        name: CRC-32 of the event's name.
+        line: line in the caller's file.
+    """
+
+    start_ns: Column = []
+    name: Column = []
+    line: Annotated[list[Line], msgspec.Meta(max_length=MAX_ROWS)] = []
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A file as it was when the job ran, by the name that the trace has for it."""
+
+    file: Annotated[str, msgspec.Meta(max_length=4096)]
+    text: Annotated[str, msgspec.Meta(max_length=MAX_SOURCE_CHARACTERS)]
+
+
+class StepTimes(msgspec.Struct, frozen=True):
+    """Steps that were not recorded: how many, and their median in ns."""
+
+    count: Annotated[int, msgspec.Meta(ge=1)]
+    median_ns: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+
+
+class CaptureFile(msgspec.Struct, frozen=True):
+    """What is read of the side file. Unknown fields are passed over."""
+
+    version: Literal[1]
+    settings: Settings | None = None
+    complete: bool = True
+    calls: Calls = Calls()
+    sources: Annotated[list[Source], msgspec.Meta(max_length=10_000)] | None = None
+    steps: StepTimes | None = None
+
+
+class _Versioned(msgspec.Struct):
+    version: int
+
+
+class _CallFrom(msgspec.Struct, gc=False):
+    text: str = msgspec.field(name="CallFrom", default="")
+
+
+def with_capture(table: EventTable, trace: Path) -> EventTable:
+    """`table` with what the side file beside `trace` knows, and with the calling lines that newer traces hold.
+
+    Never raises for a side file that cannot be used: `Metadata.notes` then says why.
+    """
+    table = _with_own_lines(table)
+    path = trace.with_name(trace.name + SUFFIX)
+    if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises where a name is too long for the file system
+        return table
+    try:
+        return _joined(table, read_capture(path))
+    except TraceError as problem:
+        return _noted(table, f"The side file `{path.name}` is not used. {problem.error} {problem.advice}")
+
+
+def read_capture(path: Path) -> CaptureFile:
+    """The side file `path`.
+
+    Raises:
+        TraceError: it cannot be read, or is no side file of this version.
+    """
+    advice = "Record again with `tb_tidy_plugin.capture`, or delete it."
+    text = _text(path, advice)
+    try:
+        version = msgspec.json.decode(text, type=_Versioned).version
+        if version != VERSION:
+            raise TraceError(
+                f"It has version {version}; this reader knows version {VERSION}.",
+                "Use the tb-tidy that wrote it, or delete it.",
+            )
+        found = msgspec.json.decode(text, type=CaptureFile)
+    except msgspec.ValidationError as problem:
+        raise TraceError(f"It does not fit the format: {problem}.", advice) from None
+    except (*NOT_JSON, RecursionError):
+        raise TraceError("It is not JSON.", advice) from None
+    if len({len(found.calls.start_ns), len(found.calls.name), len(found.calls.line)}) > 1:
+        raise TraceError("Its columns are of different lengths.", advice)
+    return found
+
+
+def _text(path: Path, advice: str) -> bytes:
+    pieces, size = [], 0
+    try:
+        for piece in read_blocks(path):
+            size += len(piece)
+            if size > MAX_TEXT_BYTES:
+                raise TraceError("It is larger than 256 MiB.", advice)
+            pieces.append(piece)
+    except CutShortError as problem:
+        raise TraceError(problem.error, advice) from None
+    return b"".join(pieces)
+
+
+def _joined(table: EventTable, found: CaptureFile) -> EventTable:
+    captured = Captured(
+        settings=found.settings,
+        step_ns=found.steps.median_ns if found.steps else None,
+        sources=tuple(SourceFile(source.file, source.text) for source in found.sources or ()),
+    )
+    called_from, matched = _lines(table, found.calls)
+    table = replace(
+        table,
+        called_from=np.where(called_from == ABSENT, table.called_from, called_from),
+        metadata=replace(table.metadata, captured=captured),
+    )
+    total = len(found.calls.line)
+    if total and not matched:
+        return _noted(table, "The calling lines of the side file fit no event: it is of another recording.")
+    if not found.complete:
+        return _noted(table, "The capture of calling lines was ended early: other lines are told by the sources.")
+    return table
+
+
+def _lines(table: EventTable, calls: Calls) -> tuple[Numbers, int]:
+    """For each row the line that called it, `ABSENT` where the side file has none; and how many rows have one."""
+    start_ns = np.cumsum(np.array(calls.start_ns, np.int64)) - table.metadata.base_ns - table.origin_ns
+    line_of: dict[tuple[int, int], int] = {}
+    for key, line in zip(zip(start_ns.tolist(), calls.name, strict=True), calls.line, strict=True):
+        line_of[key] = line if line_of.get(key, line) == line else SEVERAL
+    rows = np.flatnonzero((table.category == Category.PYTHON) & np.isin(table.start_ns, start_ns))
+    checksums = {name: zlib.crc32(table.names[name].encode("utf-8", "replace")) for name in _names(table, rows)}
+    lines = np.full(len(table), ABSENT, np.int32)
+    for row, start, name in zip(rows.tolist(), table.start_ns[rows].tolist(), table.name[rows].tolist(), strict=True):
+        lines[row] = line_of.get((start, checksums[name]), SEVERAL) or ABSENT
+    return lines, int((lines != ABSENT).sum())
+
+
+def _names(table: EventTable, rows: Rows) -> Iterator[int]:
+    yield from np.unique(table.name[rows]).tolist()
+
+
+def _with_own_lines(table: EventTable) -> EventTable:
+    """With `CallFrom` (`file:line`), which torch later than 2.13 writes into the args of Python events."""
+    if not any(CALL_FROM in block for block in table.args.blocks):
+        return table
+    rows = np.flatnonzero(table.category == Category.PYTHON)
+    lines = [_line_in(args.text) for args in table.args.decoded(rows, _CallFrom)]
+    called_from = table.called_from.copy()
+    called_from[rows] = lines
+    return replace(table, called_from=called_from)
+
+
+def _line_in(place: str) -> int:
+    digits = place.rpartition(":")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 and int(digits) else ABSENT
+
+
+def _noted(table: EventTable, note: str) -> EventTable:
+    return replace(table, metadata=replace(table.metadata, notes=(*table.metadata.notes, note)))

@@ -1,0 +1,103 @@
+"""Settings of the job behind a recording, where the capture side file has them: its page is `docs/capture.md`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Text = Annotated[str, msgspec.Meta(max_length=256)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+Many = msgspec.Meta(max_length=64)
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all settings: null is what is not known, or has no value."""
+
+
+class Versions(Setting, frozen=True):
+    """Versions as the libraries give them; `cuda_driver` is the newest CUDA that the driver supports (12040: 12.4)."""
+
+    python: Text | None = None
+    torch: Text | None = None
+    cuda: Text | None = None
+    rocm: Text | None = None
+    cudnn: Count | None = None
+    cuda_driver: Count | None = None
+
+
+class NamedDevice(Setting, frozen=True):
+    """A device that the job could use."""
+
+    kind: Text
+    index: Count
+    name: Text
+
+
+class Threads(Setting, frozen=True):
+    """Threads of torch, and cores that the process may use."""
+
+    intra_op: Count | None = None
+    inter_op: Count | None = None
+    available_cores: Count | None = None
+
+
+class Numerics(Setting, frozen=True):
+    """Switches between speed and exactness, as they were when the recording ended."""
+
+    float32_matmul_precision: Text | None = None
+    tf32_matmul: bool | None = None
+    tf32_cudnn: bool | None = None
+    cudnn_benchmark: bool | None = None
+    cudnn_deterministic: bool | None = None
+    deterministic_algorithms: bool | None = None
+    anomaly_mode: bool | None = None
+
+
+class Process(Setting, frozen=True):
+    """The place of this process in a distributed job."""
+
+    rank: Count | None = None
+    world_size: Count | None = None
+    backend: Text | None = None
+
+
+class OptimizerSettings(Setting, frozen=True):
+    """An optimizer: its class, switches (null: not set, or not the same in all groups) and parameters."""
+
+    kind: Text
+    foreach: bool | None = None
+    fused: bool | None = None
+    capturable: bool | None = None
+    differentiable: bool | None = None
+    parameters: Count = 0
+    parameter_bytes: Count = 0
+    devices: Annotated[tuple[Text, ...], Many] = ()
+
+
+class LoaderSettings(Setting, frozen=True):
+    """A `DataLoader` of the job. `dataset` is the class of its data set."""
+
+    dataset: Text
+    batch_size: Count | None = None
+    num_workers: Count | None = None
+    pin_memory: bool | None = None
+    persistent_workers: bool | None = None
+    prefetch_factor: Count | None = None
+
+
+class Settings(Setting, frozen=True):
+    """All that is known of the job's settings."""
+
+    versions: Versions = Versions()
+    devices: Annotated[tuple[NamedDevice, ...], Many] = ()
+    threads: Threads = Threads()
+    numerics: Numerics = Numerics()
+    process: Process = Process()
+    optimizers: Annotated[tuple[OptimizerSettings, ...], Many] = ()
+    loaders: Annotated[tuple[LoaderSettings, ...], Many] = ()
+
+    def optimizer(self, kind: str) -> OptimizerSettings | None:
+        """The only optimizer of this class, None where there is none or more than one."""
+        found = [each for each in self.optimizers if each.kind == kind]
+        return found[0] if len(found) == 1 else None
