@@ -22,11 +22,11 @@ def unless_it_fails(what: str, ask: Callable[[], _Answer]) -> _Answer | None:
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 - hours of training are worth more than what is captured of them
-        _logged_once(what, f"{type(error).__name__}: {error}")
+        logged_once(what, f"{type(error).__name__}: {error}")
         return None
 
 
 @lru_cache(maxsize=256)
-def _logged_once(what: str, reason: str) -> None:
+def logged_once(what: str, reason: str) -> None:
     """A job may record hundreds of times: the same failure is said once."""
     log.warning("tb-tidy: %s could not be captured, the trace is as good as without: %s", what, reason)

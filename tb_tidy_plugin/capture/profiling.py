@@ -6,7 +6,7 @@ import gzip
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -46,26 +46,32 @@ class Output:
 
 
 class TidyProfile:
-    """Records some steps of a job and times those around them; made by `tidy_profile`."""
+    """Records some steps of a job and times those around them; made by `tidy_profile`.
+
+    Once the profiler itself fails (another one is running, a warning is an error), the job goes on without it. It is
+    then not even stopped: to stop one that does not run ends the process.
+    """
 
     def __init__(self, dir_name: str, cycle: Cycle, output: Output, arguments: Mapping[str, object]) -> None:
         import torch
 
         export = torch.profiler.tensorboard_trace_handler(dir_name, output.worker_name, output.use_gzip)
+        handle = capturing(export, output.wanted, self._step_times, self._keep_side_file)
         self._cycle = cycle
         self._side_file: Path | None = None
         self._times_ns: list[int] = []
         self._since_ns: int | None = None
         self._steps = 0
+        self._is_on = False
         self.profiler = torch.profiler.profile(
             schedule=torch.profiler.schedule(**asdict(cycle)),
-            on_trace_ready=capturing(export, output.wanted, self._step_times, self._keep_side_file),
+            on_trace_ready=lambda prof: unless_it_fails("the trace", lambda: handle(prof)),
             **{"record_shapes": True, "with_stack": True, **arguments},  # type: ignore[arg-type] # torch checks them
         )
 
     def start(self) -> None:
         """Begins with the first step."""
-        self.profiler.__enter__()  # type: ignore[no-untyped-call]
+        self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__)) is not None
 
     def step(self) -> None:
         """Marks the end of a step of the job."""
@@ -73,13 +79,16 @@ class TidyProfile:
         is_timed = self._since_ns is not None and len(self._times_ns) < MOST_TIMES
         if is_timed and self.profiler.current_action.name == "NONE":
             self._times_ns.append(now_ns - (self._since_ns or 0))
-        self.profiler.step()
         self._steps += 1
+        if self._is_on:
+            self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step)) is not None
         self._since_ns = time.perf_counter_ns()  # what the profiler itself does between two steps does not count
 
     def stop(self) -> None:
         """Ends the recording, and adds the time of the steps after it to the last side file."""
-        self.profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        if not self._is_on:
+            return
+        unless_it_fails("the job", lambda: self.profiler.__exit__(None, None, None))  # type: ignore[no-untyped-call]
         unless_it_fails("the time of unrecorded steps", self._complete)
         needed = self._cycle.wait + self._cycle.warmup + self._cycle.active
         if self._side_file is None and self._steps < needed:
@@ -98,6 +107,11 @@ class TidyProfile:
         if path is not None and times is not None:
             document = json.loads(gzip.decompress(path.read_bytes()))
             write_document(str(path).removesuffix(SUFFIX), document | {"steps": times})
+
+
+def _done(act: Callable[[], object]) -> bool:
+    act()
+    return True
 
 
 @contextmanager

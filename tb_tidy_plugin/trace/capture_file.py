@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.trace.columns import ABSENT, Captured, Category, EventTable, Numbers, Rows, SourceFile
+from tb_tidy_plugin.trace.columns import ABSENT, Captured, Category, EventTable, Numbers, Rows, SourceFile, TensorIds
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.settings import Settings
@@ -29,10 +29,10 @@ MAX_TEXT_BYTES = 256 << 20  # of JSON, inflated: half a million calls and 8 MB o
 MAX_SOURCE_CHARACTERS = 512_000
 MAX_ROWS = 1_000_000
 CALL_FROM = b'"CallFrom"'
-SEVERAL = 0  # no line has this number
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 Column = Annotated[list[Number], msgspec.Meta(max_length=MAX_ROWS)]
+Inputs = Annotated[tuple[Number, ...], msgspec.Meta(max_length=4096)]
 Line = Annotated[int, msgspec.Meta(ge=0, le=1 << 30)]
 
 
@@ -48,6 +48,15 @@ class Calls(msgspec.Struct, frozen=True):
     start_ns: Column = []
     name: Column = []
     line: Annotated[list[Line], msgspec.Meta(max_length=MAX_ROWS)] = []
+
+
+class Tensors(msgspec.Struct, frozen=True):
+    """Operators and the ids of their inputs; `start_ns` and `name` as of `Calls`."""
+
+    start_ns: Column = []
+    name: Column = []
+    tensors: Annotated[list[Inputs], msgspec.Meta(max_length=MAX_ROWS)] = []
+    storages: Annotated[list[Inputs], msgspec.Meta(max_length=MAX_ROWS)] = []
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -71,6 +80,7 @@ class CaptureFile(msgspec.Struct, frozen=True):
     settings: Settings | None = None
     complete: bool = True
     calls: Calls = Calls()
+    tensors: Tensors | None = None
     sources: Annotated[list[Source], msgspec.Meta(max_length=10_000)] | None = None
     steps: StepTimes | None = None
 
@@ -118,9 +128,16 @@ def read_capture(path: Path) -> CaptureFile:
         raise TraceError(f"It does not fit the format: {problem}.", advice) from None
     except (*NOT_JSON, RecursionError):
         raise TraceError("It is not JSON.", advice) from None
-    if len({len(found.calls.start_ns), len(found.calls.name), len(found.calls.line)}) > 1:
+    if not _is_even(found):
         raise TraceError("Its columns are of different lengths.", advice)
     return found
+
+
+def _is_even(found: CaptureFile) -> bool:
+    calls, tensors = found.calls, found.tensors or Tensors()
+    return len(calls.start_ns) == len(calls.name) == len(calls.line) and len(tensors.start_ns) == len(
+        tensors.name
+    ) == len(tensors.tensors) == len(tensors.storages)
 
 
 def _text(path: Path, advice: str) -> bytes:
@@ -141,6 +158,7 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
         settings=found.settings,
         step_ns=found.steps.median_ns if found.steps else None,
         sources=tuple(SourceFile(source.file, source.text) for source in found.sources or ()),
+        tensors=_tensor_ids(table, found.tensors or Tensors()),
     )
     called_from, matched = _lines(table, found.calls)
     table = replace(
@@ -158,20 +176,44 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
 
 def _lines(table: EventTable, calls: Calls) -> tuple[Numbers, int]:
     """For each row the line that called it, `ABSENT` where the side file has none; and how many rows have one."""
-    start_ns = np.cumsum(np.array(calls.start_ns, np.int64)) - table.metadata.base_ns - table.origin_ns
-    line_of: dict[tuple[int, int], int] = {}
-    for key, line in zip(zip(start_ns.tolist(), calls.name, strict=True), calls.line, strict=True):
-        line_of[key] = line if line_of.get(key, line) == line else SEVERAL
-    rows = np.flatnonzero((table.category == Category.PYTHON) & np.isin(table.start_ns, start_ns))
-    checksums = {name: zlib.crc32(table.names[name].encode("utf-8", "replace")) for name in _names(table, rows)}
+    entries, found = _entries(table, calls.start_ns, calls.name, (Category.PYTHON,))
     lines = np.full(len(table), ABSENT, np.int32)
-    for row, start, name in zip(rows.tolist(), table.start_ns[rows].tolist(), table.name[rows].tolist(), strict=True):
-        lines[row] = line_of.get((start, checksums[name]), SEVERAL) or ABSENT
-    return lines, int((lines != ABSENT).sum())
+    lines[found] = np.array(calls.line, np.int32)[entries]
+    return np.where(lines == 0, ABSENT, lines).astype(np.int32), len(found)
 
 
-def _names(table: EventTable, rows: Rows) -> Iterator[int]:
-    yield from np.unique(table.name[rows]).tolist()
+def _tensor_ids(table: EventTable, given: Tensors) -> dict[int, TensorIds]:
+    entries, rows = _entries(table, given.start_ns, given.name, (Category.OPERATOR, Category.ANNOTATION))
+    orders = table.file_order[rows].tolist()
+    return {
+        order: TensorIds(given.tensors[entry], given.storages[entry])
+        for order, entry in zip(orders, entries.tolist(), strict=True)
+    }
+
+
+def _entries(
+    table: EventTable, start_ns: Sequence[int], name: Sequence[int], categories: Iterable[Category]
+) -> tuple[Rows, Rows]:
+    """Entries of a column of starts and names that fit exactly one row, which no other one fits, and these rows."""
+    starts = np.cumsum(np.array(start_ns, np.int64)) - table.metadata.base_ns - table.origin_ns
+    rows = np.flatnonzero(table.is_category(categories) & np.isin(table.start_ns, starts))
+    checksums = {at: zlib.crc32(table.names[at].encode("utf-8", "replace")) for at in set(table.name[rows].tolist())}
+    keys = zip(table.start_ns[rows].tolist(), map(checksums.__getitem__, table.name[rows].tolist()), strict=True)
+    row_of = _unless_repeated(keys, rows.tolist())
+    entry_of = _unless_repeated(zip(starts.tolist(), name, strict=True), range(len(name)))
+    found = [(entry, row_of[key]) for key, entry in entry_of.items() if key in row_of]
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _unless_repeated(keys: Iterable[tuple[int, int]], values: Iterable[int]) -> dict[tuple[int, int], int]:
+    found: dict[tuple[int, int], int] = {}
+    repeated = set()
+    for key, value in zip(keys, values, strict=True):
+        if key in found:
+            repeated.add(key)
+        found[key] = value
+    return {key: value for key, value in found.items() if key not in repeated} if repeated else found
 
 
 def _with_own_lines(table: EventTable) -> EventTable:

@@ -136,6 +136,17 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorIds:
+    """Of one operator: for each input the id of the tensor, and that of its storage; 0 for what is no tensor.
+
+    Two inputs are the same tensor, or share memory, where their ids are equal. Ids are not used again.
+    """
+
+    tensors: tuple[int, ...]
+    storages: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Captured:
     """What the capture side file knows beside calling lines, which are a column.
 
@@ -143,11 +154,13 @@ class Captured:
         settings: of the job, None where they could not be read there.
         step_ns: median of the steps that were not recorded, None where none was timed.
         sources: the user's own files in the recording.
+        tensors: by the operator's `file_order`, where tensors were asked for.
     """
 
     settings: Settings | None = None
     step_ns: int | None = None
     sources: tuple[SourceFile, ...] = ()
+    tensors: Mapping[int, TensorIds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +187,7 @@ class Metadata:
     inferred_devices: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     base_ns: int = 0
-    captured: Captured = Captured()
+    captured: Captured = field(default_factory=Captured)
 
 
 @dataclass(frozen=True, slots=True)

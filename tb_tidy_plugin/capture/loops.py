@@ -1,0 +1,40 @@
+"""A recording that the callbacks of a trainer drive."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from tb_tidy_plugin.capture.guarded import unless_it_fails
+from tb_tidy_plugin.capture.profiling import TidyProfile, tidy_profile
+
+
+class RecordedLoop:
+    """Records one training after the other, each from its beginning; raises nothing.
+
+    It is made where the callback is and begins where the training is, which may be another process.
+    """
+
+    def __init__(self, dir_name: str, arguments: dict[str, object]) -> None:
+        self._dir_name = dir_name
+        self._arguments = arguments
+        self._open = ExitStack()
+        self._profile: TidyProfile | None = None
+
+    def begin(self) -> None:
+        """Before the first step; ends what is still open from a training that broke off."""
+        self.end()
+
+        def enter() -> TidyProfile:
+            return self._open.enter_context(tidy_profile(self._dir_name, **self._arguments))  # type: ignore[arg-type]
+
+        self._profile = unless_it_fails("the training", enter)
+
+    def step(self) -> None:
+        """After each step."""
+        if self._profile is not None:
+            self._profile.step()
+
+    def end(self) -> None:
+        """After the last step, however it ended."""
+        self._profile = None
+        self._open.close()

@@ -1,0 +1,192 @@
+"""One line that records a job and times the steps that it does not record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tb_tidy_plugin.capture import guarded, profiling, tidy_profile
+from tb_tidy_plugin.capture.profiling import Cycle
+from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.trace.files import find_traces
+from tests.support.captured_job import document_of, traces_in
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def _every_failure_is_said_again() -> Iterator[None]:
+    guarded.logged_once.cache_clear()
+    yield
+    guarded.logged_once.cache_clear()
+
+
+class Clock:
+    """`perf_counter_ns` of a job whose steps take what the test says, and whose profiler takes 1 ms per step."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.calls = 0
+
+    def perf_counter_ns(self) -> int:
+        self.calls += 1
+        self.now_ns += 1_000_000 * (self.calls % 2 == 0)  # every second look is after the profiler's own work
+        return self.now_ns
+
+
+def work() -> None:
+    import torch
+
+    torch.ones(4).add(1)
+
+
+class TestStepTimes:
+    def test_only_whole_steps_that_were_not_recorded_count(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = Clock()
+        durations = [900, 10, 20, 700, 500, 500, 30, 40]  # the first has no beginning, 700 to 500 are the profiler's
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "perf_counter_ns", clock.perf_counter_ns)
+            with tidy_profile(str(tmp_path), wait=3, warmup=1, active=2) as profile:
+                for duration in durations:
+                    work()
+                    clock.now_ns += duration
+                    profile.step()
+        (trace,) = traces_in(tmp_path)
+        assert document_of(trace)["steps"] == {"count": 4, "median_ns": median([10, 20, 30, 40])}
+
+    def test_they_are_in_the_report(self, tmp_path: Path) -> None:
+        with tidy_profile(str(tmp_path)) as profile:
+            for _ in range(14):
+                time.sleep(0.002)
+                work()
+                profile.step()
+        (file,) = find_traces(tmp_path)
+        report = analyze_file(file).report
+        assert report.true_step_ns is not None
+        assert report.true_step_ns >= 2_000_000
+        assert report.steps.count == 3
+        assert report.settings is not None
+        assert set(report.recorded) >= {"stacks", "shapes", "steps"}
+
+    def test_a_job_that_ends_with_the_recording_keeps_what_came_before(self, tmp_path: Path) -> None:
+        with tidy_profile(str(tmp_path), wait=4, warmup=1, active=1) as profile:
+            for _ in range(6):
+                work()
+                profile.step()
+        (trace,) = traces_in(tmp_path)
+        assert document_of(trace)["steps"]["count"] == 3
+
+    @pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
+    def test_each_cycle_has_its_own_file(self, tmp_path: Path) -> None:
+        with tidy_profile(str(tmp_path), wait=1, warmup=1, active=1, repeat=2) as profile:
+            for _ in range(8):
+                work()
+                profile.step()
+        assert [document_of(trace)["version"] for trace in traces_in(tmp_path)] == [1, 1]
+
+
+class TestFewSteps:
+    @pytest.mark.parametrize(
+        ("steps", "fitted"),
+        [
+            (100, Cycle(5, 2, 3)),
+            (10, Cycle(5, 2, 3)),
+            (7, Cycle(2, 2, 3)),
+            (5, Cycle(0, 2, 3)),
+            (4, Cycle(0, 2, 2)),
+            (2, Cycle(0, 1, 1)),
+            (1, Cycle(0, 0, 1)),
+        ],
+    )
+    def test_the_cycle_is_cut_to_fit(self, steps: int, fitted: Cycle) -> None:
+        assert Cycle().within(steps) == fitted
+
+    def test_and_then_records(self, tmp_path: Path) -> None:
+        with tidy_profile(str(tmp_path), steps=4) as profile:
+            for _ in range(4):
+                work()
+                profile.step()
+        assert len(traces_in(tmp_path)) == 1
+
+    def test_too_few_are_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        with tidy_profile(str(tmp_path)) as profile:
+            profile.step()
+        assert "nothing was recorded: 1 steps were marked, recording takes 10" in caplog.text
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestNothingBreaksTheJob:
+    def test_beside_another_profiler_the_job_goes_on(self, tmp_path: Path) -> None:
+        """Torch says that there can be one only, in some versions by an error and in some by a line on the console."""
+        import torch
+
+        done = []
+        with (
+            torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]),
+            tidy_profile(str(tmp_path), wait=0, warmup=1, active=2) as profile,
+        ):
+            for number in range(4):
+                work()
+                profile.step()
+                done.append(number)
+        assert done == [0, 1, 2, 3]
+
+    def test_a_profiler_that_fails_on_its_way(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """Stopped in this state, it would end the process."""
+
+        def fail() -> None:
+            raise UserWarning("the second cycle begins")
+
+        with tidy_profile(str(tmp_path), wait=0, warmup=1, active=1, repeat=2) as profile:
+            for number in range(6):
+                work()
+                if number == 1:
+                    for actions in profile.profiler.action_map.values():
+                        actions[:] = [fail if "prepare_trace" in str(action) else action for action in actions]
+                profile.step()
+        assert "the second cycle begins" in caplog.text
+        assert len(traces_in(tmp_path)) == 1
+        with tidy_profile(str(tmp_path), wait=0, warmup=1, active=1) as profile:
+            for _ in range(3):
+                work()
+                profile.step()
+        assert len(traces_in(tmp_path)) == 2, "the next one runs"
+
+    def test_a_folder_that_cannot_be(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        (tmp_path / "file").touch()
+        done = 0
+        with tidy_profile(str(tmp_path / "file" / "runs"), wait=0, warmup=1, active=1) as profile:
+            for done in range(1, 6):  # noqa: B007 - counted for the test
+                work()
+                profile.step()
+        assert done == 5
+        assert "Can't create directory" in caplog.text
+
+    def test_an_error_of_the_job_is_the_jobs(self, tmp_path: Path) -> None:
+        with pytest.raises(ZeroDivisionError), tidy_profile(str(tmp_path)):
+            1 / 0  # noqa: B018
+        with tidy_profile(str(tmp_path), wait=0, warmup=1, active=1) as profile:
+            for _ in range(3):
+                work()
+                profile.step()
+        assert len(traces_in(tmp_path)) == 1, "the profiler was ended, and the next one runs"
+
+    def test_memory_is_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(profiling, "MOST_TIMES", 3)
+            with tidy_profile(str(tmp_path), wait=20, warmup=1, active=1) as profile:
+                for _ in range(23):
+                    work()
+                    profile.step()
+        (trace,) = traces_in(tmp_path)
+        assert document_of(trace)["steps"]["count"] == 3
+
+    def test_arguments_that_torch_does_not_know_are_said_at_once(self, tmp_path: Path) -> None:
+        with pytest.raises(TypeError), tidy_profile(str(tmp_path), with_stacks=True):
+            pass
