@@ -33,6 +33,7 @@ however slow they are.
 """
 
 from collections.abc import Iterator
+from math import ceil
 
 from tb_tidy_plugin.rulekit import (
     Edit,
@@ -55,10 +56,11 @@ class DataloaderNumWorkersZero(Rule):
     code = "TT101"
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share})"
     why = (
-        "`_SingleProcessDataLoaderIter.__next__` runs {batches} times in {steps} steps, the longest one {longest}. "
-        "Reported from {least_share} and {least} of a step on; what is loaded before the first step does not count"
+        "`_SingleProcessDataLoaderIter.__next__` runs {batches} times in {steps} steps, the longest one "
+        "{longest}{cores}. Reported from {least_share} and {least} of a step on; what is loaded before the first step "
+        "does not count"
     )
-    fix = "Pass `num_workers` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"
+    fix = "Pass `num_workers{workers}` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"
     caveat = (
         "Where processes are spawned (Windows, macOS), dataset and collate function must be picklable; each worker "
         "holds a copy of the dataset object and draws random numbers of its own."
@@ -86,6 +88,16 @@ class DataloaderNumWorkersZero(Rule):
             "longest": Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
             "least_share": Share(self.min_share),
             "least": Nanoseconds(int(self.min_ns)),
+            **_workers(profile, share),
         }
         for row in rows.tolist():
             yield Match(anchor=row, events=(row,), facts=facts)
+
+
+def _workers(profile: Profile, share: float) -> dict[str, Fact]:
+    """As many as hide the loading behind the rest of the step and have a core; where these are known."""
+    cores = profile.settings.threads.available_cores
+    if not cores:
+        return {"workers": "", "cores": ""}
+    needed = ceil(share / (1 - share)) if share < 1 else cores
+    return {"workers": f"={max(min(needed, cores - 1), 1)}", "cores": f"; the process may use {cores} cores"}

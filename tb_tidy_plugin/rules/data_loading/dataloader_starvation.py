@@ -62,7 +62,8 @@ class DataloaderStarvation(Rule):
     message = "The step waits {waiting} ({share}) for the workers of a `DataLoader`"
     why = (
         "{waited} of {batches} batches were not there when the training thread asked for them, the longest wait is "
-        "{longest}{rhythm}. Reported from {least_waits} waits of {least} on, and from {least_share} of the step on"
+        "{longest}{rhythm}{given}. Reported from {least_waits} waits of {least} on, and from {least_share} of the step "
+        "on"
     )
     fix = (
         "Give the `DataLoader` more workers (up to the cores that the process may use), then a larger "
@@ -85,14 +86,16 @@ class DataloaderStarvation(Rule):
             waiting_ns = sum(lost[at].total_ns for at in long) // max(len(profile.steps.items), 1)
             share = profile.share_of_step(waiting_ns) or 0.0
             if len(long) >= self.min_waits and share >= self.min_share:
-                facts = self._facts(lost, long, waiting_ns, share)
+                facts = self._facts(profile, lost, long, share, waiting_ns)
                 yield from _matches(profile, later, {at: lost[at] for at in long}, facts)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         share = float(match.facts["share"])
         yield Scale(match.events, factor=max(1 - 1 / (2 * share), 0.0), low=0.0, high=1.0)
 
-    def _facts(self, lost: Sequence[Intervals], long: Sequence[int], waiting_ns: int, share: float) -> dict[str, Fact]:
+    def _facts(
+        self, profile: Profile, lost: Sequence[Intervals], long: Sequence[int], share: float, waiting_ns: int
+    ) -> dict[str, Fact]:
         return {
             "waiting": Nanoseconds(waiting_ns),
             "share": Share(share),
@@ -100,6 +103,7 @@ class DataloaderStarvation(Rule):
             "batches": len(lost),
             "longest": Nanoseconds(max(lost[at].total_ns for at in long)),
             "rhythm": _rhythm(long),
+            "given": _given(profile),
             "least": Nanoseconds(int(self.min_wait_ns)),
             "least_waits": int(self.min_waits),
             "least_share": Share(self.min_share),
@@ -126,3 +130,13 @@ def _rhythm(waited: Sequence[int]) -> str:
     if not is_even or apart == {1}:
         return ""
     return f"; the thread waits once in {min(apart)} batches, as with {min(apart)} workers that finish together"
+
+
+def _given(profile: Profile) -> str:
+    """What the loader was given, where that was captured and there is but one with workers."""
+    loaders = [loader for loader in profile.settings.loaders if loader.num_workers]
+    cores = profile.settings.threads.available_cores
+    if len(loaders) != 1 or not cores:
+        return ""
+    (loader,) = loaders
+    return f" (`num_workers={loader.num_workers}`, {cores} cores available, `prefetch_factor={loader.prefetch_factor}`)"

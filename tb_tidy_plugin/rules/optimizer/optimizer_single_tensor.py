@@ -63,7 +63,8 @@ class OptimizerSingleTensor(Rule):
     code = "TT301"
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (
-        "The step on the {device} runs no `_foreach_` or `_fused_` operator but {each} operators for each parameter. "
+        "The step on the {device} runs no `_foreach_` or `_fused_` operator but {each} operators for each parameter"
+        "{switches}. "
         "Reported from {least} parameters on"
     )
     fix = "Pass `{setting}` to `{optimizer}`"
@@ -118,8 +119,18 @@ def _facts(profile: Profile, updates: list[Update], least: float) -> dict[str, F
         "parameters": parameters, "operators": operators, "each": each, "least": round(least),
         "time": Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
         "setting": "fused=True" if largest.algorithm in FUSED_ON_CPU else "foreach=True",
-        "elements": _elements(profile, largest),
+        "elements": _elements(profile, largest), "switches": _switches(profile, largest.optimizer),
     }  # fmt: skip
+
+
+def _switches(profile: Profile, optimizer: str) -> str:
+    """What the job gave the optimizer, where that was captured."""
+    known = profile.settings.optimizer(optimizer)
+    if known is None:
+        return ""
+    given = {"foreach": known.foreach, "fused": known.fused, "capturable": known.capturable or None}
+    text = " and ".join(f"`{name}={value}`" for name, value in given.items() if value is not None)
+    return f"; it was made with {text}" if text else "; neither `foreach` nor `fused` was given"
 
 
 def _elements(profile: Profile, update: Update) -> int:

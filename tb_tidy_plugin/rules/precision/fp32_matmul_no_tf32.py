@@ -24,8 +24,8 @@ The kernel is scaled to the longest of three times: its arithmetic at half the T
 compute capability, factors and result at 3/4 of its memory bandwidth, and 5 µs. Bounds: its full peaks, and no gain.
 
 ## When it stays quiet
-AMD GPUs, and NVIDIA GPUs without TF32. Kernels that the rule does not know by name. Profiles in which any float32
-product runs on tensor cores: TF32 is then allowed. Products that TF32 would speed up by less than a fifth, because they
+AMD GPUs, and NVIDIA GPUs without TF32. Kernels that the rule does not know by name. Jobs that allow TF32, by captured
+settings or by any float32 product on tensor cores. Products that TF32 would speed up by less than a fifth, because they
 wait for memory. Convolutions: TF32 is on for them by default.
 """
 
@@ -80,9 +80,7 @@ class Fp32MatmulNoTf32(Rule):
         "Keep full precision where the numbers themselves are the result."
     )
 
-    max_left = Threshold(
-        0.8, "the estimate is no finer than a fifth, and a product that waits for memory gains nothing"
-    )
+    max_left = Threshold(0.8, "the estimate is no finer than a fifth; a product that waits for memory gains nothing")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform != "cuda":
@@ -98,7 +96,8 @@ class Fp32MatmulNoTf32(Rule):
         products = profile.products("float")
         launched = profile.device_activity_of_all(rows_of(product.row for product in products))
         names = {profile.table.names[number] for number in set(profile.table.name[launched].tolist())}
-        if any(map(TENSOR_CORES.search, names)) or not any(map(FULL_FP32.search, names)):
+        is_allowed = profile.settings.numerics.tf32_matmul or any(map(TENSOR_CORES.search, names))
+        if is_allowed or not any(map(FULL_FP32.search, names)):
             return  # TF32 is allowed, or nothing runs without it
         for product in products:
             kernels = profile.device_activity_of(product.row).tolist()
@@ -130,6 +129,7 @@ class Fp32MatmulNoTf32(Rule):
         if expected_ns > self.max_left * time_ns:
             return None
         kernel = FULL_FP32.search(profile.name(events[0]))
+        is_off = profile.settings.numerics.tf32_matmul is False
         forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
         return Match(
             anchor=product.row if forward is None else forward,
@@ -141,8 +141,8 @@ class Fp32MatmulNoTf32(Rule):
                 "expected": Nanoseconds(expected_ns), "best": Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
                 "batch": product.batch, "m": product.m, "k": product.k, "n": product.n,
             },
-            # With sizes that are no multiples of 16 bytes cuBLAS may leave out TF32 even where it is allowed.
-            confidence="medium" if product.m % 4 or product.k % 4 or product.n % 4 else "high",
+            # Where TF32 is allowed, as may be the case if this is not known, cuBLAS leaves it out of odd sizes.
+            confidence="high" if is_off or (product.m | product.k | product.n) % 4 == 0 else "medium",
         )  # fmt: skip
 
 

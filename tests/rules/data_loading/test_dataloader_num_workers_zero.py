@@ -8,6 +8,7 @@ from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rules.data_loading.dataloader_num_workers_zero import DataloaderNumWorkersZero
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.drawn import A100, draw
+from tests.support.known import with_settings
 
 LOADING = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
@@ -90,6 +91,22 @@ class TestReports:
     def test_without_marked_steps_batches_make_the_steps(self) -> None:
         profile = draw(f"{LOADING} 0-4000\naten::mm 4100-9000\n{LOADING} 10000-13000\naten::mm 13100-19000")
         assert matches(profile)
+
+    @pytest.mark.parametrize(
+        ("cores", "loading_us", "workers"), [(8, 3_000, 1), (8, 7_500, 3), (3, 9_000, 2), (1, 9_000, 1)]
+    )
+    def test_as_many_workers_as_hide_the_loading_where_the_cores_are_known(
+        self, cores: int, loading_us: int, workers: int
+    ) -> None:
+        profile = with_settings(one_step(loading_us, 10_000), threads={"available_cores": cores})
+        (finding,) = findings(DataloaderNumWorkersZero, profile)
+        assert finding.fix.startswith(f"Pass `num_workers={workers}` and")
+        (why, _) = finding.details
+        assert f"; the process may use {cores} cores." in str(why)
+
+    def test_any_number_of_workers_where_nothing_is_known(self) -> None:
+        (finding,) = findings(DataloaderNumWorkersZero, draw(TWO_STEPS))
+        assert finding.fix.startswith("Pass `num_workers` and")
 
 
 class TestSaves:

@@ -8,6 +8,7 @@ from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rules.data_loading.dataloader_starvation import DataloaderStarvation
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.drawn import A100, draw
+from tests.support.known import with_settings
 
 LOADING = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 POLL = "multiprocessing/connection.py(253): poll"
@@ -94,6 +95,21 @@ class TestReports:
         )
         found = findings(DataloaderStarvation, profile)
         assert [finding.places[0].function for finding in found] == ["train", "validate"]
+
+    def test_what_the_loader_was_given_where_it_is_known(self) -> None:
+        loaders = [
+            {"dataset": "Images", "num_workers": 2, "prefetch_factor": 2},
+            {"dataset": "Others", "num_workers": 0},
+        ]
+        known = with_settings(draw(WITH_STACKS), threads={"available_cores": 8}, loaders=loaders)
+        (finding,) = findings(DataloaderStarvation, known)
+        assert " (`num_workers=2`, 8 cores available, `prefetch_factor=2`)" in str(finding.details[0])
+
+    def test_not_where_it_may_be_another_loader(self) -> None:
+        loaders = [{"dataset": "Images", "num_workers": 2}, {"dataset": "Others", "num_workers": 4}]
+        known = with_settings(draw(WITH_STACKS), threads={"available_cores": 8}, loaders=loaders)
+        (finding,) = findings(DataloaderStarvation, known)
+        assert "num_workers=2" not in str(finding.details[0])
 
 
 class TestSaves:

@@ -11,6 +11,7 @@ from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rules.optimizer.optimizer_single_tensor import OptimizerSingleTensor
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.drawn import A100, Gpu, draw
+from tests.support.known import with_settings
 
 # What torch 2.13 runs for each parameter.
 UPDATES = {
@@ -142,6 +143,26 @@ class TestReports:
         assert "torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, fused=True)" in benchmark.setup
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"foreach": False}, "; it was made with `foreach=False`."),
+            ({"foreach": False, "fused": False}, "; it was made with `foreach=False` and `fused=False`."),
+            ({"capturable": False}, "; neither `foreach` nor `fused` was given."),
+        ],
+    )
+    def test_what_the_optimizer_was_given_where_it_is_known(self, given: dict[str, bool], said: str) -> None:
+        known = with_settings(with_stacks("Adam", groups=[12]), optimizers=[{"kind": "Adam", **given}])
+        (finding,) = findings(OptimizerSingleTensor, known)
+        assert said in str(finding.details[0])
+
+    def test_not_where_there_are_two_of_its_class(self) -> None:
+        optimizers = [{"kind": "Adam", "foreach": False}, {"kind": "Adam"}]
+        (finding,) = findings(
+            OptimizerSingleTensor, with_settings(with_stacks("Adam", groups=[12]), optimizers=optimizers)
+        )
+        assert "for each parameter." in str(finding.details[0])
 
 
 class TestSaves:

@@ -8,6 +8,7 @@ from tb_tidy_plugin.rulekit import Benchmark, Match, Profile
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
 from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
 from tests.support.drawn import A100, MI300, V100, Gpu, draw
+from tests.support.known import with_settings
 
 # 2 × 4096³ flops: 881 µs at the A100's 156 TFLOP/s, 1762 µs at half of that.
 LARGE = """
@@ -100,6 +101,11 @@ class TestReports:
         text = LARGE.replace("4096x4096,4096x4096", "4095x4096,4096x4095").format(kernel=SGEMM)
         assert [match.confidence for match in matches(draw(text, A100))] == ["medium"]
 
+    def test_where_tf32_is_known_to_be_off_such_sizes_do_not_matter(self) -> None:
+        profile = draw(LARGE.replace("4096x4096,4096x4096", "4095x4096,4096x4095").format(kernel=SGEMM), A100)
+        known = with_settings(profile, numerics={"tf32_matmul": False})
+        assert [match.confidence for match in matches(known)] == ["high"]
+
 
 class TestSaves:
     def test_what_half_of_the_tensor_cores_peak_leaves(self) -> None:
@@ -137,6 +143,11 @@ class TestStaysQuiet:
     )
     def test_on_tensor_cores(self, kernel: str) -> None:
         assert matches(draw(LARGE.format(kernel=kernel), A100)) == ()
+
+    def test_where_the_job_is_known_to_allow_it(self) -> None:
+        profile = draw(LARGE.format(kernel=SGEMM), A100)
+        assert matches(with_settings(profile, numerics={"tf32_matmul": True})) == ()
+        assert matches(with_settings(profile, numerics={"tf32_matmul": None})) != ()
 
     def test_where_another_float32_product_shows_that_tf32_is_allowed(self) -> None:
         text = LARGE.format(kernel=SGEMM) + (

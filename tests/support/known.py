@@ -1,0 +1,17 @@
+"""Profiles of which more is known than a trace holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import Captured
+from tb_tidy_plugin.trace.settings import Settings
+
+
+def with_settings(profile: Profile, **topics: object) -> Profile:
+    """The same profile, captured with these settings, each as the side file has it."""
+    captured = Captured(settings=msgspec.convert(topics, Settings))
+    return Profile(replace(profile.table, metadata=replace(profile.metadata, captured=captured)))
