@@ -21,6 +21,8 @@ def main() -> None:
     import torch
     from torch import profiler
 
+    from tb_tidy_plugin.capture.handler import Wanted, capturing
+
     program, trace = Path(sys.argv[1]), Path(sys.argv[2])
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -38,7 +40,7 @@ def main() -> None:
             step()
         finally:
             sys.settrace(previous)
-    recording.export_chrome_trace(str(trace))
+    capturing(lambda prof: prof.export_chrome_trace(str(trace)), Wanted(sources=False))(recording)
 
 
 def tracer(program: str, mark: Callable[[str], None]) -> Callable[[FrameType, str, Any], Any]:

@@ -276,3 +276,26 @@ def test_each_root_is_there_once() -> None:
 def test_a_service_started_in_the_root_of_the_disk_does_not_open_the_disk() -> None:
     assert source_roots("", Path("/")) == ()
     assert source_roots("/", Path("/")) == (Path("/"),)
+
+
+class TestCaptured:
+    """Texts that were kept with the trace come first: they are what ran."""
+
+    def test_they_need_no_file(self, tmp_path: Path) -> None:
+        found = read_source("train.py", {"train.py"}, trace_in(tmp_path), (), {"train.py": "a\rb\n"})
+        assert found == SourceText(["a", "b"], changed=False)
+
+    def test_they_come_before_the_disk(self, tmp_path: Path) -> None:
+        trace = trace_in(tmp_path)
+        (trace.path.parent / "train.py").write_text("now = 1\n")
+        assert read_source("train.py", {"train.py"}, trace, (), {"train.py": "then = 1\n"}) == SourceText(
+            ["then = 1"], changed=False
+        )
+
+    def test_only_of_files_that_the_trace_names(self, tmp_path: Path) -> None:
+        found = read_source("other.py", {"train.py"}, trace_in(tmp_path), (), {"other.py": "x"})
+        assert isinstance(found, Unavailable)
+
+    def test_only_python(self, tmp_path: Path) -> None:
+        found = read_source("key.pem", {"key.pem"}, trace_in(tmp_path), (), {"key.pem": "x"})
+        assert isinstance(found, Unavailable)
