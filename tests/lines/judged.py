@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
+from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import Category
-from tb_tidy_plugin.trace.kineto import read_trace
 from tests.lines.marked import MARK
 
 Verdict: TypeAlias = Literal["exact", "range", "tie", "declined", "wrong"]
@@ -47,8 +47,8 @@ def judged(program: Path, marked: Path, plain: Path) -> list[Judged]:
     document["traceEvents"] = [each for each in document["traceEvents"] if not each.get("name", "").startswith(MARK)]
     plain.write_text(json.dumps(document))
     lines = program.read_text(encoding="utf-8").splitlines()
-    true_lines = dict(_true_lines(Profile(read_trace(marked))))
-    profile = Profile(read_trace(plain))
+    true_lines = dict(_true_lines(Profile(read_with_side_files(marked))))
+    profile = Profile(read_with_side_files(plain))
     aligner = Aligner(profile, lambda _: lines)
     return [
         Judged(profile.name(row), is_bare, *true_lines[key], aligner.place_of(row))

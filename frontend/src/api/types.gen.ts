@@ -398,6 +398,9 @@ export interface Outcome {
 }
 /**
  * One trace file: one worker (rank) and one span of one run.
+ *
+ * `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
+ * the median of steps that were not recorded, which the profiler does not slow down.
  */
 export interface ProfileReport {
   breakdown: Breakdown;
@@ -414,8 +417,10 @@ export interface ProfileReport {
   rank: number | null;
   recorded: ("device" | "memory" | "shapes" | "stacks" | "steps")[];
   residual?: number | null;
+  settings?: Settings | null;
   span: string;
   steps: Steps;
+  true_step_ns?: number | null;
   worker: string;
 }
 /**
@@ -506,6 +511,109 @@ export interface Quality {
   notes: string[];
   parent_mismatch: number | null;
   partial: boolean;
+}
+/**
+ * All that is known of the job's settings.
+ */
+export interface Settings {
+  /**
+   * @maxItems 64
+   */
+  devices?: NamedDevice[];
+  /**
+   * @maxItems 64
+   */
+  loaders?: LoaderSettings[];
+  numerics?: Numerics;
+  /**
+   * @maxItems 64
+   */
+  optimizers?: OptimizerSettings[];
+  process?: Process;
+  threads?: Threads;
+  versions?: Versions;
+  [k: string]: unknown;
+}
+/**
+ * A device that the job could use.
+ */
+export interface NamedDevice {
+  index: number;
+  kind: string;
+  name: string;
+  [k: string]: unknown;
+}
+/**
+ * A `DataLoader` of the job. `dataset` is the class of its data set.
+ */
+export interface LoaderSettings {
+  batch_size?: number | null;
+  dataset: string;
+  num_workers?: number | null;
+  persistent_workers?: boolean | null;
+  pin_memory?: boolean | null;
+  prefetch_factor?: number | null;
+  [k: string]: unknown;
+}
+/**
+ * Switches between speed and exactness, as they were when the recording ended.
+ */
+export interface Numerics {
+  anomaly_mode?: boolean | null;
+  cudnn_benchmark?: boolean | null;
+  cudnn_deterministic?: boolean | null;
+  deterministic_algorithms?: boolean | null;
+  float32_matmul_precision?: string | null;
+  tf32_cudnn?: boolean | null;
+  tf32_matmul?: boolean | null;
+  [k: string]: unknown;
+}
+/**
+ * An optimizer: its class, switches (null: not set, or not the same in all groups) and parameters.
+ */
+export interface OptimizerSettings {
+  capturable?: boolean | null;
+  /**
+   * @maxItems 64
+   */
+  devices?: string[];
+  differentiable?: boolean | null;
+  foreach?: boolean | null;
+  fused?: boolean | null;
+  kind: string;
+  parameter_bytes?: number;
+  parameters?: number;
+  [k: string]: unknown;
+}
+/**
+ * The place of this process in a distributed job.
+ */
+export interface Process {
+  backend?: string | null;
+  rank?: number | null;
+  world_size?: number | null;
+  [k: string]: unknown;
+}
+/**
+ * Threads of torch, and cores that the process may use.
+ */
+export interface Threads {
+  available_cores?: number | null;
+  inter_op?: number | null;
+  intra_op?: number | null;
+  [k: string]: unknown;
+}
+/**
+ * Versions as the libraries give them; `cuda_driver` is the newest CUDA that the driver supports (12040: 12.4).
+ */
+export interface Versions {
+  cuda?: string | null;
+  cuda_driver?: number | null;
+  cudnn?: number | null;
+  python?: string | null;
+  rocm?: string | null;
+  torch?: string | null;
+  [k: string]: unknown;
 }
 /**
  * The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step.
