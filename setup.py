@@ -141,6 +141,7 @@ if __name__ == "__main__":
             "isal>=1.6; platform_machine in 'x86_64 AMD64 aarch64 arm64'",
             "msgspec>=0.18",
             "numpy>=1.24",
+            "platformdirs>=3",
             "rich>=13",
             "tensorboard>=2.16",
             "tomli>=2; python_version < '3.11'",

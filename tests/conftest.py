@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Generator
 
 import pytest
@@ -11,6 +12,10 @@ from hypothesis import settings
 # No test asserts an absolute time, and a busy machine takes any time.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# What this user has measured is none of the tests' business.
+_CACHE = tempfile.TemporaryDirectory(prefix="torchtidy-tests-")
+os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 NEVER_SKIPPED_IN_CI = ("browser", "torch")
 

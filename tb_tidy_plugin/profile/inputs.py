@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 Shape = tuple[int, ...]
+
+INTEGERS = re.compile(r"-?\d{1,18}|\[-?\d{1,18}(, -?\d{1,18})*\]", re.ASCII)
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -37,6 +41,11 @@ class Inputs(msgspec.Struct, frozen=True):
     def scalar(self, position: int) -> str:
         """The scalar at `position` as text, empty where there is none."""
         return self.concrete[position] if position < len(self.concrete) else ""
+
+    def integers(self, position: int) -> Shape:
+        """The integers at `position`, one or a list of them; empty where something else or nothing is there."""
+        text = self.scalar(position)
+        return tuple(map(int, text.strip("[]").split(", "))) if INTEGERS.fullmatch(text) else ()
 
 
 NOT_A_TENSOR = frozenset({"Scalar", "ScalarList", "TensorList", "GenericList", "None"})

@@ -51,6 +51,9 @@ PASSING = frozenset(
 )  # fmt: skip
 """Views, constants and casts: a compiler makes them part of the operators around them."""
 
+QUICKEST = 0.25  # of a chain's operators only move bytes; the others also compute
+ARITHMETIC_LEFT = 0.5  # of it, since a fused loop computes while it waits for memory; measured on a CPU
+
 NOT_OURS = (r"^Optimizer\.", r"^Torch-Compiled Region", r"^## Call CompiledFxGraph", r"^enumerate\(DataLoader\)#")
 """What runs in these is an optimizer's update, compiled already, or a worker's affair."""
 
@@ -215,3 +218,16 @@ def _chain(calls: Sequence[_Call]) -> Chain:
         least_bytes=least,
         most_bytes=max(read - (written - last) + last, least),
     )
+
+
+def part_left(profile: Profile, chain: Chain, on_device: bool) -> tuple[float, float]:
+    """Which part of the time one operator leaves of a chain that waits for memory: expected, and at best."""
+    least = max(chain.least_bytes / chain.moved_bytes, 1 / len(chain.operators))
+    moved = max((chain.least_bytes + chain.most_bytes) / 2 / chain.moved_bytes, least)
+    if on_device:
+        return moved, least
+    full = [row for row, size in zip(chain.operators, chain.sizes, strict=True) if prod(size) == prod(chain.shape)]
+    times = sorted(profile.duration_ns(row) for row in full)
+    quickest = times[int(QUICKEST * len(times))]
+    computed = ARITHMETIC_LEFT * sum(max(time - quickest, 0) for time in times) / sum(times)
+    return computed + (1 - computed) * moved, least

@@ -11,9 +11,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import __version__
+from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
@@ -21,7 +23,16 @@ from tb_tidy_plugin.profile.run import RankSummary
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
-from tb_tidy_plugin.report.findings import Evidence, Locate, by_saving, findings_of, left_out_of, worth_reporting
+from tb_tidy_plugin.report.findings import (
+    Evidence,
+    Locate,
+    Measured,
+    by_saving,
+    findings_of,
+    left_out_of,
+    nothing_measured,
+    worth_reporting,
+)
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.report.quality import quality_of
@@ -39,6 +50,9 @@ ReportProgress: TypeAlias = Callable[[str, float], object]
 
 PathProgress: TypeAlias = Callable[[TraceFile, str, float], object]
 """The same for many files: called with the file, too."""
+
+Find: TypeAlias = Callable[[Rule, Sequence[Match]], list[Evidence]]
+"""Makes findings of what a rule found."""
 
 NOTHING_IGNORED = PathIgnores()
 RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
@@ -150,11 +164,12 @@ def analyze_file(
     profile = Profile(read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0))))
     chosen = [rule() for rule in all_rules()] if rules is None else rules
     aligner = Aligner(profile, sources_of(file, source_roots, profile.metadata.captured.sources))
+    measurements = Measurements(file.path, profile.platform)
     outcomes, ranked = checked(
-        profile, chosen, lambda fraction: report("analysing", fraction), ignores, aligner.place_of
+        profile, chosen, lambda fraction: report("analysing", fraction), ignores, aligner.place_of, measurements.of
     )
     return Analysis(
-        report=_profile_report(file, profile, outcomes, ranked),
+        report=_noted(_profile_report(file, profile, outcomes, ranked), measurements.complaint),
         profile=profile,
         evidence={evidence.finding.id: evidence for evidence in ranked},
         problem=_partly(file, profile),
@@ -168,17 +183,19 @@ def checked(
     progress: Callable[[float], object] = lambda _: None,
     ignores: PathIgnores = NOTHING_IGNORED,
     locate: Locate | None = None,
+    measured: Measured = nothing_measured,
 ) -> tuple[dict[str, Outcome], list[Evidence]]:
     """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
     outcomes: dict[str, Outcome] = {}
     for at, rule in enumerate(rules):
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
+    find = partial(findings_of, profile, locate=locate, measured=measured)
     ranked: list[Evidence] = []
     spoken: dict[str, Rows] = {}
     for rule in owners_first(rules):
         if isinstance(outcome := outcomes[rule.name()], Found):
-            outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, spoken, ignores, locate)
+            outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, spoken, ignores, find)
             if kept:
                 spoken[rule.name()] = np.concatenate([each.rows for each in kept])
             ranked += kept
@@ -191,11 +208,11 @@ def _reported(
     matches: Sequence[Match],
     spoken: Mapping[str, Rows],
     ignores: PathIgnores,
-    locate: Locate | None,
+    find: Find,
 ) -> tuple[Outcome, list[Evidence]]:
     """What of a rule's matches is reported, beside the findings that were `spoken` of before."""
     left, owned = without_owned(profile, rule.name(), matches, spoken)
-    found = unless_broken(rule, partial(findings_of, profile, rule, left, locate))
+    found = unless_broken(rule, partial(find, rule, left))
     if isinstance(found, Failed):
         return found, []
     wanted = [each for each in found if not ignores.cover(each.finding)]
@@ -248,6 +265,14 @@ def _profile_report(
         settings=table.metadata.captured.settings,
         true_step_ns=table.metadata.captured.step_ns,
     )
+
+
+def _noted(report: model.ProfileReport, complaint: str | None) -> model.ProfileReport:
+    """The report with one more note on its quality, where there is something to say."""
+    if complaint is None:
+        return report
+    quality = msgspec.structs.replace(report.quality, notes=[*report.quality.notes, complaint])
+    return msgspec.structs.replace(report, quality=quality)
 
 
 def _outcome(rule: str, outcome: Outcome) -> model.Outcome:

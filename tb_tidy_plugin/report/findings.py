@@ -9,10 +9,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin.benchmarks.factor import Factor, factor_of
+from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate.saving import bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving, Severity
-from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
 from tb_tidy_plugin.units import Share
@@ -26,16 +28,33 @@ ID_DIGITS = 12
 Locate: TypeAlias = Callable[[int, Sequence[int]], Frame | None]
 """Gives the place of an event by its row, and by the rows that it is about where it is a function."""
 
+Measured: TypeAlias = Callable[[str, Benchmark], Measurement | None]
+"""Gives what is known of a rule's pair of statements."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A finding and the rows of all events that it was made from, in order of start."""
+    """A finding and what it was made from.
+
+    `rows` are those of all its events in order of start, `pair` are the statements of its costliest match.
+    """
 
     finding: Finding
     rows: Rows
+    pair: Benchmark | None = None
 
 
-def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match], locate: Locate | None = None) -> list[Evidence]:
+def nothing_measured(_rule: str, _pair: Benchmark) -> None:
+    """For findings without measurements."""
+
+
+def findings_of(
+    profile: Profile,
+    rule: Rule,
+    matches: Sequence[Match],
+    locate: Locate | None = None,
+    measured: Measured = nothing_measured,
+) -> list[Evidence]:
     """One finding per subject and function, in the order of `by_saving`; places by `locate`, else functions."""
     locate = locate or (lambda row, _: place_of(profile, row))
     groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
@@ -43,7 +62,8 @@ def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match], locate: 
         frame = locate(match.anchor, match.events)
         key = (match.subject, frame.file if frame else "", frame.function if frame else "")
         groups.setdefault(key, []).append((match, frame))
-    return sorted((_finding(profile, rule, key, group) for key, group in groups.items()), key=by_saving)
+    found = (_finding(profile, rule, key, group, measured) for key, group in groups.items())
+    return sorted(found, key=by_saving)
 
 
 def worth_reporting(rule: Rule, found: Sequence[Evidence]) -> tuple[list[Evidence], int]:
@@ -70,14 +90,20 @@ def by_saving(evidence: Evidence) -> tuple[int, int, str]:
 
 
 def _finding(
-    profile: Profile, rule: Rule, key: tuple[str, str, str], group: Sequence[tuple[Match, Frame | None]]
+    profile: Profile,
+    rule: Rule,
+    key: tuple[str, str, str],
+    group: Sequence[tuple[Match, Frame | None]],
+    measured: Measured,
 ) -> Evidence:
     matches = [match for match, _ in group]
     rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
     lead = max(matches, key=lambda match: cost_ns_of(profile, [match]))
     cost_ns = cost_ns_of(profile, matches)
-    saving = _saving(profile, rule, matches)
+    pair = rule.benchmark(lead)
+    measurement = measured(rule.name(), pair) if pair else None
+    saving = _saving(profile, rule, matches, factor_of(measurement, pair, profile.platform))
     page = page_of(type(rule))
     facts = {name: str(fact) for name, fact in lead.facts.items()}
     finding = Finding(
@@ -98,8 +124,9 @@ def _finding(
             Note(text=rule.why.format(**facts).rstrip(".") + "."),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
+        measurement=measurement,
     )
-    return Evidence(finding, rows)
+    return Evidence(finding, rows, pair)
 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:
@@ -117,15 +144,16 @@ def _lost(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
     return [span for match in matches for span in match.lost or ()]
 
 
-def _saving(profile: Profile, rule: Rule, matches: Sequence[Match]) -> Saving:
+def _saving(profile: Profile, rule: Rule, matches: Sequence[Match], factor: Factor | None) -> Saving:
     edits = [edit for match in matches for edit in rule.remedy(profile, match)]
+    edits = factor.applied(edits) if factor else edits
     saving = bound(profile, edits, _lost(matches))
     return Saving(
         expected_ns=saving.expected_ns,
         low_ns=saving.low_ns,
         high_ns=saving.high_ns,
         speedup=speedup_of(profile.steps.median_ns, saving.expected_ns),
-        basis=list(saving.basis),
+        basis=[*saving.basis, "measured"] if factor else list(saving.basis),
     )
 
 

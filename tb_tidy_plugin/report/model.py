@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.profile.steps import Oddity, StepBasis
@@ -84,6 +85,8 @@ class Finding(Model, frozen=True):
     `share` is `cost_ns` divided by the median step time, null where there are no steps.
     `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
     `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
+    `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
+    it is part of the saving only where the basis of that says so.
     """
 
     id: str
@@ -101,6 +104,7 @@ class Finding(Model, frozen=True):
     saving: Saving | None
     details: list[Detail]
     ranks: list[int] = []
+    measurement: Measurement | None = None
 
 
 class Outcome(Model, frozen=True):

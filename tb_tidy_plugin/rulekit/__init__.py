@@ -22,7 +22,7 @@ from tb_tidy_plugin.profile.model_work import function_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
 from tb_tidy_plugin.profile.pieces import PICKS, falls, loops_over_pieces
-from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, plain_name, pointwise_chains
+from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, part_left, plain_name, pointwise_chains
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
@@ -32,8 +32,9 @@ from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
-from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, Match, Rule
+from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, DeviceKind, Match, Rule
 from tb_tidy_plugin.rulekit.run_rule import RunMatch, RunRule
+from tb_tidy_plugin.rulekit.statements import chain_of, fitting
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows
@@ -56,6 +57,7 @@ __all__ = [
     "Compilation",
     "Confidence",
     "Constant",
+    "DeviceKind",
     "Edit",
     "ExposedKind",
     "Fact",
@@ -92,6 +94,7 @@ __all__ = [
     "blocking_launches",
     "broken_calls",
     "casts",
+    "chain_of",
     "comparable_steps",
     "compilations",
     "constants_made_again",
@@ -103,6 +106,7 @@ __all__ = [
     "exposed_collectives",
     "exposed_copies",
     "falls",
+    "fitting",
     "formatted_stacks",
     "function_of",
     "gradients_of",
@@ -117,6 +121,7 @@ __all__ = [
     "movement_of",
     "nan_checks",
     "parse_frame",
+    "part_left",
     "pinned_bytes_per_ns",
     "plain_name",
     "pointwise_chains",

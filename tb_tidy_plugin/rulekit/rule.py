@@ -15,6 +15,9 @@ from tb_tidy_plugin.units import Fact
 Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 
+DeviceKind: TypeAlias = Literal["cpu", "cuda", "mps", "xpu"]
+"""The types of `torch.device`; ROCm's is `cuda`, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -41,11 +44,27 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Two statements that do the same work, with and without the pattern; run and shown exactly as they stand here."""
+    """Two statements that do the same work, with and without the pattern; run and shown exactly as they stand here.
+
+    What goes into them are numbers, names of dtypes from a fixed list and the rule's own words, never text of a trace.
+    They need at most 1 GiB, and may use `device`, the name of the device to measure on, without defining it.
+
+    Attributes:
+        before: one call with the pattern; what it leaves in `result` is held against what `after` leaves there.
+        after: one call without it.
+        setup: what runs once before both, imports included.
+        compare: names of further values that `before` and `after` must leave equal.
+        devices: the kinds of device on which the pair shows what the rule is about.
+        of_events: whether `before` does what the match's events do and nothing besides. The time of `after` divided by
+            that of `before` is then what a fix leaves of the events' time.
+    """
 
     before: str
     after: str
     setup: str
+    compare: tuple[str, ...] = ()
+    devices: tuple[DeviceKind, ...] = ("cpu", "cuda", "mps", "xpu")
+    of_events: bool = False
 
 
 class AnyRule(ABC):

@@ -77,9 +77,9 @@ class GradGraphNeverConsumed(Rule):
         yield Scale(match.events, factor=0.4, low=0.0, high=0.8)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        run = f"y = x\nfor _ in range({match.facts['nodes']}):\n    y = y * 0.5"
+        run = f"result = x\nfor _ in range({int(match.facts['nodes'])}):\n    result = result * 0.5"
         after = "with torch.no_grad():\n" + indent(run, "    ")
-        return Benchmark(run, after, "import torch\nx = torch.ones(64, requires_grad=True)")
+        return Benchmark(run, after, "import torch\nx = torch.ones(64, requires_grad=True, device=device)")
 
     def _match(self, profile: Profile, unused: UnusedPass) -> Match:
         nodes, has_module = unused.nodes.tolist(), unused.module != NO_MODULE

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 from math import ceil
 
 from tb_tidy_plugin.rulekit import (
+    Benchmark,
     Edit,
     Fact,
     Match,
@@ -48,6 +49,8 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
     batches_by_place,
 )
+
+LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
 
 
 class DataloaderNumWorkersZero(Rule):
@@ -79,9 +82,27 @@ class DataloaderNumWorkersZero(Rule):
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         yield Overlap(match.events)
 
+    def benchmark(self, match: Match) -> Benchmark | None:
+        """A loader and a step that take as long as those recorded, each keeping a core busy meanwhile."""
+        loading, step = (min(int(match.facts[name]), LONGEST_NS) / 1e9 for name in ("loading", "rest"))
+        setup = (
+            "import time\nimport torch\nimport torch.utils.data\ndef work(seconds):\n"
+            "    until = time.perf_counter() + seconds\n    while time.perf_counter() < until:\n        pass\n"
+            "class Batches(torch.utils.data.Dataset):\n    def __len__(self):\n        return 8\n"
+            f"    def __getitem__(self, index):\n        work({loading:.6f})\n        return index\n"
+            "alone = torch.utils.data.DataLoader(Batches(), batch_size=None)\n"
+            "beside = torch.utils.data.DataLoader(Batches(), batch_size=None, num_workers=1, persistent_workers=True)"
+        )
+        before, after = (
+            f"result = []\nfor batch in {loader}:\n    work({step:.6f})\n    result.append(batch)"
+            for loader in ("alone", "beside")
+        )
+        return Benchmark(before, after, setup, devices=("cpu",))
+
     def _matches(self, profile: Profile, rows: Rows, loading_ns: int, share: float) -> Iterator[Match]:
         facts: dict[str, Fact] = {
             "loading": Nanoseconds(loading_ns),
+            "rest": Nanoseconds(max((profile.steps.median_ns or 0) - loading_ns, 0)),
             "share": Share(share),
             "batches": len(rows),
             "steps": len(profile.steps.items),

@@ -1,13 +1,11 @@
 """Convolution with a bias before a batch norm.
 
 ## What it finds
-A convolution that adds a bias, followed by a batch norm in training mode on
-its output.
+A convolution that adds a bias, followed by a batch norm in training mode on its output.
 
 ## Why it is slow
-Batch norm subtracts the mean of each channel, and with it whatever the bias
-added to the channel. So the bias has no effect, but is added in the forward
-pass, summed up over the whole batch for its gradient in the backward pass, and
+Batch norm subtracts the mean of each channel, and with it whatever the bias added to the channel. So the bias has no
+effect, but is added in the forward pass, summed up over the whole batch for its gradient in the backward pass, and
 updated by the optimizer. The cost is small, mostly that of the gradient.
 
 ## Example
@@ -21,20 +19,19 @@ nn.Sequential(nn.Conv2d(3, 64, 3, bias=False), nn.BatchNorm2d(64))
 ```
 
 ## How the saving is estimated
-Where the addition and the sum are operators of their own, as with cuDNN, their
-kernels go. Where they are part of the convolution, as mostly on CPUs, 0.5 % of
-it count as theirs: measured there, the step takes the same time without the
+Where the addition and the sum are operators of their own, as with cuDNN, their kernels go. Where they are part of the
+convolution, as mostly on CPUs, 0.5 % of it count as theirs: measured there, the step takes the same time without the
 bias (ratio 1.00, half of the runs between 0.98 and 1.00).
 
 ## When it stays quiet
-Batch norm in evaluation mode, which subtracts a stored mean: there the bias
-counts, and may be folded into the weights. Convolutions without a bias.
-Anything but the batch norm using the output first, such as an activation.
+Batch norm in evaluation mode, which subtracts a stored mean: there the bias counts, and may be folded into the weights.
+Convolutions without a bias. Anything but the batch norm using the output first, such as an activation.
 """
 
 from collections.abc import Iterator
+from math import prod
 
-from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Threshold
+from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Threshold, fitting
 
 MODULES = {"aten::conv1d": "Conv1d", "aten::conv2d": "Conv2d", "aten::conv3d": "Conv3d"}  # with a benchmark
 TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
@@ -42,6 +39,7 @@ CONVOLUTIONS = (*MODULES, *TRANSPOSED, "aten::convolution")
 BIAS, TRAINING = 2, 5  # which inputs of a convolution and of a batch norm these are
 SYNCHRONISED = "SyncBatchNorm"  # runs in training mode only
 BATCH_NORMS = frozenset({"aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm", SYNCHRONISED})
+OPTIONS = {"stride": 3, "padding": 4, "dilation": 5}  # which inputs of a convolution these are
 PASSING_ON = frozenset({"aten::to", "aten::_to_copy", "aten::contiguous"})
 FUSED_SHARE = 0.005  # of a convolution that adds the bias itself: measured on a CPU, where the step stays the same
 
@@ -74,15 +72,13 @@ class ConvBiasBeforeBatchnorm(Rule):
         if module is None or match.facts["dtype"] != "float":
             return None
         data, weight = (tuple(map(int, str(match.facts[name]).split("×"))) for name in ("input", "weight"))
-        sizes = f"{data[1]}, {weight[0]}, {weight[2:]}, groups={data[1] // weight[1]}, device=device"
-        return Benchmark(
-            before="norm(biased(x)).sum().backward()",
-            after="norm(plain(x)).sum().backward()",
-            setup='import torch\ndevice = "cuda" if torch.cuda.is_available() else "cpu"\n'
-            f"x = torch.randn({data}, device=device)\n"
-            f"biased = torch.nn.{module}({sizes})\nplain = torch.nn.{module}({sizes}, bias=False)\n"
-            f"norm = torch.nn.{module.replace('Conv', 'BatchNorm')}({weight[0]}, device=device)",
-        )
+        batch = fitting(data[0], 16 * prod(data[2:]) * (data[1] + weight[0]))
+        sizes = f"{data[1]}, {weight[0]}, {weight[2:]}, {match.facts['options']}groups={data[1] // weight[1]}"
+        module, norm = f"torch.nn.{module}({sizes}, device=device", f"torch.nn.{module.replace('Conv', 'BatchNorm')}"
+        setup = f"import torch\nx = torch.randn({(batch, *data[1:])}, device=device)\nbiased = {module})\n"
+        setup += f"plain = {module}, bias=False)\nnorm = {norm}({weight[0]}, device=device)"
+        pair = Benchmark("norm(biased(x)).sum().backward()", "norm(plain(x)).sum().backward()", setup)
+        return pair if batch else None
 
 
 def _norm_after(profile: Profile, conv: int, inputs: Inputs, reach: int) -> int | None:
@@ -108,13 +104,14 @@ def _match(profile: Profile, conv: int, inputs: Inputs, norm: int) -> Match:
     conv_module, norm_module = _module(profile, conv), _module(profile, norm)
     are_modules = conv_module != norm_module  # not two calls in the `forward` of one
     mode = profile.inputs(norm).scalar(TRAINING) or str(profile.name(norm) == SYNCHRONISED)
-    weight = "×".join(map(str, inputs.shape(1) or ()))
+    weight, given = "×".join(map(str, inputs.shape(1) or ())), {key: inputs.integers(at) for key, at in OPTIONS.items()}
+    options = "".join(f"{key}={sizes}, " for key, sizes in given.items() if len(sizes) == weight.count("×") - 1)
     return Match(
         anchor=conv,
         events=work or (conv,),
         facts={
             "op": profile.name(conv), "dtype": inputs.dtype(0), "input": "×".join(map(str, inputs.shape(0) or ())),
-            "weight": weight, "channels": (inputs.shape(BIAS) or (0,))[0],
+            "weight": weight, "options": options, "channels": (inputs.shape(BIAS) or (0,))[0],
             "conv": conv_module if are_modules else profile.name(conv),
             "norm": norm_module if are_modules else profile.name(norm),
             "mode": "training mode" if mode == "True" else "a mode that the profile does not name",

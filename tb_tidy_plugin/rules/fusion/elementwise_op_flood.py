@@ -5,9 +5,8 @@ Eight or more pointwise operators (`add`, `mul`, `exp`, `clamp`, `where`, …) t
 tensors of one shape, with nothing but views in between.
 
 ## Why it is slow
-Each operator reads its tensors from memory and writes a new one, which the next operator reads again; on a GPU, each is
-a launch of its own. One fused operator reads the inputs once and writes the result once. Autograd keeps most of the
-tensors in between, and goes the same way back.
+Each operator reads its tensors from memory and writes a new one for the next; on a GPU, each is a launch of its own.
+One fused operator reads and writes once. Autograd keeps most tensors in between, and goes the same way back.
 
 ## Example
 ```python
@@ -23,19 +22,19 @@ y = F.gelu(x, approximate="tanh")  # or torch.compile the function, where no suc
 What is read and written goes down to what a fused operator must: at best one tensor in and one out, at most what no
 operator in between can have made; half way is expected. On a CPU half of the arithmetic stays: of what operators take
 beyond the quickest of them. With torch 2.13 there, `torch.compile` took 0.12 to 0.31 of the time for chains on 300,000
-elements. Chains on small tensors cost the launches; a compiled call costs about as much as eight operators.
+elements. Chains on small tensors cost the launches.
 
 ## When it stays quiet
-Small tensors in fewer than 24 operators: on 30,000 elements a compiled chain of eight took 0.5 to 1 of the time.
-Optimizers, data loaders, what is compiled already, and what torch's operators run inside themselves. The same few
-operators for one tensor after the other, as for an average of the weights or an update by hand: one operator again and
-again, repetition or work in place without gradients, sizes that go up and down.
+Small tensors in fewer than 24 operators: compiled, eight took 0.5 to 1 of the time on 30,000 elements. Optimizers,
+loaders, compiled code, torch's own operators. The same few for one tensor after the other, as in an update by hand.
 """
 
 from collections.abc import Iterator
 from math import prod
 
 from tb_tidy_plugin.rulekit import (
+    TORCH_DTYPES,
+    Benchmark,
     Category,
     Chain,
     Edit,
@@ -46,7 +45,10 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Share,
     Threshold,
+    chain_of,
+    fitting,
     gradients_of,
+    part_left,
     pointwise_chains,
     rows_of,
     slower_side,
@@ -55,8 +57,6 @@ from tb_tidy_plugin.rulekit import (
 COMPILED_CALL = 8  # operators that take about as long as the guards and the call of a compiled function (15 to 20 µs)
 SHORT_PERIOD = 4  # operators that an average or an update by hand takes for each parameter
 RESTARTS = 0.25  # of the operators; more are on tensors that do not come from one another
-QUICKEST = 0.25  # of a chain's operators only move bytes; the others also compute
-ARITHMETIC_LEFT = 0.5  # of it, since a fused loop computes while it waits for memory; measured on a CPU
 SUMMARY = 5  # names in the message
 
 
@@ -93,13 +93,25 @@ class ElementwiseOpFlood(Rule):
         expected, least = (float(match.facts[name]) for name in ("expected", "best"))
         yield Scale(match.events, expected, least, 1.0)
 
+    def benchmark(self, match: Match) -> Benchmark | None:
+        """The same operators, each on the result of the one before, with their backward pass where they have one."""
+        chain, extents = chain_of(str(match.facts["chain"]).split()), str(match.facts["shape"]).split("×")
+        shape, dtype = tuple(map(int, extents)), TORCH_DTYPES.get(str(match.facts["dtype"]), "")
+        if chain is None or "float" not in dtype or not fitting(1, 16 * (int(match.facts["count"]) + 2) * prod(shape)):
+            return None
+        has_gradients = match.facts["gradients"] != 0
+        x = f"x = torch.rand({shape}, dtype=torch.{dtype}, device=device, requires_grad={has_gradients})"
+        after = "\nresult.sum().backward()" if has_gradients else ""
+        setup = f"import torch\nimport torch.nn.functional as F\n{x}\n{chain}\ncompiled = torch.compile(chain)"
+        return Benchmark(f"result = chain(x){after}", f"result = compiled(x){after}", setup, of_events=True)
+
     def _fills_memory(self, profile: Profile, chain: Chain) -> bool:
         """Whether the host itself computes on tensors too large for its cache."""
         on_device = len(profile.device_activity_of_all(rows_of(chain.operators)))
         return not on_device and chain.least_bytes / 2 >= self.min_bytes
 
     def _match(self, profile: Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool) -> Match:
-        expected, best = _left(profile, chain, events[0] >= profile.tree.size) if is_large else _launches(chain)
+        expected, best = part_left(profile, chain, events[0] >= profile.tree.size) if is_large else _launches(chain)
         names = [name.removeprefix("aten::") for name in chain.names]
         repeats = 2 * chain.period <= len(names)
         return Match(
@@ -111,6 +123,7 @@ class ElementwiseOpFlood(Rule):
                 "names": ", ".join(f"`{name}`" for name in names[:SUMMARY]) + (" …" if len(names) > SUMMARY else ""),
                 "ratio": round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)),
                 "expected": Share(expected), "best": Share(best),
+                "chain": " ".join(chain.names), "dtype": profile.inputs(chain.operators[0]).dtype(0),
                 "least": int(self.min_operators), "least_small": int(self.min_operators_small),
             },
             confidence="medium" if repeats else "high",
@@ -135,16 +148,3 @@ def _caller(profile: Profile, chain: Chain) -> int:
 def _launches(chain: Chain) -> tuple[float, float]:
     count = len(chain.operators)
     return min(COMPILED_CALL / count, 1.0), 1 / count
-
-
-def _left(profile: Profile, chain: Chain, on_device: bool) -> tuple[float, float]:
-    """Which part of the time is left of a chain that waits for memory: expected, and at best."""
-    least = max(chain.least_bytes / chain.moved_bytes, 1 / len(chain.operators))
-    moved = max((chain.least_bytes + chain.most_bytes) / 2 / chain.moved_bytes, least)
-    if on_device:
-        return moved, least
-    full = [row for row, size in zip(chain.operators, chain.sizes, strict=True) if prod(size) == prod(chain.shape)]
-    times = sorted(profile.duration_ns(row) for row in full)
-    quickest = times[int(QUICKEST * len(times))]
-    computed = ARITHMETIC_LEFT * sum(max(time - quickest, 0) for time in times) / sum(times)
-    return computed + (1 - computed) * moved, least

@@ -44,6 +44,7 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Threshold,
     attentions,
+    fitting,
     gradients_of,
     rows_of,
     slower_side,
@@ -78,18 +79,18 @@ class UnfusedAttention(Rule):
         if dtype not in TORCH_DTYPES.values():
             return None
         queries, keys, width, batch = (int(match.facts[name]) for name in ("queries", "keys", "width", "batch"))
+        batch = fitting(batch, 8 * (3 * queries * keys + (queries + 2 * keys) * width))
         is_masked = match.facts["masked"] == "yes"
         options = f"dtype=torch.{dtype}, device=device"
         added, given = (" + mask", ", attn_mask=mask") if is_masked else ("", "")
         return Benchmark(
-            before=f"(query @ key.transpose(-2, -1) / {width} ** 0.5{added}).softmax(-1) @ value",
-            after=f"F.scaled_dot_product_attention(query, key, value{given})",
+            before=f"result = (query @ key.transpose(-2, -1) / {width} ** 0.5{added}).softmax(-1) @ value",
+            after=f"result = F.scaled_dot_product_attention(query, key, value{given})",
             setup="import torch\nimport torch.nn.functional as F\n"
-            'device = "cuda" if torch.cuda.is_available() else "cpu"\n'
             f"query = torch.randn({batch}, 1, {queries}, {width}, {options})\n"
             f"key, value = (torch.randn({batch}, 1, {keys}, {width}, {options}) for _ in range(2))"
             + (f"\nmask = torch.zeros({queries}, {keys}, {options})" if is_masked else ""),
-        )
+        ) if batch else None  # fmt: skip
 
     def _match(self, profile: Profile, attention: Attention) -> Match:
         gradients = gradients_of(profile, attention.between)

@@ -52,6 +52,7 @@ from tb_tidy_plugin.rulekit import (
     copied_input,
     copying_operator,
     exposed_copies,
+    fitting,
     pinned_bytes_per_ns,
     recurring,
 )
@@ -109,14 +110,15 @@ class PageableH2dCopy(Rule):
 
     def benchmark(self, match: Match) -> Benchmark | None:
         dtype, shape = str(match.facts["dtype"]), str(match.facts["shape"])
-        if dtype not in TORCH_DTYPES.values() or not shape:
+        if dtype not in TORCH_DTYPES.values() or not shape or not fitting(1, 4 * int(match.facts["size"])):
             return None
         made = f"torch.zeros({tuple(map(int, shape.split('×')))}, dtype=torch.{dtype}"
         return Benchmark(
-            before='pageable.to("cuda")\ntorch.cuda.synchronize()',
-            after='pinned.to("cuda", non_blocking=True)\ntorch.cuda.synchronize()',
+            before="result = pageable.to(device)\ntorch.cuda.synchronize()",
+            after="result = pinned.to(device, non_blocking=True)\ntorch.cuda.synchronize()",
             setup=f"import torch\npageable = {made})\npinned = {made}, pin_memory=True)",
-        )
+            devices=("cuda",), of_events=True,
+        )  # fmt: skip
 
     def _shared_facts(self, profile: Profile, copies: Rows, lost_ns: int) -> dict[str, Fact]:
         pinned, is_measured = pinned_bytes_per_ns(profile)

@@ -1,12 +1,12 @@
 """Tensor created on the CPU, then copied to the GPU.
 
 ## What it finds
-A tensor that `torch.ones(...)`, `torch.empty(...).normal_()` or the like makes
-on the CPU, and that `.to("cuda")`, `.cuda()` or `.copy_()` then takes to the GPU.
+A tensor that `torch.ones(...)`, `torch.empty(...).normal_()` or the like makes on the CPU, and that `.to("cuda")`,
+`.cuda()` or `.copy_()` then takes to the GPU.
 
 ## Why it is slow
-The CPU fills the memory, then the copy crosses the bus, and from pageable memory
-it keeps the Python thread waiting. The GPU would fill the tensor beside it.
+The CPU fills the memory, then the copy crosses the bus, and from pageable memory it keeps the Python thread waiting.
+The GPU would fill the tensor beside it.
 
 ## Example
 ```python
@@ -19,13 +19,12 @@ mask = torch.ones(batch, length, device="cuda")
 ```
 
 ## How the saving is estimated
-The fill and the copy go, with all that the host waits for in them. What is
-left of both calls stands for the fill on the GPU that takes their place.
+The fill and the copy go, with all that the host waits for in them. What is left of both calls stands for the fill on
+the GPU that takes their place.
 
 ## When it stays quiet
-Tensors below 1 KiB. Copies that reach no GPU: on the CPU, to `meta`, a change
-of dtype only. Copies from pinned memory, which no factory returns by itself.
-Memory that was not allocated right before its fill: a buffer that is kept. A
+Tensors below 1 KiB. Copies that reach no GPU: on the CPU, to `meta`, a change of dtype only. Copies from pinned memory,
+which no factory returns by itself. Memory that was not allocated right before its fill: a buffer that is kept. A
 factory of another shape or dtype, or more than 5 operators back.
 """
 
@@ -47,6 +46,7 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
     copied_input,
     copying_operator,
+    fitting,
     tensor_bytes,
 )
 
@@ -96,11 +96,14 @@ class TensorCreatedOnCpuThenMoved(Rule):
 
     def benchmark(self, match: Match) -> Benchmark | None:
         factory, dtype = str(match.facts["factory"]), str(match.facts["dtype"])
-        if factory not in MEASURED or dtype not in TORCH_DTYPES.values():
+        is_small = fitting(1, 2 * int(match.facts["size"])) > 0
+        if factory not in MEASURED or dtype not in TORCH_DTYPES.values() or not is_small:
             return None
         shape = tuple(int(size) for size in str(match.facts["shape"]).split("×"))
-        made = f"torch.{factory}({shape}, dtype=torch.{dtype}"
-        return Benchmark(before=f'{made}).to("cuda")', after=f'{made}, device="cuda")', setup="import torch")
+        name = "made" if factory.startswith("rand") else "result"  # random numbers differ from device to device
+        made = f"{name} = torch.{factory}({shape}, dtype=torch.{dtype}"
+        before, after = f"{made}).to(device)", f"{made}, device=device)"
+        return Benchmark(before, after, "import torch", devices=("cuda", "mps", "xpu"), of_events=True)
 
     def _match(self, profile: Profile, made: int, move: int, distance: int) -> Match:
         shape, dtype = copied_input(profile, move)

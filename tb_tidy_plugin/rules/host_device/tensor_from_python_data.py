@@ -5,9 +5,8 @@
 numbers or of NumPy arrays, in every step.
 
 ## Why it is slow
-PyTorch looks at each element as a Python object: once to find out the dtype and the shape, once to convert it. That
-takes tens of nanoseconds for each number where copying the memory of an array takes less than one. A list of arrays is
-no better than one of numbers: each number is unpacked from its array first.
+PyTorch looks at each element as a Python object: once to find out dtype and shape, once to convert it. That takes tens
+of nanoseconds where copying an array's memory takes less than one; each number of an array is unpacked from it first.
 
 ## Example
 ```python
@@ -20,14 +19,12 @@ states = torch.from_numpy(np.stack([buffer[i] for i in picked]))
 ```
 
 ## How the saving is estimated
-The time until the data is in place is scaled: measured, `numpy.asarray` took 0.08 to 0.36 times as long for lists of
-numbers, `numpy.stack` 0.002 to 0.08 times for lists of arrays. The two are told apart by the time before memory is
-allocated, in which numbers are looked at one by one.
+The time until the data is in place is scaled: `numpy.asarray` took 0.08 to 0.36 times as long for lists of numbers,
+`numpy.stack` 0.002 to 0.08 times for lists of arrays, told apart by the time that passes before memory is allocated.
 
 ## When it stays quiet
 Up to 256 elements, or less than 0.1 ms. A single array or tensor, whose memory is copied at once. Tensors in the list,
-which `torch.stack` handles no faster. Data that is made once, such as constants of a model. Time that a busy device
-hides, and the copy to a device that follows. What a library makes is of medium confidence.
+which `torch.stack` handles no faster. Data made once, such as constants. Time that a busy device hides.
 """
 
 from collections.abc import Iterator
@@ -47,6 +44,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Threshold,
     device_idle,
+    fitting,
     parse_frame,
     recurring,
     rows_of,
@@ -55,6 +53,7 @@ from tb_tidy_plugin.rulekit import (
 CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}
 LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
 FILLS = {"float32": "rand", "float64": "rand", "int64": "ones", "int32": "ones"}  # data for the benchmark
+OBJECT_BYTES = 64  # of a number in a list, with its share of the tensors that are made of it
 
 
 class Conversion(NamedTuple):
@@ -100,15 +99,16 @@ class TensorFromPythonData(Rule):
             yield Scale(match.events, factor=0.05, low=0.0, high=0.36)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        dtype, shape = str(match.facts["dtype"]), str(match.facts["shape"])
-        if dtype not in FILLS or not shape:
+        dtype, extents = str(match.facts["dtype"]), [*map(int, filter(None, str(match.facts["shape"]).split("×")))]
+        extents[:1] = [fitting(extents[0], OBJECT_BYTES * prod(extents[1:]))] if extents else [0]
+        if dtype not in FILLS or not prod(extents):
             return None
-        array = f"torch.{FILLS[dtype]}({tuple(map(int, shape.split('×')))}, dtype=torch.{dtype}).numpy()"
-        setup, before = "import numpy\nimport torch\ndata = ", f"torch.tensor(data, dtype=torch.{dtype})"
-        if match.facts["holds"] == "arrays":
-            return Benchmark(before, "torch.from_numpy(numpy.stack(data))", f"{setup}list({array})")
-        after = f"torch.from_numpy(numpy.asarray(data, dtype=numpy.{dtype}))"
-        return Benchmark(before, after, f"{setup}{array}.tolist()")
+        data = f"torch.{FILLS[dtype]}({tuple(extents)}, dtype=torch.{dtype}).numpy()"
+        given, array = f"{data}.tolist()", f"asarray(data, dtype=numpy.{dtype})"
+        given, array = (f"list({data})", "stack(data)") if match.facts["holds"] == "arrays" else (given, array)
+        before, after = f"result = torch.tensor(data, dtype=torch.{dtype})", f"result = torch.from_numpy(numpy.{array})"
+        setup = f"import numpy\nimport torch\ndata = {given}"
+        return Benchmark(before, after, setup, devices=("cpu",), of_events=True)
 
     def _match(self, profile: Profile, row: int, each: Conversion, idle: Intervals) -> Match:
         time_ns, inputs = each.end_ns - each.start_ns, profile.inputs(row)

@@ -46,6 +46,7 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Threshold,
     constants_made_again,
+    fitting,
     parse_frame,
     rows_of,
 )
@@ -90,18 +91,20 @@ class ConstantRebuiltEveryStep(Rule):
 
     def benchmark(self, match: Match) -> Benchmark | None:
         made = str(match.facts["expression"])
-        setup = f"import torch\nkept = {made}"
-        return Benchmark(f"constant = {made}", "constant = kept", setup) if made else None
+        if not made or not fitting(1, 16 * int(match.facts["elements"])):
+            return None
+        return Benchmark(f"result = {made}", "result = kept", f"import torch\nkept = {made}", of_events=True)
 
 
 def _expression(profile: Profile, run: tuple[int, ...]) -> str:
     """The constant in Python, empty where it is not made by a few well-known operators."""
     name, given = profile.name(run[0]).removeprefix("aten::"), profile.inputs(run[0])
-    made = f"torch.{name}({given.scalar(0)})" if name in {"ones", "zeros"} else ""
+    sizes = given.integers(0)
+    made = f"torch.{name}({sizes}, device=device)" if name in {"ones", "zeros"} and sizes else ""
     for row in run[1:]:
-        name, number = profile.name(row).removeprefix("aten::"), profile.inputs(row).scalar(1)
-        if name in {"tril", "triu"} and made:
-            made += f".{name}({number})"
+        name, number = profile.name(row).removeprefix("aten::"), profile.inputs(row).integers(1)
+        if name in {"tril", "triu"} and made and len(number) == 1:
+            made += f".{name}({number[0]})"
         else:
-            made = f"{made}.bool()" if made and (name, number) == ("to", "11") else ""
+            made = f"{made}.bool()" if made and (name, number) == ("to", (11,)) else ""
     return made

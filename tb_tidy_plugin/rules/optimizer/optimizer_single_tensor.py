@@ -44,6 +44,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Threshold,
     Update,
+    fitting,
     updates_one_by_one,
 )
 
@@ -55,6 +56,7 @@ FUSED_ON_CPU = {
 ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
 UNSUPPORTED = frozenset({"aten::coalesce", "aten::view_as_real"})  # of sparse gradients, of complex parameters
 CPU, GPU = "CPU", "GPU"
+TENSORS = 8  # of a parameter's size in the benchmark: itself, gradient, two states and one temporary for each optimizer
 
 
 class OptimizerSingleTensor(Rule):
@@ -91,15 +93,19 @@ class OptimizerSingleTensor(Rule):
 
     def benchmark(self, match: Match) -> Benchmark | None:
         elements, parameters, each = (int(match.facts[name]) for name in ("elements", "parameters", "each"))
+        if not elements or not (parameters := fitting(parameters, TENSORS * 4 * elements)):
+            return None
         optimizer = f"torch.optim.{WITH_FOREACH[str(match.facts['algorithm'])]}(parameters, lr=1e-3"
         optimizer += ", momentum=0.9" if match.facts["algorithm"] == "sgd" and each > 1 else ""
-        tensor = f'torch.randn({elements}, device="{"cpu" if match.facts["device"] == CPU else "cuda"}")'
         setup = (
-            f"import torch\nparameters = [{tensor} for _ in range({parameters})]\n"
+            f"import torch\nparameters = [torch.randn({elements}, device=device) for _ in range({parameters})]\n"
             "for parameter in parameters:\n    parameter.grad = torch.randn_like(parameter)\n"
             f"one_by_one = {optimizer}, foreach=False)\ntogether = {optimizer}, {match.facts['setting']})"
         )
-        return Benchmark("one_by_one.step()", "together.step()", setup) if elements else None
+        return Benchmark(
+            "one_by_one.step()", "together.step()", setup, compare=("parameters",), of_events=True,
+            devices=("cpu",) if match.facts["device"] == CPU else ("cuda", "xpu"),
+        )  # fmt: skip
 
 
 def _facts(profile: Profile, updates: list[Update], least: float) -> dict[str, Fact] | None:

@@ -43,6 +43,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Share,
     Threshold,
+    fitting,
     rows_of,
 )
 
@@ -111,12 +112,11 @@ class Fp32MatmulNoTf32(Rule):
 
     def benchmark(self, match: Match) -> Benchmark | None:
         batch, m, k, n = (int(match.facts[name]) for name in ("batch", "m", "k", "n"))
-        return Benchmark(
-            before='torch.set_float32_matmul_precision("highest")\na @ b',
-            after='torch.set_float32_matmul_precision("high")\na @ b',
-            setup="import torch\n"
-            f'a = torch.randn({batch}, {m}, {k}, device="cuda")\nb = torch.randn({batch}, {k}, {n}, device="cuda")',
-        )
+        batch = fitting(batch, 4 * (m * k + k * n + m * n))
+        a, b = (f"torch.randn({batch}, {rows}, {columns}, device=device)" for rows, columns in ((m, k), (k, n)))
+        before, after = (f'torch.set_float32_matmul_precision("{each}")\na @ b' for each in ("highest", "high"))
+        pair = Benchmark(before, after, f"import torch\na = {a}\nb = {b}", devices=("cuda",), of_events=True)
+        return pair if batch else None
 
     def _match(self, profile: Profile, product: Product, events: tuple[int, ...], products: int) -> Match | None:
         device = profile.device_properties(int(profile.table.device[events[0]]))

@@ -46,6 +46,7 @@ from tb_tidy_plugin.rulekit import (
     Shape,
     Share,
     Threshold,
+    fitting,
     growing_tensors,
     is_read_between,
     parse_frame,
@@ -91,11 +92,13 @@ class CatInLoop(Rule):
         yield Scale(match.events, needed, low=min(needed, 1 / int(match.facts["calls"])), high=min(2 * needed, 1.0))
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        calls, dim, shape = int(match.facts["calls"]), int(match.facts["dim"]), str(match.facts["piece"])
-        piece = f"torch.zeros({shape.replace('×', ', ')})"
-        setup = f"import torch\npieces = [{piece} for _ in range({calls + 1})]"
-        before = f"grown = pieces[0]\nfor piece in pieces[1:]:\n    grown = torch.cat([grown, piece], {dim})"
-        return Benchmark(before, f"grown = torch.cat(pieces, {dim})", setup)
+        pieces, dim, shape = int(match.facts["calls"]) + 1, int(match.facts["dim"]), str(match.facts["piece"])
+        extents = tuple(int(size) for size in shape.split("×"))
+        if fitting(pieces, 16 * prod(extents)) < pieces:
+            return None
+        setup = f"import torch\npieces = [torch.zeros({extents}, device=device) for _ in range({pieces})]"
+        before = f"result = pieces[0]\nfor piece in pieces[1:]:\n    result = torch.cat([result, piece], {dim})"
+        return Benchmark(before, f"result = torch.cat(pieces, {dim})", setup, of_events=True)
 
 
 def _is_own(function: str) -> bool | None:

@@ -51,6 +51,7 @@ from tb_tidy_plugin.rulekit import (
     Share,
     Threshold,
     falls,
+    fitting,
     host_work,
     loops_over_pieces,
     movement_of,
@@ -139,8 +140,9 @@ class PythonLoopTensorIndexing(Rule):
         iterations, operators, elements = (int(match.facts[name]) for name in ("iterations", "operators", "elements"))
         each = f"for _ in range({operators // iterations}):"
         before = f"for i in range({iterations}):\n    piece = x[i]\n    {each}\n        piece.add_(1)"
-        setup = f"import torch\nx = torch.zeros({iterations}, {elements})"
-        return Benchmark(before, f"{each}\n    x.add_(1)", setup) if elements else None
+        setup = f"import torch\nx = torch.zeros({iterations}, {elements}, device=device)"
+        pair = Benchmark(before, f"{each}\n    x.add_(1)", setup, compare=("x",))
+        return pair if elements and fitting(iterations, 4 * elements) == iterations else None
 
 
 def _is_own(caller: str) -> bool | None:

@@ -1,13 +1,12 @@
 """Matrix product with sizes that tensor cores load badly.
 
 ## What it finds
-A half-precision matrix product with a size that is no multiple of 8, where the
-kernel that was chosen, or the speed that was reached, shows that it costs time.
+A half-precision matrix product with a size that is no multiple of 8, where the kernel that was chosen, or the speed
+that was reached, shows that it costs time.
 
 ## Why it is slow
-Tensor cores are fed with loads of 16 bytes: 8 values of float16 or bfloat16. A
-matrix whose rows do not begin on such a boundary is loaded in pieces of 2 or 4
-bytes, or multiplied without tensor cores.
+Tensor cores are fed with loads of 16 bytes: 8 values of float16 or bfloat16. A matrix whose rows do not begin on such a
+boundary is loaded in pieces of 2 or 4 bytes, or multiplied without tensor cores.
 
 ## Example
 ```python
@@ -20,10 +19,9 @@ head = nn.Linear(width, 50304)  # for 50257 words; the last 47 outputs are cut o
 ```
 
 ## How the saving is estimated
-Where the profile has aligned products of comparable size, the padded product
-is given their median speed, at best that of the fastest. Else the kernel is
-scaled to 0.6 of its time (0.4 to 1) where it loads 1 or 2 values at a time,
-and to 0.35 (0.25 to 1) where it does without tensor cores.
+Where the profile has aligned products of comparable size, the padded product is given their median speed, at best that
+of the fastest. Else the kernel is scaled to 0.6 of its time (0.4 to 1) where it loads 1 or 2 values at a time, and to
+0.35 (0.25 to 1) where it does without tensor cores.
 
 ## When it stays quiet
 CPUs, and GPUs without tensor cores. Sizes below 8, which are small rather than odd. Products that are
@@ -49,6 +47,7 @@ SIGNS = {
 and the expected and the least part of the time that padding leaves. On ordinary cores a 16-bit product has a quarter of
 the tensor cores' peak (A100: 78 and 312 TFLOP/s)."""
 
+MOST_BYTES = 1 << 30  # in the benchmark
 COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed of a kernel depends on both
 
 
@@ -95,10 +94,11 @@ class TensorCoreShapeMisaligned(Rule):
     def benchmark(self, match: Match) -> Benchmark | None:
         batch, m, k, n = (int(match.facts[name]) for name in ("batch", "m", "k", "n"))
         wide = Product(match.anchor, batch, m, k, n, "c10::Half").padded(MULTIPLE)
+        batch = min(batch, MOST_BYTES * batch // (2 * wide.bytes))
         shapes = {"a": (batch, m, k), "b": (batch, k, n), "c": (batch, wide.m, wide.k), "d": (batch, wide.k, wide.n)}
-        options = f'dtype=torch.{match.facts["dtype"]}, device="cuda"'
-        factors = [f"{name} = torch.randn({shape}, {options})" for name, shape in shapes.items()]
-        return Benchmark(before="a @ b", after="c @ d", setup="\n".join(["import torch", *factors]))
+        made = [f"{name} = torch.randn({shape}, dtype=torch.{{}}, device=device)" for name, shape in shapes.items()]
+        setup = "\n".join(["import torch", *made]).replace("{}", str(match.facts["dtype"]))
+        return Benchmark("a @ b", "c @ d", setup, devices=("cuda",), of_events=True) if batch else None
 
     def _judged(
         self, profile: Profile, product: Product, time_ns: int, aligned: Mapping[Product, list[float]]

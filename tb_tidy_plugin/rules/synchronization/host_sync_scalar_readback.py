@@ -79,9 +79,9 @@ class HostSyncScalarReadback(Rule):
         yield Scale(match.events, *LEFT) if match.facts["values"] else Unblock(match.anchor)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        setup = f"import torch\nx = torch.zeros({match.facts['values']})"
-        loop = Benchmark("values = [value.item() for value in x]", "values = x.tolist()", setup)
-        return loop if match.facts["values"] else None
+        setup, values = "import torch\nx = torch.zeros({}, device=device)", int(match.facts["values"])
+        before, after = "result = [value.item() for value in x]", "result = x.tolist()"
+        return Benchmark(before, after, setup.format(values), of_events=True) if values else None
 
     def _waits(self, profile: Profile) -> Iterator[Match]:
         places = _by_place(profile, device_readbacks(profile).tolist())

@@ -1,0 +1,101 @@
+"""Two things timed in turns, and the ratio of their times.
+
+Timed one after the other, two statements differ by whatever else the machine does meanwhile: on a busy one the sign was
+wrong for 3 of 26 pairs. Blocks of both in turns see the same machine, so their ratio is taken pair by pair.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+Time: TypeAlias = Callable[[int], float]
+"""Runs something so many times; gives the seconds that one of them took."""
+
+OnBlock: TypeAlias = Callable[[int, float], object]
+"""Called with the pairs of blocks so far and how much of the budget is used, 0 to 1."""
+
+LEAST_BLOCKS, USUAL_BLOCKS, MOST_BLOCKS = 5, 10, 200
+"""Pairs of blocks: below the first an interval says nothing; before the second none is asked for."""
+
+NARROW = 0.05  # width of the interval, as part of the ratio, that ends a measurement
+BLOCKS_IN_BUDGET = 60  # of both statements together
+BLOCK_S = (0.001, 0.05)  # shorter ones are lost in the clock and the wait for the device; longer ones see less in turns
+MOST_OVERTIME = 4  # times the budget, for statements of which it does not hold the fewest blocks
+RESAMPLES = 2000
+INTERVAL = (2.5, 97.5)  # per cent
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The time of the second divided by that of the first, with its 95 % interval."""
+
+    middle: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """That of the interval, as part of the ratio."""
+        return (self.high - self.low) / self.middle
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Seconds of one call, by pair of blocks, and what they say."""
+
+    first: Sequence[float]
+    second: Sequence[float]
+    ratio: Ratio
+
+
+def ratio_of(first: Sequence[float], second: Sequence[float]) -> Ratio:
+    """The middle ratio of pairs; its interval from pairs drawn anew, always the same ones."""
+    ratios = np.array(second) / np.array(first)
+    drawn = np.random.default_rng(0).integers(len(ratios), size=(RESAMPLES, len(ratios)))
+    low, high = np.percentile(np.median(ratios[drawn], axis=1), INTERVAL)
+    return Ratio(float(np.median(ratios)), float(low), float(high))
+
+
+def in_turns(first: Time, second: Time, budget_s: float, on_block: OnBlock) -> Blocks:
+    """Times both in turns until the ratio's interval is narrow or the budget is used.
+
+    Each pair begins with the other one, so that neither always finds the caches as its own last block left them.
+    """
+    began = time.perf_counter()
+    block_s = min(max(budget_s / BLOCKS_IN_BUDGET, BLOCK_S[0]), BLOCK_S[1])
+    both = [(each, calls_for(each, block_s)) for each in (first, second)]
+    taken: tuple[list[float], list[float]] = ([], [])
+    ratio: Ratio | None = None
+    while not _is_enough(len(taken[0]), ratio, (time.perf_counter() - began) / budget_s):
+        for at in (0, 1) if len(taken[0]) % 2 else (1, 0):
+            timed, calls = both[at]
+            taken[at].append(timed(calls))
+        ratio = ratio_of(*taken)
+        on_block(len(taken[0]), min((time.perf_counter() - began) / budget_s, 1.0))
+    return Blocks(*taken, ratio or ratio_of(*taken))
+
+
+def calls_for(timed: Time, block_s: float) -> int:
+    """How many calls make a block of about this length."""
+    calls = 1
+    while (took_s := timed(calls) * calls) < block_s / 10:
+        calls *= 10
+    return max(round(calls * block_s / took_s), 1)
+
+
+def _is_enough(blocks: int, ratio: Ratio | None, used: float) -> bool:
+    if ratio is None or blocks < LEAST_BLOCKS:
+        return blocks > 0 and used >= MOST_OVERTIME
+    return used >= 1 or blocks >= MOST_BLOCKS or (blocks >= USUAL_BLOCKS and ratio.width < NARROW)
+
+
+def thinned(values: Sequence[float], most: int) -> list[float]:
+    """At most so many of the values, evenly chosen."""
+    if len(values) <= most:
+        return list(values)
+    return [values[at] for at in np.linspace(0, len(values) - 1, most).astype(int).tolist()]

@@ -1,0 +1,124 @@
+"""Which device a pair is measured on, and what it is called."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tb_tidy_plugin.benchmarks.measurement import MeasuredOn
+from tb_tidy_plugin.errors import TidyError
+
+if TYPE_CHECKING:
+    import torch
+
+ASKED = re.compile(r"(cuda|rocm|mps|xpu|cpu)(?::(\d{1,3}))?")
+KINDS_HELP: Final = "cuda, cuda:1, rocm, mps, xpu or cpu"
+SHOWN = {"cuda": "CUDA", "mps": "MPS", "xpu": "XPU", "cpu": "CPU"}
+CPU_INFO = Path("/proc/cpuinfo")
+
+
+class NoDeviceError(TidyError):
+    """The device that is asked for, or that a pair needs, is not there."""
+
+
+def device_for(asked: str, preferred: str, allowed: Collection[str]) -> torch.device:
+    """The device to measure on: the one asked for, else one of the recording's kind, else the first accelerator.
+
+    Args:
+        asked: `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`; empty for the usual one.
+        preferred: the kind of device of the recording.
+        allowed: the kinds on which the pair says something.
+
+    Raises:
+        NoDeviceError: there is none.
+    """
+    import torch
+
+    there = available()
+    if asked:
+        kind, index = _parsed(asked)
+        if kind not in there or (index or 0) >= there[kind]:
+            names = ", ".join(there)
+            raise NoDeviceError(f"There is no `{asked}` that this PyTorch can use.", f"It can use: {names}.")
+        if kind not in allowed:
+            raise _needs(allowed)
+        return torch.device(kind) if index is None else torch.device(kind, index)
+    wanted = "cuda" if preferred == kind_of("cuda") else preferred
+    usable = [kind for kind in there if kind in allowed]
+    if not usable:
+        raise _needs(allowed)
+    return torch.device(wanted if wanted in usable else usable[0])
+
+
+def available() -> dict[str, int]:
+    """The types of device that this PyTorch can use, accelerators first, with how many there are of each."""
+    import torch
+
+    found = {}
+    if torch.cuda.is_available():
+        found["cuda"] = torch.cuda.device_count()
+    if hasattr(torch, "xpu") and torch.xpu.is_available():
+        found["xpu"] = torch.xpu.device_count()
+    if torch.backends.mps.is_available():
+        found["mps"] = 1
+    return {**found, "cpu": 1}
+
+
+def kind_of(device_type: str) -> str:
+    """The kind of device that a recording would name: ROCm's devices call themselves `cuda`."""
+    import torch
+
+    return "rocm" if device_type == "cuda" and torch.version.hip else device_type
+
+
+def described(device: torch.device) -> MeasuredOn:
+    """The device with the versions that a measurement holds for."""
+    import torch
+
+    names = {"cuda": torch.version.cuda and f"CUDA {torch.version.cuda}", "rocm": f"ROCm {torch.version.hip}"}
+    kind = kind_of(device.type)
+    return MeasuredOn(
+        kind=kind,
+        address=str(device),
+        name=_name(device)[:512],
+        torch=str(torch.__version__),
+        runtime=names.get(kind) or "",
+        threads=torch.get_num_threads(),
+    )
+
+
+def _name(device: torch.device) -> str:
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if device.type == "xpu":
+        return torch.xpu.get_device_name(device)
+    return _processor()
+
+
+def _processor() -> str:
+    """The processor's name, by which Apple's GPUs go, too."""
+    if CPU_INFO.exists():
+        found = re.search(r"^model name\s*: (.+)$", CPU_INFO.read_text("utf-8", "replace"), re.MULTILINE)
+        if found:
+            return found[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _parsed(asked: str) -> tuple[str, int | None]:
+    found = ASKED.fullmatch(asked)
+    if found is None or (found[1] == "rocm" and kind_of("cuda") != "rocm"):
+        raise NoDeviceError(f"`{asked}` is no device of this PyTorch.", f"Known: {KINDS_HELP}.")
+    return "cuda" if found[1] == "rocm" else found[1], int(found[2]) if found[2] else None
+
+
+def _needs(allowed: Collection[str]) -> NoDeviceError:
+    names = [shown for kind, shown in SHOWN.items() if kind in allowed]
+    return NoDeviceError(
+        f"This needs a {' or '.join(names)} device: elsewhere it would measure something else.",
+        "Run `tb-tidy bench` on such a machine with `--save`, to see the result here.",
+    )

@@ -1,0 +1,91 @@
+"""What a pair of statements took: the value that is stored, shown and, where it may be, used in a saving."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.rulekit import Benchmark
+
+Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=512)]
+Statement: TypeAlias = Annotated[str, msgspec.Meta(max_length=20_000)]
+Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
+
+MOST_SAMPLES = 100
+Samples: TypeAlias = Annotated[list[Positive], msgspec.Meta(max_length=MOST_SAMPLES)]
+
+
+class MeasuredOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where a measurement was made.
+
+    `kind` is `cuda`, `rocm`, `mps`, `xpu` or `cpu`; `address` is what the statements knew as `device` (`cuda:0`).
+    `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is what torch may use on the host.
+    """
+
+    kind: Text
+    address: Text
+    name: Text
+    torch: Text
+    runtime: Text
+    threads: int
+
+
+class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Two statements measured in turns, in blocks of calls; times are those of one call.
+
+    Attributes:
+        rule: whose statements they are.
+        before: the statement with the pattern, as it was run.
+        after: the one without.
+        setup: what ran before both, after `device = "<address>"`.
+        on: device and versions.
+        before_ns: the middle of what one call of `before` took, over the blocks.
+        after_ns: the same of `after`.
+        ratio: the middle over pairs of blocks of `after` divided by `before`.
+        low: the 95 % interval of `ratio`, from resampled pairs of blocks.
+        high: its other end.
+        blocks: pairs of blocks.
+        before_samples_ns: what a call took in each block, at most 100 blocks evenly chosen.
+        after_samples_ns: the same of `after`, block by block.
+        verdict: what `after` is.
+        equal: whether both computed the same; null where the statements leave nothing to compare.
+        trusted: false where `doubts` says why not to rely on it.
+        doubts: sentences.
+        measured_at: UTC, as in ISO 8601.
+    """
+
+    rule: Text
+    before: Statement
+    after: Statement
+    setup: Statement
+    on: MeasuredOn
+    before_ns: Positive
+    after_ns: Positive
+    ratio: Positive
+    low: Positive
+    high: Positive
+    blocks: int
+    before_samples_ns: Samples
+    after_samples_ns: Samples
+    verdict: Verdict
+    equal: bool | None
+    trusted: bool
+    doubts: Annotated[list[Text], msgspec.Meta(max_length=10)]
+    measured_at: Text
+
+    def is_of(self, rule: str, pair: Benchmark) -> bool:
+        """Whether exactly these statements were measured."""
+        return (self.rule, self.before, self.after, self.setup) == (rule, pair.before, pair.after, pair.setup)
+
+    def is_sound(self) -> bool:
+        """Whether the numbers agree with each other, as those that another machine wrote may not."""
+        return self.low <= self.ratio <= self.high and self.trusted == (not self.doubts)
+
+
+class NotMeasured(msgspec.Struct, frozen=True, tag="not_measured"):
+    """Why there is no measurement, and what to do about it."""
+
+    error: str
+    advice: str

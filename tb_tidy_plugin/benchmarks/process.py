@@ -1,0 +1,258 @@
+"""One pair of statements, measured in a process of its own: what they set, break or leak ends with it.
+
+Reads one line from its input (a `Request`), writes one JSON message per line, the last of which is a `Measured` or a
+`NotMeasured`, and ends; with it, its whole process group ends as soon as its input does, so that whoever is killed
+leaves nothing running.
+
+Memory is capped in two ways. On Linux without an accelerator the kernel refuses more data than the cap. Drivers of
+accelerators reserve address space as they like, so that no such limit can be set where one is used: there torch's own
+allocator is limited, and a thread ends the process when its resident memory has grown by more than the cap.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.benchmarks.blocks import Blocks, Time, in_turns, thinned
+from tb_tidy_plugin.benchmarks.devices import NoDeviceError, described, device_for
+from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
+from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured, Verdict
+from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.units import Bytes
+
+if TYPE_CHECKING:
+    import torch
+
+INPUT = 0
+SEED = 0
+EVEN = 0.01  # closer to 1 than this, a ratio is no difference that the placement of data in memory could not make
+WIDE = 0.25  # intervals wider than this part of the ratio say too little
+DEVICE_SHARE = 0.8  # of the device's free memory, at most
+WATCH_PERIOD_S = 0.02
+THREAD_BYTES = 16 << 20  # of data for each thread that torch may start
+FIRST_LINE = 300  # characters of an error's first line
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What to measure, on which device (`asked` and `preferred` as in `device_for`), how long, in how much memory."""
+
+    rule: str
+    pair: Benchmark
+    asked: str = ""
+    preferred: str = ""
+    budget_s: float = 2.0
+    memory_bytes: int = 4 << 30
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """How far the measurement is: what is being done, and how much of the budget is used."""
+
+    stage: str
+    fraction: float
+    blocks: int = 0
+
+
+class Measured(msgspec.Struct, frozen=True, tag="measured"):
+    """The end of a measurement that went well."""
+
+    measurement: Measurement
+
+
+Message: TypeAlias = Progress | Measured | NotMeasured
+Send: TypeAlias = Callable[[Message], object]
+
+NO_TORCH = NotMeasured(
+    error="PyTorch is not installed here.",
+    advice="Install it, or `pip install 'tb-tidy-plugin[bench]'`; measurements of another machine need none.",
+)
+TOO_LARGE = "Free memory, or measure on a machine with more of it."
+NOT_OURS = "This is the shape that was recorded; it may need another version of PyTorch."
+
+
+def main() -> None:
+    """Serves one request."""
+    output = _private_output()
+    with os.fdopen(INPUT, "rb", buffering=0, closefd=False) as stream:
+        request = msgspec.json.decode(stream.readline(), type=Request)
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    _step_back()
+    writing = threading.Lock()
+
+    def send(message: Message) -> None:
+        with writing:
+            output.write(msgspec.json.encode(message) + b"\n")
+            output.flush()
+
+    send(answer_to(request, send))
+    output.close()
+    os._exit(0)  # without what torch does at exit, which may hang after an error of the device
+
+
+def answer_to(request: Request, send: Send) -> Measured | NotMeasured:
+    """Measures; whatever becomes of it is told in words."""
+    send(Progress("Starting PyTorch", 0.0))
+    try:
+        import torch
+    except ImportError:
+        return NO_TORCH
+    try:
+        device = device_for(request.asked, request.preferred, request.pair.devices)
+        _cap_memory(device, request.memory_bytes, send)
+        return Measured(measured(request, device, send))
+    except NoDeviceError as problem:
+        return NotMeasured(problem.error, problem.advice)
+    except (MemoryError, torch.cuda.OutOfMemoryError) as problem:
+        return NotMeasured(f"Memory ran out: {_first_line(problem)}", TOO_LARGE)
+    except Exception as problem:
+        if "can't allocate memory" in str(problem):
+            return NotMeasured(f"Memory ran out: {_first_line(problem)}", TOO_LARGE)
+        return NotMeasured(f"The statements failed with {type(problem).__name__}: {_first_line(problem)}", NOT_OURS)
+
+
+def measured(request: Request, device: torch.device, send: Send) -> Measurement:
+    """Both statements checked against each other, then timed in turns; raises whatever they raise."""
+    from torch.utils.benchmark import Timer
+
+    pair = request.pair
+    send(Progress("Comparing results", 0.0))
+    equal, difference = _compared(pair, device)
+    on = described(device)
+    names = _set_up(pair, device)
+
+    def timer(statement: str) -> Time:
+        timed = Timer(statement, globals=names, num_threads=on.threads)
+        return lambda calls: timed.timeit(calls).mean
+
+    def report(blocks: int, used: float) -> None:
+        send(Progress("Measuring", used, blocks))
+
+    report(0, 0.0)
+    blocks = in_turns(timer(pair.before), timer(pair.after), request.budget_s, report)
+    doubts = ([difference] if difference else []) + _doubts(blocks)
+    return Measurement(
+        rule=request.rule, before=pair.before, after=pair.after, setup=pair.setup, on=on,
+        before_ns=_middle_ns(blocks.first), after_ns=_middle_ns(blocks.second),
+        ratio=blocks.ratio.middle, low=blocks.ratio.low, high=blocks.ratio.high, blocks=len(blocks.first),
+        before_samples_ns=thinned([1e9 * each for each in blocks.first], MOST_SAMPLES),
+        after_samples_ns=thinned([1e9 * each for each in blocks.second], MOST_SAMPLES),
+        verdict=verdict_on(blocks.ratio.low, blocks.ratio.high), equal=equal, trusted=not doubts, doubts=doubts,
+        measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )  # fmt: skip
+
+
+def verdict_on(low: float, high: float) -> Verdict:
+    """What the interval of a ratio says of the statement without the pattern."""
+    if high < 1 - EVEN:
+        return "faster"
+    return "slower" if low > 1 + EVEN else "no_clear_difference"
+
+
+def _compared(pair: Benchmark, device: torch.device) -> tuple[bool | None, str | None]:
+    """Whether both statements leave the same, each after a setup of its own; and what differs."""
+    results = []
+    for statement in (pair.before, pair.after):
+        names = _set_up(pair, device)
+        exec(compile(statement, "<statement>", "exec"), names)
+        results.append(kept_results(names, pair.compare))
+    if not (results[0] and results[1]):
+        return None, None
+    difference = difference_of(*results)
+    return difference is None, difference
+
+
+def _set_up(pair: Benchmark, device: torch.device) -> dict[str, object]:
+    import torch
+
+    torch.manual_seed(SEED)
+    names: dict[str, object] = {"__name__": "statements", "device": str(device)}
+    exec(compile(pair.setup, "<setup>", "exec"), names)
+    return names
+
+
+def _doubts(blocks: Blocks) -> list[str]:
+    width = blocks.ratio.width
+    return [f"The interval is {width:.0%} of the ratio wide: measure longer."] if width > WIDE else []
+
+
+def _middle_ns(seconds: object) -> float:
+    import numpy as np
+
+    return float(np.median(np.asarray(seconds))) * 1e9
+
+
+def _first_line(problem: BaseException) -> str:
+    text = str(problem).strip()
+    return text.splitlines()[0][:FIRST_LINE] if text else "no more is known"
+
+
+def _cap_memory(device: torch.device, most_bytes: int, send: Send) -> None:
+    import torch
+
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        torch.cuda.set_per_process_memory_fraction(min(most_bytes, DEVICE_SHARE * free) / total, device)
+    elif device.type == "mps":
+        torch.mps.set_per_process_memory_fraction(min(most_bytes / torch.mps.recommended_max_memory(), 1.0))
+    elif sys.platform == "linux":
+        import resource
+
+        data = _status_bytes("VmData") + most_bytes + THREAD_BYTES * torch.get_num_threads()
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (data if hard < 0 else min(data, hard), hard))
+    if sys.platform == "linux":
+        threading.Thread(target=_watch_memory, args=(most_bytes, send), daemon=True).start()
+
+
+def _watch_memory(most_bytes: int, send: Send) -> None:
+    before = _status_bytes("VmRSS")
+    while _status_bytes("VmRSS") - before <= most_bytes:
+        time.sleep(WATCH_PERIOD_S)
+    send(NotMeasured(f"The statements need more than {Bytes(most_bytes)} of the host's memory.", TOO_LARGE))
+    _end_group()
+
+
+def _status_bytes(key: str) -> int:
+    """A size from `/proc/self/status`, which is in kB; 0 where it has no such line."""
+    lines: Mapping[str, str] = dict(
+        line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line
+    )
+    return int(lines.get(key, "0").split()[0]) * 1024
+
+
+def _private_output() -> IO[bytes]:
+    """The messages' own way out; whatever else writes to the standard output goes where complaints go."""
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return output
+
+
+def _end_with_input() -> None:
+    """Reads without Python's buffer, whose lock would be missed at exit."""
+    with suppress(OSError):
+        while os.read(INPUT, 1 << 10):
+            pass
+    _end_group()
+
+
+def _end_group() -> None:
+    """Ends this process and what it has started, such as compilers and workers of loaders."""
+    if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+def _step_back() -> None:
+    """Lets Linux end this process first where memory is short. It keeps its priority: it measures."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("800")

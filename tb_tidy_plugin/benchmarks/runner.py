@@ -1,0 +1,143 @@
+"""Measurements started from another process: one process group each, with a limit of time, which may be cancelled."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.process import Measured, Message, Progress, Request
+from tb_tidy_plugin.benchmarks.statements import complaint_about
+
+OnProgress: TypeAlias = Callable[[Progress], object]
+
+START = "import sys; sys.path[:] = sys.argv[1:]; from tb_tidy_plugin.benchmarks.process import main; main()"
+"""Not with `-m`, which would let a user's own `queue.py` in the current folder stand in for Python's."""
+
+LIMIT_S = 120.0
+"""Beside the budget: to start PyTorch, to compile what a statement compiles, and to run slow statements a few times."""
+
+COMPLAINT_BYTES = 1000
+
+CANCELLED = NotMeasured("The measurement was cancelled.", "Start it again.")
+TRY_AGAIN = "Run `tb-tidy bench` on the command line to see what it says."
+
+
+class Run:
+    """The measurement of one pair. May be cancelled from any thread, before, while and after it runs."""
+
+    def __init__(self, request: Request, limit_s: float = LIMIT_S) -> None:
+        self._request = request
+        self._limit_s = limit_s + request.budget_s
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._cancelled = False
+        self._late = False
+
+    def result(self, on_progress: OnProgress = lambda _: None) -> Measurement | NotMeasured:
+        """Measures; whatever becomes of it is told in words."""
+        if complaint := complaint_about(self._request.pair):
+            return NotMeasured(f"The statements are not run: {complaint}.", "Mend `benchmark` of the rule.")
+        with tempfile.TemporaryFile() as errors:
+            try:
+                process = self._start(errors)
+            except OSError as problem:
+                reason = problem.strerror or type(problem).__name__
+                return NotMeasured(f"The measurement could not be started: {reason}.", "Try again.")
+            if process is None:
+                return CANCELLED
+            timer = threading.Timer(self._limit_s, self._end_late)
+            timer.start()
+            try:
+                with process:
+                    last = self._listening(process, on_progress)
+            finally:
+                timer.cancel()
+                with self._lock:
+                    self._process = None  # its number may be another's from now on
+            return last or self._died(process.returncode, errors)
+
+    def cancel(self) -> None:
+        """Ends the measurement, or keeps it from starting."""
+        with self._lock:
+            self._cancelled = True
+        self._kill()
+
+    def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes] | None:
+        """The process, in a session and group of its own; None where it is no longer wanted."""
+        with self._lock:
+            if self._cancelled:
+                return None
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", START, *(os.path.abspath(folder) for folder in sys.path)],  # noqa: PTH100
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                close_fds=True,
+                start_new_session=True,
+            )
+            return self._process
+
+    def _listening(self, process: subprocess.Popen[bytes], on_progress: OnProgress) -> Measurement | NotMeasured | None:
+        """The last message; all of the group is ended before the process is waited for, while its number is its own."""
+        try:
+            return self._listen(process, on_progress)
+        finally:
+            self._kill()
+
+    def _listen(self, process: subprocess.Popen[bytes], on_progress: OnProgress) -> Measurement | NotMeasured | None:
+        """The last message, None where it never came. The process's input stays open meanwhile."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            # Without Python's buffer, which would complain again on closing should the process be gone.
+            os.write(process.stdin.fileno(), msgspec.json.encode(self._request) + b"\n")
+            for line in process.stdout:
+                message: Message = msgspec.json.decode(line, type=Message)
+                if isinstance(message, Progress):
+                    on_progress(message)
+                else:
+                    return message.measurement if isinstance(message, Measured) else message
+        except (BrokenPipeError, msgspec.MsgspecError):  # it was killed while it wrote, or before it read
+            return None
+        return None
+
+    def _end_late(self) -> None:
+        self._late = True
+        self._kill()
+
+    def _kill(self) -> None:
+        """Ends the process and all that it has started, such as compilers and workers of loaders."""
+        with self._lock:
+            if self._process is None:
+                return
+            with suppress(ProcessLookupError, PermissionError):  # all are gone; macOS says so by the second
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+
+    def _died(self, code: int, errors: IO[bytes]) -> NotMeasured:
+        """What it means that the process ended without a last message."""
+        if self._cancelled:
+            return CANCELLED
+        if self._late:
+            return NotMeasured(
+                f"The measurement took more than {self._limit_s:g} s.", "Measure on a machine with less to do."
+            )
+        errors.seek(max(errors.seek(0, os.SEEK_END) - COMPLAINT_BYTES, 0))
+        lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+        said = f" {lines[-1]}" if lines else ""
+        if -code == getattr(signal, "SIGKILL", None):
+            return NotMeasured("The measurement was killed, most likely because memory ran out.", "Free memory.")
+        name = next((known.name for known in signal.Signals if known.value == -code), f"code {code}")
+        return NotMeasured(f"The measurement ended with {name}.{said}", TRY_AGAIN)

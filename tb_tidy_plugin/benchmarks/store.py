@@ -1,0 +1,165 @@
+"""Measurements kept for later: in the user's cache folder, and beside a trace for other machines.
+
+A measurement is of one rule's statements, on one device by name, with one version of PyTorch; a later one takes the
+place of an earlier one. What lies beside a trace came with it and is trusted no more than the trace: it is read up to a
+size, as numbers and short texts of known fields, and used for the very statements that it names only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from platformdirs import user_cache_path
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.rulekit import Benchmark
+
+SUFFIX = ".tidy-bench.json"
+"""Added to the whole name of the trace file, `.gz` included."""
+
+MOST_BYTES = 8 << 20
+MOST_KEPT = 1000  # beside one trace; a measurement takes 4 kB
+MOST_OF_A_PAIR = 50  # devices and versions in the cache that are looked at
+KEY_DIGITS = 32
+
+
+Stored = TypeVar("Stored", bound=msgspec.Struct)
+
+
+class StoreError(TidyError):
+    """Measurements that cannot be written."""
+
+
+class SavedMeasurements(msgspec.Struct, frozen=True, kw_only=True):
+    """The file beside a trace."""
+
+    version: Literal[1]
+    measurements: Annotated[list[Measurement], msgspec.Meta(max_length=MOST_KEPT)]
+
+
+class Measurements:
+    """What is known for one trace: that beside it, and that in this machine's cache."""
+
+    def __init__(self, trace: Path, kind: str) -> None:
+        """`kind` is the recording's kind of device.
+
+        `complaint` says why the file beside the trace is not used; None where it is, or is not there.
+        """
+        self._kind = kind
+        self._beside, self.complaint = read_beside(trace)
+
+    def of(self, rule: str, pair: Benchmark) -> Measurement | None:
+        """The measurement to show for these statements: one of the recording's kind of device, trusted, the latest."""
+        known = [each for each in self._beside if each.is_of(rule, pair)] + cached(rule, pair)
+        return max(known, key=lambda each: (each.on.kind == self._kind, each.trusted, each.measured_at), default=None)
+
+
+def cache_folder() -> Path:
+    """Where this user's measurements are."""
+    return user_cache_path("tb-tidy", appauthor=False) / "benchmarks"
+
+
+def keep(measurement: Measurement) -> None:
+    """Puts a measurement into the cache.
+
+    Raises:
+        StoreError: the cache cannot be written.
+    """
+    folder = cache_folder() / _key(measurement.rule, measurement.before, measurement.after, measurement.setup)
+    on = measurement.on
+    _write(folder / f"{_key(on.kind, on.name, on.torch)}.json", msgspec.json.encode(measurement))
+
+
+def cached(rule: str, pair: Benchmark) -> list[Measurement]:
+    """What the cache holds for these statements; files that are none of ours are passed over."""
+    folder = cache_folder() / _key(rule, pair.before, pair.after, pair.setup)
+    try:
+        files = sorted(folder.glob("*.json"))[:MOST_OF_A_PAIR]
+    except OSError:
+        return []
+    found = (_read(file, Measurement) for file in files)
+    return [each for each in found if isinstance(each, Measurement) and each.is_of(rule, pair) and each.is_sound()]
+
+
+def read_beside(trace: Path) -> tuple[list[Measurement], str | None]:
+    """The measurements beside a trace, and why there are none although the file is there."""
+    file = beside(trace)
+    found = _read(file, SavedMeasurements)
+    if isinstance(found, SavedMeasurements):
+        return [each for each in found.measurements if each.is_sound()], None
+    return [], None if found is None else f"`{file.name}` is not used: {found}. Delete it, or write it anew with `tb-tidy bench --save`."
+
+
+def save_beside(trace: Path, measurements: Iterable[Measurement]) -> Path:
+    """Writes measurements beside a trace, with those that are there already; gives the file.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    all_of_them = _latest([*read_beside(trace)[0], *measurements])[-MOST_KEPT:]
+    text = msgspec.json.encode(SavedMeasurements(version=1, measurements=all_of_them))
+    file = beside(trace)
+    _write(file, msgspec.json.format(text, indent=1) + b"\n")
+    return file
+
+
+def beside(trace: Path) -> Path:
+    """The file that holds a trace's measurements."""
+    return trace.with_name(trace.name + SUFFIX)
+
+
+def _latest(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """The last one of each rule, statements, device and version."""
+    by_key = {
+        (each.rule, each.before, each.after, each.setup, each.on.kind, each.on.name, each.on.torch): each
+        for each in measurements
+    }
+    return list(by_key.values())
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]
+
+
+def _read(file: Path, kind: type[Stored]) -> Stored | str | None:
+    """What a file holds; None where there is none, words where it cannot be used."""
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        return problem.strerror or type(problem).__name__
+    if len(text) > MOST_BYTES:
+        return "it is too large"
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return "it does not fit the format"
+
+
+def _write(file: Path, text: bytes) -> None:
+    """All of it or nothing: written beside the file, then put in its place."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(prefix=".tidy-bench.", dir=file.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(text)
+            Path(draft).chmod(0o644)  # beside a trace it is there for the team
+            Path(draft).replace(file)
+        except OSError:
+            with contextlib.suppress(OSError):
+                Path(draft).unlink()
+            raise
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise StoreError(f"`{file}` could not be written: {reason}.", "Check the folder's permissions.") from None

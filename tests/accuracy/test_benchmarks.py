@@ -1,0 +1,79 @@
+"""The pairs of statements that rules offer for the corpus' slow programs: they run, and both sides compute the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.process import Request
+from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.report.assemble import Analysis, analyses
+from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.rulekit.testing.drawn import draw_into
+from tests.accuracy.corpus import Program, programs
+from tests.accuracy.processes import record_in
+
+WITHOUT_STATEMENTS = {
+    "anomaly-mode-enabled": "a mode of the whole program",
+    "collective-straggler": "several ranks",
+    "dataloader-starvation": "more workers are a matter of the machine that trains",
+    "exposed-communication": "several ranks",
+    "gpu-idle-host-bound": "any host code",
+    "torch-compile-graph-break": "the user's own function",
+    "torch-compile-recompilation": "the user's own function",
+}
+"""Rules without a pair, and what would have to be in it."""
+
+DRAWN_WITHOUT = {"host-sync-scalar-readback/slow.txt"}  # a wait costs what the device idles afterwards
+ONLY_WITH_CUDA = {"pageable-h2d-copy"}  # pinned memory does not exist elsewhere
+
+SLOW = [each for each in programs() if each.kind == "slow" and each.ranks == 1]
+OF_RULES = [each for each in SLOW if each.rule not in WITHOUT_STATEMENTS and each.name not in DRAWN_WITHOUT]
+
+
+def pairs_of(program: Program) -> list[Benchmark]:
+    """The pairs of the findings of the program's own rule."""
+    with TemporaryDirectory(prefix="torchtidy-accuracy-") as name:
+        if program.is_drawn:
+            draw_into(Path(name), program.path.read_text(encoding="utf-8"))
+        else:
+            record_in(Path(name), program)
+        found = [analysis for _, analysis in analyses(name) if isinstance(analysis, Analysis)]
+    evidence = [each for analysis in found for each in analysis.evidence.values()]
+    return [each.pair for each in evidence if each.finding.rule == program.rule and each.pair]
+
+
+def measured(rule: str, pair: Benchmark, asked: str = "cpu") -> Measurement | NotMeasured:
+    return Run(Request(rule=rule, pair=pair, asked=asked, budget_s=0.02)).result()
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.parametrize("program", OF_RULES, ids=str)
+def test_the_statements_run_and_compute_the_same(program: Program) -> None:
+    (pair, *_) = pairs_of(program)
+    if program.rule in ONLY_WITH_CUDA:
+        return
+    found = measured(program.rule, replace(pair, devices=("cpu",)))
+    assert isinstance(found, Measurement), found
+    assert found.equal is not False, found.doubts
+    assert found.equal or not (pair.compare or "result" in pair.after)
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.parametrize("program", [each for each in OF_RULES if each.is_drawn], ids=str)
+def test_what_only_a_gpu_shows_is_not_measured_on_a_cpu(program: Program) -> None:
+    for pair in pairs_of(program):
+        if "cpu" not in pair.devices:
+            found = measured(program.rule, pair)
+            assert isinstance(found, NotMeasured)
+            assert found.error.startswith("This needs a CUDA")
+
+
+def test_every_rule_has_statements_or_a_reason_for_none() -> None:
+    assert {each.rule for each in SLOW} >= set(WITHOUT_STATEMENTS) - {"collective-straggler", "exposed-communication"}
