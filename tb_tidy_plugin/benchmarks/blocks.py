@@ -22,7 +22,7 @@ OnBlock: TypeAlias = Callable[[int, float], object]
 LEAST_BLOCKS, USUAL_BLOCKS, MOST_BLOCKS = 5, 10, 200
 """Pairs of blocks: below the first an interval says nothing; before the second none is asked for."""
 
-NARROW = 0.05  # width of the interval, as part of the ratio, that ends a measurement
+NARROW = 0.05  # width of the interval that ends a measurement
 BLOCKS_IN_BUDGET = 60  # of both statements together
 BLOCK_S = (0.001, 0.05)  # shorter ones are lost in the clock and the wait for the device; longer ones see less in turns
 MOST_OVERTIME = 4  # times the budget, for statements of which it does not hold the fewest blocks
@@ -40,8 +40,8 @@ class Ratio:
 
     @property
     def width(self) -> float:
-        """That of the interval, as part of the ratio."""
-        return (self.high - self.low) / self.middle
+        """That of the interval, as part of the longer of both times: next to nothing need not be known exactly."""
+        return (self.high - self.low) / max(self.middle, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.benchmarks.blocks import Blocks, Time, in_turns, thinned
+from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, in_turns, thinned
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, described, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
 from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured, Verdict
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 INPUT = 0
 SEED = 0
 EVEN = 0.01  # closer to 1 than this, a ratio is no difference that the placement of data in memory could not make
-WIDE = 0.25  # intervals wider than this part of the ratio say too little
+WIDE = 0.25  # intervals wider than this say too little
 DEVICE_SHARE = 0.8  # of the device's free memory, at most
 WATCH_PERIOD_S = 0.02
 THREAD_BYTES = 16 << 20  # of data for each thread that torch may start
@@ -146,16 +146,16 @@ def measured(request: Request, device: torch.device, send: Send) -> Measurement:
         ratio=blocks.ratio.middle, low=blocks.ratio.low, high=blocks.ratio.high, blocks=len(blocks.first),
         before_samples_ns=thinned([1e9 * each for each in blocks.first], MOST_SAMPLES),
         after_samples_ns=thinned([1e9 * each for each in blocks.second], MOST_SAMPLES),
-        verdict=verdict_on(blocks.ratio.low, blocks.ratio.high), equal=equal, trusted=not doubts, doubts=doubts,
+        verdict=verdict_on(blocks), equal=equal, trusted=not doubts, doubts=doubts,
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )  # fmt: skip
 
 
-def verdict_on(low: float, high: float) -> Verdict:
-    """What the interval of a ratio says of the statement without the pattern."""
-    if high < 1 - EVEN:
+def verdict_on(blocks: Blocks) -> Verdict:
+    """What the interval of the ratio says of the statement without the pattern."""
+    if len(blocks.first) >= LEAST_BLOCKS and blocks.ratio.high < 1 - EVEN:
         return "faster"
-    return "slower" if low > 1 + EVEN else "no_clear_difference"
+    return "slower" if len(blocks.first) >= LEAST_BLOCKS and blocks.ratio.low > 1 + EVEN else "no_clear_difference"
 
 
 def _compared(pair: Benchmark, device: torch.device) -> tuple[bool | None, str | None]:
@@ -181,8 +181,11 @@ def _set_up(pair: Benchmark, device: torch.device) -> dict[str, object]:
 
 
 def _doubts(blocks: Blocks) -> list[str]:
-    width = blocks.ratio.width
-    return [f"The interval is {width:.0%} of the ratio wide: measure longer."] if width > WIDE else []
+    """Why not to rely on a ratio: it swings, or there are too few of it."""
+    width, count = blocks.ratio.width, len(blocks.first)
+    swings = f"The ratio is known to {width:.0%} of the longer time only: measure longer, or on a quieter machine."
+    few = f"Only {count} pairs of blocks fitted into the time: measure longer."
+    return ([swings] if width > WIDE else []) + ([few] if count < LEAST_BLOCKS else [])
 
 
 def _middle_ns(seconds: object) -> float:

@@ -95,7 +95,12 @@ def read_beside(trace: Path) -> tuple[list[Measurement], str | None]:
     found = _read(file, SavedMeasurements)
     if isinstance(found, SavedMeasurements):
         return [each for each in found.measurements if each.is_sound()], None
-    return [], None if found is None else f"`{file.name}` is not used: {found}. Delete it, or write it anew with `tb-tidy bench --save`."
+    return (
+        [],
+        None
+        if found is None
+        else f"`{file.name}` is not used: {found}. Delete it, or write it anew with `tb-tidy bench --save`.",
+    )
 
 
 def save_beside(trace: Path, measurements: Iterable[Measurement]) -> Path:

@@ -46,11 +46,13 @@ WIDTH_WITHOUT_TERMINAL = 100
     help="Exit with 1 when a finding of this severity or a higher one is there.",
 )
 @with_baselines
+@click.option("--bench", is_flag=True, help="First measure what the fixes are worth here, as `tb-tidy bench` does.")
 @with_source_roots
 @with_checks
-def check(  # noqa: PLR0913, PLR0917 - one per group of options
+def check(
     checks: Checks,
     path: Path,
+    bench: bool,
     form: str,
     output: Path | None,
     fail_on: Severity | None,
@@ -61,6 +63,10 @@ def check(  # noqa: PLR0913, PLR0917 - one per group of options
 
     Exit codes: 0 done, 1 `--fail-on` reached, 2 nothing could be read.
     """
+    if bench:
+        from tb_tidy_plugin.cli.bench import bench_for_report
+
+        bench_for_report(path, checks)
     with progress_bar() as progress:
         report = analyze_path(path, checks.rules, progress, checks.ignores, source_roots)
     baselines.write(report)

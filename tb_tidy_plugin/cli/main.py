@@ -8,6 +8,7 @@ import click
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.cli.annotate import annotate
+from tb_tidy_plugin.cli.bench import bench
 from tb_tidy_plugin.cli.check import check
 from tb_tidy_plugin.cli.compare import compare
 from tb_tidy_plugin.cli.explain import explain
@@ -27,6 +28,7 @@ def commands() -> None:
 
 
 commands.add_command(annotate)
+commands.add_command(bench)
 commands.add_command(check)
 commands.add_command(compare)
 commands.add_command(explain)

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, RunReport, Steps
 from tb_tidy_plugin.units import Nanoseconds, Share
 
@@ -118,10 +119,19 @@ def _finding(finding: Finding) -> RenderableType:
     for detail in finding.details:
         if isinstance(detail, Note):
             table.add_row("", Text.assemble(("why: ", "dim"), plain(detail.text)), "")
+    if finding.measurement is not None:
+        table.add_row("", Text.assemble(("measured: ", "dim"), _measured(finding.measurement)), "")
     table.add_row("", Text.assemble(("fix: ", "green"), plain(finding.fix)), "")
     table.add_row("", Text(f"{finding.rule} {finding.id}", "dim"), "")
     table.add_row("", "", "")
     return table
+
+
+def _measured(measurement: Measurement) -> Text:
+    before, after = (Nanoseconds(round(each)) for each in (measurement.before_ns, measurement.after_ns))
+    interval = f"{measurement.low:.3g} to {measurement.high:.3g}"
+    said = f"{before} before, {after} after, {measurement.ratio:.3g} times ({interval}) on {measurement.on.kind}"
+    return plain(" ".join([f"{said} {measurement.on.name}.", *measurement.doubts]))
 
 
 def _place(place: Place) -> Text:

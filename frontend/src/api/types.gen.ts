@@ -320,6 +320,8 @@ export interface RunReport {
  * `share` is `cost_ns` divided by the median step time, null where there are no steps.
  * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
  * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
+ * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
+ * it is part of the saving only where the basis of that says so.
  */
 export interface Finding {
   category: string;
@@ -330,6 +332,7 @@ export interface Finding {
   id: string;
   matches: number;
   matches_per_step: number;
+  measurement?: Measurement | null;
   message: string;
   places: Place[];
   ranks?: number[];
@@ -353,6 +356,83 @@ export interface CodeChange {
   before: string;
   caveat?: string | null;
   kind: "code_change";
+}
+/**
+ * Two statements measured in turns, in blocks of calls; times are those of one call.
+ *
+ * Attributes:
+ *     rule: whose statements they are.
+ *     before: the statement with the pattern, as it was run.
+ *     after: the one without.
+ *     setup: what ran before both, after `device = "<address>"`.
+ *     on: device and versions.
+ *     before_ns: the middle of what one call of `before` took, over the blocks.
+ *     after_ns: the same of `after`.
+ *     ratio: the middle over pairs of blocks of `after` divided by `before`.
+ *     low: the 95 % interval of `ratio`, from resampled pairs of blocks.
+ *     high: its other end.
+ *     blocks: pairs of blocks.
+ *     before_samples_ns: what a call took in each block, at most 100 blocks evenly chosen.
+ *     after_samples_ns: the same of `after`, block by block.
+ *     verdict: what `after` is.
+ *     equal: whether both computed the same; null where the statements leave nothing to compare.
+ *     trusted: false where `doubts` says why not to rely on it.
+ *     doubts: sentences.
+ *     measured_at: UTC, as in ISO 8601.
+ */
+export interface Measurement {
+  after: string;
+  after_ns: number;
+  /**
+   * @maxItems 100
+   */
+  after_samples_ns: number[];
+  before: string;
+  before_ns: number;
+  /**
+   * @maxItems 100
+   */
+  before_samples_ns: number[];
+  blocks: number;
+  /**
+   * @maxItems 10
+   */
+  doubts:
+    | []
+    | [string]
+    | [string, string]
+    | [string, string, string]
+    | [string, string, string, string]
+    | [string, string, string, string, string]
+    | [string, string, string, string, string, string]
+    | [string, string, string, string, string, string, string]
+    | [string, string, string, string, string, string, string, string]
+    | [string, string, string, string, string, string, string, string, string]
+    | [string, string, string, string, string, string, string, string, string, string];
+  equal: boolean | null;
+  high: number;
+  low: number;
+  measured_at: string;
+  on: MeasuredOn;
+  ratio: number;
+  rule: string;
+  setup: string;
+  trusted: boolean;
+  verdict: "faster" | "no_clear_difference" | "slower";
+}
+/**
+ * Where a measurement was made.
+ *
+ * `kind` is `cuda`, `rocm`, `mps`, `xpu` or `cpu`; `address` is what the statements knew as `device` (`cuda:0`).
+ * `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is what torch may use on the host.
+ */
+export interface MeasuredOn {
+  address: string;
+  kind: string;
+  name: string;
+  runtime: string;
+  threads: number;
+  torch: string;
 }
 /**
  * Where in the user's source the matches of a finding are.

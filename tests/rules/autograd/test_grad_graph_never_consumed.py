@@ -99,7 +99,7 @@ class TestReports:
         benchmark = GradGraphNeverConsumed().benchmark(match)
         assert benchmark is not None
         assert "range(12)" in benchmark.before
-        assert benchmark.after.startswith("with torch.no_grad():\n    y = x")
+        assert benchmark.after.startswith("with torch.no_grad():\n    result = x")
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
 

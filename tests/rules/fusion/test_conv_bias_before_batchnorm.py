@@ -167,7 +167,7 @@ class TestSaves:
         assert ConvBiasBeforeBatchnorm().benchmark(match) == Benchmark(
             before="norm(biased(x)).sum().backward()",
             after="norm(plain(x)).sum().backward()",
-            setup='import torch\ndevice = "cuda" if torch.cuda.is_available() else "cpu"\n'
+            setup="import torch\n"
             "x = torch.randn((2, 3, 16, 16), device=device)\n"
             "biased = torch.nn.Conv2d(3, 8, (3, 3), groups=1, device=device)\n"
             "plain = torch.nn.Conv2d(3, 8, (3, 3), groups=1, device=device, bias=False)\n"

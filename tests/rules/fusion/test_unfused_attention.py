@@ -123,7 +123,7 @@ class TestSaves:
         benchmark = UnfusedAttention().benchmark(match)
         assert benchmark is not None
         assert "query = torch.randn(8, 1, 128, 32, dtype=torch.float32, device=device)" in benchmark.setup
-        assert benchmark.after == "F.scaled_dot_product_attention(query, key, value, attn_mask=mask)"
+        assert benchmark.after == "result = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)"
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
 

@@ -83,13 +83,15 @@ class TestSaves:
 
     def test_a_benchmark_of_the_same_tensor(self) -> None:
         assert PageableH2dCopy().benchmark(matches(draw(steps(), V100))[0]) == Benchmark(
-            before='pageable.to("cuda")\ntorch.cuda.synchronize()',
-            after='pinned.to("cuda", non_blocking=True)\ntorch.cuda.synchronize()',
+            before="result = pageable.to(device)\ntorch.cuda.synchronize()",
+            after="result = pinned.to(device, non_blocking=True)\ntorch.cuda.synchronize()",
             setup=(
                 "import torch\n"
                 "pageable = torch.zeros((256, 1024), dtype=torch.float32)\n"
                 "pinned = torch.zeros((256, 1024), dtype=torch.float32, pin_memory=True)"
             ),
+            devices=("cuda",),
+            of_events=True,
         )
 
     def test_no_benchmark_without_shapes(self) -> None:

@@ -141,9 +141,11 @@ class TestSaves:
     def test_a_benchmark_of_the_same_tensor(self) -> None:
         (match,) = matches(draw(ONES_TO, A100))
         assert TensorCreatedOnCpuThenMoved().benchmark(match) == Benchmark(
-            before='torch.ones((64, 64), dtype=torch.float32).to("cuda")',
-            after='torch.ones((64, 64), dtype=torch.float32, device="cuda")',
+            before="result = torch.ones((64, 64), dtype=torch.float32).to(device)",
+            after="result = torch.ones((64, 64), dtype=torch.float32, device=device)",
             setup="import torch",
+            devices=("cuda", "mps", "xpu"),
+            of_events=True,
         )
 
     def test_no_benchmark_for_a_factory_with_more_arguments(self) -> None:

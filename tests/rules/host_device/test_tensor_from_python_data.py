@@ -120,17 +120,21 @@ class TestSaves:
     def test_a_benchmark_of_arrays(self) -> None:
         match = matches(draw(two_steps()))[0]
         assert TensorFromPythonData().benchmark(match) == Benchmark(
-            before="torch.tensor(data, dtype=torch.float32)",
-            after="torch.from_numpy(numpy.stack(data))",
+            before="result = torch.tensor(data, dtype=torch.float32)",
+            after="result = torch.from_numpy(numpy.stack(data))",
             setup="import numpy\nimport torch\ndata = list(torch.rand((64, 32), dtype=torch.float32).numpy())",
+            devices=("cpu",),
+            of_events=True,
         )
 
     def test_a_benchmark_of_numbers(self) -> None:
         match = matches(draw(CONSTRUCTOR))[0]
         assert TensorFromPythonData().benchmark(match) == Benchmark(
-            before="torch.tensor(data, dtype=torch.int64)",
-            after="torch.from_numpy(numpy.asarray(data, dtype=numpy.int64))",
+            before="result = torch.tensor(data, dtype=torch.int64)",
+            after="result = torch.from_numpy(numpy.asarray(data, dtype=numpy.int64))",
             setup="import numpy\nimport torch\ndata = torch.ones((2000,), dtype=torch.int64).numpy().tolist()",
+            devices=("cpu",),
+            of_events=True,
         )
 
     @pytest.mark.filterwarnings("ignore:Creating a tensor from a list of numpy")  # which is what the rule is about
@@ -140,8 +144,8 @@ class TestSaves:
         benchmark = TensorFromPythonData().benchmark(matches(draw(text))[0])
         assert benchmark is not None
         names: dict[str, object] = {}
-        exec(benchmark.setup, names)
-        assert torch.equal(eval(benchmark.before, names), eval(benchmark.after, names))
+        exec(f"{benchmark.setup}\n{benchmark.before}\nbefore = result\n{benchmark.after}", names)
+        assert torch.equal(names["before"], names["result"])
 
     def test_no_benchmark_without_shapes_or_of_other_dtypes(self) -> None:
         for shaped in ("", "dims=64x32 types=bool"):

@@ -141,10 +141,17 @@ class TestReports:
     def test_benchmarks_what_is_made_of_sizes_alone(self) -> None:
         benchmark = ConstantRebuiltEveryStep().benchmark(matches(steps(MASK, MASK))[0])
         assert benchmark is not None
-        assert benchmark.before == "constant = torch.ones([32, 32]).triu(1).bool()"
-        assert benchmark.setup == "import torch\nkept = torch.ones([32, 32]).triu(1).bool()"
+        assert benchmark.before == "result = torch.ones((32, 32), device=device).triu(1).bool()"
+        assert benchmark.setup == "import torch\nkept = torch.ones((32, 32), device=device).triu(1).bool()"
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
+
+    @pytest.mark.parametrize("sizes", ["[4]);1/0#", "__import__('os')", "[32x32]+[3]", "[32x32"])
+    def test_no_text_of_a_trace_gets_into_a_statement(self, sizes: str) -> None:
+        text = MASK.replace("[32x32]", sizes)
+        found = matches(steps(text, text))
+        assert found
+        assert all(ConstantRebuiltEveryStep().benchmark(match) is None for match in found)
 
     def test_benchmarks_nothing_else(self) -> None:
         text = MASK.replace("aten::ones", "aten::full")

@@ -103,7 +103,7 @@ class TestReports:
         benchmark = HiddenContiguousCopy().benchmark(match)
         assert benchmark is not None
         assert "shape, strides = (512, 256,), (1, 512,)" in benchmark.setup
-        assert (benchmark.before, benchmark.after) == ("y = x.contiguous() + 1", "y = x + 1")
+        assert (benchmark.before, benchmark.after) == ("result = x.contiguous() + 1", "result = x + 1")
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
 

@@ -139,7 +139,7 @@ class TestReports:
         (match,) = matches(without_stacks("SGD", parameters=16))
         benchmark = OptimizerSingleTensor().benchmark(match)
         assert benchmark is not None
-        assert 'torch.randn(4096, device="cpu") for _ in range(16)' in benchmark.setup
+        assert "torch.randn(4096, device=device) for _ in range(16)" in benchmark.setup
         assert "torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, fused=True)" in benchmark.setup
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)

@@ -101,7 +101,7 @@ class TestSaves:
         (match,) = matches(step(THERE, BACK))
         benchmark = DtypePingPong().benchmark(match)
         assert benchmark is not None
-        assert benchmark.before == "torch.relu(torch.relu(x).to(torch.float32).to(torch.bfloat16))"
+        assert benchmark.before == "result = torch.relu(torch.relu(x).to(torch.float32).to(torch.bfloat16))"
         assert "torch.randn((64, 512), dtype=torch.bfloat16, device=device)" in benchmark.setup
         ast.parse(benchmark.setup)
 

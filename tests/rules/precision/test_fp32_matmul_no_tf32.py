@@ -127,8 +127,10 @@ class TestSaves:
         assert Fp32MatmulNoTf32().benchmark(match) == Benchmark(
             before='torch.set_float32_matmul_precision("highest")\na @ b',
             after='torch.set_float32_matmul_precision("high")\na @ b',
-            setup='import torch\na = torch.randn(1, 4096, 4096, device="cuda")\n'
-            'b = torch.randn(1, 4096, 4096, device="cuda")',
+            setup="import torch\na = torch.randn(1, 4096, 4096, device=device)\n"
+            "b = torch.randn(1, 4096, 4096, device=device)",
+            devices=("cuda",),
+            of_events=True,
         )
 
 

@@ -129,7 +129,7 @@ class TestReports:
         (match,) = matches(step(growing(5)))
         benchmark = CatInLoop().benchmark(match)
         assert benchmark is not None
-        assert benchmark.setup == "import torch\npieces = [torch.zeros(4, 8) for _ in range(6)]"
+        assert benchmark.setup == "import torch\npieces = [torch.zeros((4, 8), device=device) for _ in range(6)]"
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
 

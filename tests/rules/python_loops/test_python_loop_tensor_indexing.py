@@ -145,7 +145,7 @@ class TestReports:
         (match,) = matches(step(loop(10, SELECT, FILL)))
         benchmark = PythonLoopTensorIndexing().benchmark(match)
         assert benchmark is not None
-        assert benchmark.setup == "import torch\nx = torch.zeros(10, 16)"
+        assert benchmark.setup == "import torch\nx = torch.zeros(10, 16, device=device)"
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
 

@@ -121,10 +121,12 @@ class TestSaves:
             before="a @ b",
             after="c @ d",
             setup="import torch\n"
-            'a = torch.randn((1, 4096, 768), dtype=torch.bfloat16, device="cuda")\n'
-            'b = torch.randn((1, 768, 50257), dtype=torch.bfloat16, device="cuda")\n'
-            'c = torch.randn((1, 4096, 768), dtype=torch.bfloat16, device="cuda")\n'
-            'd = torch.randn((1, 768, 50264), dtype=torch.bfloat16, device="cuda")',
+            "a = torch.randn((1, 4096, 768), dtype=torch.bfloat16, device=device)\n"
+            "b = torch.randn((1, 768, 50257), dtype=torch.bfloat16, device=device)\n"
+            "c = torch.randn((1, 4096, 768), dtype=torch.bfloat16, device=device)\n"
+            "d = torch.randn((1, 768, 50264), dtype=torch.bfloat16, device=device)",
+            devices=("cuda",),
+            of_events=True,
         )
 
 

@@ -137,7 +137,7 @@ class TestReports:
         (match,) = matches_of(HostSyncScalarReadback, loop(70))
         benchmark = HostSyncScalarReadback().benchmark(match)
         assert benchmark is not None
-        assert "torch.zeros(70)" in benchmark.setup
+        assert "torch.zeros(70, device=device)" in benchmark.setup
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
         (match,) = matches_of(HostSyncScalarReadback, step(WORK, READ, NEXT))

@@ -1,0 +1,183 @@
+"""`tb-tidy bench`: what the findings' statements take on this machine, with the pattern and without it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress
+from tb_tidy_plugin.benchmarks.store import keep, save_beside
+from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.cli.configured import with_checks
+from tb_tidy_plugin.cli.progress import progress_bar
+from tb_tidy_plugin.configuration.checks import Checks
+from tb_tidy_plugin.errors import NotFoundError, TidyError
+from tb_tidy_plugin.report.assemble import Analysis, analyses
+from tb_tidy_plugin.report.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
+from tb_tidy_plugin.report.text import plain
+from tb_tidy_plugin.units import Nanoseconds
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as a shell gives it; what was measured until then is kept."""
+
+SHOWN_STATEMENT = 60
+VERDICTS = {"faster": ("faster", "green"), "slower": ("slower", "red"), "no_clear_difference": ("no difference", "dim")}
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One pair in the JSON: `measurement`, or why there is none."""
+
+    rule: str
+    findings: dict[str, list[str]]
+    measurement: Measurement | None = None
+    error: str | None = None
+    advice: str | None = None
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--finding", metavar="ID", help="Measure only this finding.")
+@click.option("--device", default="", help="cuda, cuda:1, rocm, mps, xpu or cpu; by default the recording's kind.")
+@click.option("--budget", type=click.FloatRange(0.01, 600), default=BUDGET_S, show_default=True, help="Seconds a pair.")
+@click.option("--save", is_flag=True, help="Write the results beside each trace, for other machines.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@with_checks
+def bench(checks: Checks, path: Path, finding: str | None, device: str, budget: float, save: bool, form: str) -> None:
+    """Measure what the fixes of the findings in PATH are worth on this machine.
+
+    Each finding's statements, with the pattern and without it, run in turns in a process of their own. They are texts
+    of the rules with the recorded shapes; nothing of the recorded program is run. Results are kept in the user's cache,
+    shown by `tb-tidy check` from then on, and used in its savings where the recording is of the same kind of device.
+
+    Exit codes: 0 done, 2 nothing could be read or measured, 130 interrupted.
+    """
+    how = Measuring(asked=device, budget_s=budget)
+    results, is_whole = bench_all(path, checks, how, finding=finding, save=save)
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode([_row(*each) for each in results]), indent=2).decode())
+    else:
+        console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
+        console.print(_table(results))
+    if not is_whole:
+        sys.exit(INTERRUPTED)
+    sys.exit(DONE if any(isinstance(result, Measurement) for _, result in results) else NOTHING_READ)
+
+
+def bench_all(
+    path: Path, checks: Checks, how: Measuring, *, finding: str | None = None, save: bool = False
+) -> tuple[list[Result], bool]:
+    """Measures and keeps; gives the results, and whether they are all.
+
+    Raises:
+        TidyError: nothing is there to be measured, PyTorch is missing, or results cannot be kept.
+    """
+    if not _has_torch():
+        raise TidyError(NO_TORCH.error, NO_TORCH.advice)
+    with progress_bar() as progress:
+        found = list(analyses(path, checks.of_profiles, progress, checks.ignores))
+    analysed = [(file, analysis) for file, analysis in found if isinstance(analysis, Analysis)]
+    pairs = pairs_in(analysed, finding)
+    if not pairs:
+        what = f"The finding `{finding}` has no" if finding else "No finding has"
+        raise NotFoundError(f"{what} statements to measure in `{path}`.", "`tb-tidy check` lists the findings.")
+    results: list[Result] = []
+    is_whole = True
+    with _bar(len(pairs)) as show:
+        try:
+            for pair, result in measured(pairs, how, show):
+                results.append((pair, result))
+                _keep(pair, result, save=save)
+        except KeyboardInterrupt:
+            is_whole = False
+    return results, is_whole
+
+
+def _has_torch() -> bool:
+    try:
+        return find_spec("torch") is not None
+    except ValueError:  # it is kept from being imported
+        return False
+
+
+def bench_for_report(path: Path, checks: Checks) -> None:
+    """Measures what a report is about, for it to show.
+
+    Raises:
+        TidyError: PyTorch is missing, or results cannot be kept.
+    """
+    with suppress(NotFoundError):  # no finding has statements; a path without traces is told by the report
+        bench_all(path, checks, Measuring())
+
+
+def _keep(pair: Pair, result: Measurement | NotMeasured, *, save: bool) -> None:
+    """At once, so that Ctrl-C loses no more than the pair that is being measured."""
+    if isinstance(result, NotMeasured):
+        return
+    keep(result)
+    for trace in pair.findings if save else ():
+        save_beside(trace, [result])
+
+
+@contextmanager
+def _bar(count: int) -> Iterator[OnPair]:
+    """What to call while a pair is measured; shows nothing where stderr is no terminal."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    with Bar(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=float(count))
+
+        def show(number: int, pair: Pair, state: Progress) -> None:
+            bar.update(task, description=f"{pair.rule}: {state.stage}", completed=number + state.fraction)
+
+        yield show
+
+
+def _row(pair: Pair, result: Measurement | NotMeasured) -> Row:
+    findings = {str(trace): list(ids) for trace, ids in pair.findings.items()}
+    if isinstance(result, Measurement):
+        return Row(rule=pair.rule, findings=findings, measurement=result)
+    return Row(rule=pair.rule, findings=findings, error=result.error, advice=result.advice)
+
+
+def _table(results: Sequence[Result]) -> RenderableType:
+    table = Table("Rule and statements", "Before", "After", "After / before", "Verdict", box=None, pad_edge=False)
+    for pair, result in results:
+        statements = [_shortened(text) for text in (pair.statements.before, pair.statements.after)]
+        shown = Text("\n").join([Text(pair.rule, "bold"), *statements])
+        if isinstance(result, NotMeasured):
+            table.add_row(shown, "", "", "", Text.assemble(("not measured\n", "yellow"), _said(result)))
+        else:
+            table.add_row(shown, *_figures(result))
+    return table
+
+
+def _figures(result: Measurement) -> tuple[str, str, str, Text]:
+    verdict, style = VERDICTS[result.verdict]
+    said = "\n".join([*result.doubts, f"{result.on.kind}: {result.on.name}"])
+    return (
+        str(Nanoseconds(round(result.before_ns))),
+        str(Nanoseconds(round(result.after_ns))),
+        f"{result.ratio:.3g}\n({result.low:.3g} to {result.high:.3g})",
+        Text.assemble((verdict, style), "\n", *(Text.assemble(plain(line), "\n") for line in said.splitlines())),
+    )
+
+
+def _said(result: NotMeasured) -> Text:
+    return plain(f"{result.error} {result.advice}")
+
+
+def _shortened(statement: str) -> Text:
+    """The last line that does something, which is what the pair is about."""
+    line = statement.strip().splitlines()[-1].strip()
+    return plain(line if len(line) <= SHOWN_STATEMENT else f"{line[: SHOWN_STATEMENT - 1]}…")

@@ -1,0 +1,69 @@
+"""Measuring what the findings of traces are worth: each pair of statements once, whichever findings it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.process import Progress, Request
+from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.report.assemble import Analysis
+from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.trace.files import TraceFile
+
+BUDGET_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One pair of statements, the findings that it is of (by trace), and the kind of device it was recorded on.
+
+    `kind` is that of the first trace that has it.
+    """
+
+    rule: str
+    statements: Benchmark
+    findings: Mapping[Path, tuple[str, ...]]
+    kind: str
+
+
+class Measuring(msgspec.Struct, frozen=True, kw_only=True):
+    """How to measure: `asked` is the device, empty for the recording's kind or what there is."""
+
+    asked: str = ""
+    budget_s: float = BUDGET_S
+
+
+OnPair: TypeAlias = Callable[[int, Pair, Progress], object]
+"""Called with the number of the pair, from 0, and how far its measurement is."""
+
+Result: TypeAlias = tuple[Pair, Measurement | NotMeasured]
+
+
+def pairs_in(analysed: Iterable[tuple[TraceFile, Analysis]], finding: str | None = None) -> list[Pair]:
+    """The pairs of all findings, or of the one with this id, in the order of traces and savings."""
+    found: dict[tuple[str, Benchmark], tuple[str, dict[Path, tuple[str, ...]]]] = {}
+    for file, analysis in analysed:
+        for each in analysis.evidence.values():
+            if each.pair is not None and finding in {None, each.finding.id}:
+                _, findings = found.setdefault((each.finding.rule, each.pair), (analysis.profile.platform, {}))
+                findings[file.path] = (*findings.get(file.path, ()), each.finding.id)
+    return [Pair(rule, pair, findings, kind) for (rule, pair), (kind, findings) in found.items()]
+
+
+def measured(pairs: Iterable[Pair], how: Measuring, progress: OnPair) -> Iterator[Result]:
+    """Measures one pair after the other."""
+    for number, pair in enumerate(pairs):
+        run = Run(request_for(pair.rule, pair.statements, pair.kind, how))
+        yield pair, run.result(partial(progress, number, pair))
+
+
+def request_for(rule: str, pair: Benchmark, kind: str, how: Measuring) -> Request:
+    """What to ask of the process that measures."""
+    return Request(rule=rule, pair=pair, asked=how.asked, preferred=kind, budget_s=how.budget_s)

@@ -1,0 +1,156 @@
+"""Measurements in a process of their own: whatever statements do, there is a result and nothing is left running."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.process import Progress, Request
+from tb_tidy_plugin.benchmarks.runner import CANCELLED, Run
+from tb_tidy_plugin.rulekit import Benchmark
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+READS = Benchmark(
+    "result = [value.item() for value in x]", "result = x.tolist()", "import torch\nx = torch.ones(500, device=device)"
+)
+SETUP = "import time\nimport torch\nx = torch.ones(4, device=device)"
+
+
+def result(pair: Benchmark, limit_s: float = 60, **asked: object) -> Measurement | NotMeasured:
+    return Run(
+        Request(rule="some-rule", pair=pair, budget_s=0.1, asked=str(asked.get("asked", "cpu"))), limit_s
+    ).result()
+
+
+def refused(pair: Benchmark, limit_s: float = 60, **asked: object) -> str:
+    found = result(pair, limit_s, **asked)
+    assert isinstance(found, NotMeasured), found
+    assert found.advice
+    return found.error
+
+
+def test_a_pair_is_measured_as_it_stands() -> None:
+    seen: list[Progress] = []
+    found = Run(Request(rule="some-rule", pair=READS, asked="cpu", budget_s=0.3)).result(seen.append)
+    assert isinstance(found, Measurement)
+    assert found.is_of("some-rule", READS)
+    assert found.is_sound()
+    assert (found.on.kind, found.on.address, found.equal) == ("cpu", "cpu", True)
+    assert found.ratio < 0.5, "500 calls against one"
+    assert found.verdict == "faster"
+    assert len(found.before_samples_ns) == len(found.after_samples_ns) == found.blocks
+    assert [each.stage for each in seen[:3]] == ["Starting PyTorch", "Comparing results", "Measuring"]
+    assert seen[-1].blocks == found.blocks
+
+
+def test_statements_that_compute_something_else_are_not_trusted() -> None:
+    found = result(Benchmark("result = x + 1", "result = x + 2", SETUP))
+    assert isinstance(found, Measurement)
+    assert (found.equal, found.trusted) == (False, False)
+    assert found.doubts[0].startswith("Both leave another `result`: Tensor-likes are not close!")
+
+
+def test_what_is_changed_in_place_is_compared_where_the_rule_says_so() -> None:
+    pair = Benchmark("x.add_(1)", "x.add_(2)", SETUP)
+    assert isinstance(found := result(pair), Measurement)
+    assert found.equal is None
+    assert isinstance(found := result(replace(pair, compare=("x",))), Measurement)
+    assert found.equal is False
+
+
+def test_settings_of_a_statement_end_with_its_process() -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    assert isinstance(result(Benchmark("torch.set_num_threads(1)", "x", SETUP)), Measurement)
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("1 / 0", "The statements failed with ZeroDivisionError: division by zero"),
+        ("x @ torch.ones(5)", "The statements failed with RuntimeError: "),
+        ("torch.zeros(1 << 40)", "Memory ran out: "),
+        ("y = [torch.ones(1 << 28) for _ in range(40)]", ("Memory ran out: ", "The statements need more than 4 GiB")),
+        ("raise SystemExit(3)", "The statements are not run: they use `SystemExit`."),
+    ],
+)
+def test_what_fails_is_told(statement: str, error: str | tuple[str, ...]) -> None:
+    assert refused(Benchmark(statement, "x", SETUP)).startswith(error)
+
+
+def test_a_crash_is_told() -> None:
+    crash = "numpy.lib.stride_tricks.as_strided(numpy.zeros(2), (2,), (1 << 45,)).sum()"
+    assert refused(Benchmark(crash, "x", f"import numpy\n{SETUP}")).startswith("The measurement ended with SIGSEGV.")
+
+
+def test_what_takes_too_long_is_ended() -> None:
+    began = time.monotonic()
+    assert refused(Benchmark("while True:\n    pass", "x", SETUP), 8) == "The measurement took more than 8.1 s."
+    assert time.monotonic() - began < 30
+
+
+def test_a_device_that_is_not_there() -> None:
+    assert refused(READS, asked="xpu:7") == "There is no `xpu:7` that this PyTorch can use."
+    assert refused(READS, asked="tpu") == "`tpu` is no device of this PyTorch."
+
+
+def test_a_pair_that_needs_another_device_gives_no_wrong_number() -> None:
+    error = refused(replace(READS, devices=("cuda",)))
+    assert error == "This needs a CUDA device: elsewhere it would measure something else."
+
+
+def test_cancelled_before_it_starts() -> None:
+    run = Run(Request(rule="some-rule", pair=READS))
+    run.cancel()
+    assert run.result() == CANCELLED
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for the group in /proc")
+def test_cancelled_while_it_runs_with_all_that_it_has_started() -> None:
+    loading = (
+        "class Slow(torch.utils.data.Dataset):\n    def __len__(self):\n        return 9\n"
+        "    def __getitem__(self, index):\n        time.sleep(600)\n"
+        "loader = torch.utils.data.DataLoader(Slow(), num_workers=2)"
+    )
+    setup = f"import torch.utils.data\n{SETUP}\n{loading}"
+    run = Run(Request(rule="some-rule", pair=Benchmark("for _ in loader:\n    pass", "x", setup), asked="cpu"))
+    ended: list[Measurement | NotMeasured] = []
+    thread = threading.Thread(target=lambda: ended.append(run.result()))
+    thread.start()
+    group = until(lambda: [pid for pid in _groups() if len(_groups()[pid]) == 3 and pid in _children()], 60)[0]
+    run.cancel()
+    thread.join(30)
+    assert ended == [CANCELLED]
+    until(lambda: group not in _groups())
+
+
+def _stat(pid: str) -> list[str]:
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _groups() -> dict[int, list[str]]:
+    """Living processes by their group."""
+    found: dict[int, list[str]] = {}
+    for pid in (each.name for each in Path("/proc").iterdir() if each.name.isdigit()):
+        if (fields := _stat(pid)) and fields[0] != "Z":
+            found.setdefault(int(fields[2]), []).append(pid)
+    return found
+
+
+def _children() -> set[int]:
+    """Processes that this one has started."""
+    pids = (each.name for each in Path("/proc").iterdir() if each.name.isdigit())
+    return {int(pid) for pid in pids if (fields := _stat(pid)) and int(fields[1]) == os.getpid()}

@@ -1,0 +1,93 @@
+"""`tb-tidy bench` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement
+from tb_tidy_plugin.benchmarks.store import read_beside
+from tb_tidy_plugin.report.model import Finding, Report
+from tests.support.recordings import ROOT
+
+UNTIDY = ROOT / "sample_runs" / "image_classifier_untidy"
+RULE = "python-loop-tensor-indexing"
+
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None"
+
+
+def tidy(cache: Path, *arguments: str | Path, before: str = "") -> subprocess.CompletedProcess[str]:
+    code = f"{before}\nfrom tb_tidy_plugin.cli.main import main; main()"
+    environment = {
+        "COLUMNS": "120",
+        "PATH": os.environ["PATH"],
+        "PYTHONIOENCODING": "utf-8",
+        "XDG_CACHE_HOME": str(cache),
+    }
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=environment,
+    )  # fmt: skip
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> list[Finding]:
+    report = msgspec.json.decode(done.stdout, type=Report)
+    return [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
+
+
+def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of its own, to write beside."""
+    return Path(shutil.copytree(UNTIDY, tmp_path / "run"))
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_measures_saves_and_is_shown_on_another_machine(tmp_path: Path, run: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    options = ("--rule", RULE, "--budget", "0.05", "--device", "cpu", "--format", "json")
+    done = tidy(here, "bench", run, *options, "--save")
+    assert done.returncode == 0, done.stderr
+    (row,) = rows(done)
+    measurement = msgspec.convert(row["measurement"], Measurement)
+    assert (row["rule"], measurement.rule, measurement.on.kind) == (RULE, RULE, "cpu")
+    (trace,) = map(Path, row["findings"])
+    assert read_beside(trace) == ([measurement], None)
+    for cache in (here, elsewhere):
+        shown = [each.measurement for each in findings(tidy(cache, "check", run, "--rule", RULE, "--format", "json"))]
+        assert measurement in shown
+    assert "measured: " in tidy(elsewhere, "check", run, "--rule", RULE).stdout
+
+
+def test_a_finding_that_is_not_there(tmp_path: Path, run: Path) -> None:
+    done = tidy(tmp_path, "bench", run, "--finding", "0123456789ab")
+    assert done.returncode == 2
+    assert done.stderr.startswith("tb-tidy: The finding `0123456789ab` has no statements to measure in ")
+
+
+def test_without_torch_it_says_how_to_get_it(tmp_path: Path, run: Path) -> None:
+    done = tidy(tmp_path, "bench", run, before=WITHOUT_TORCH)
+    assert done.returncode == 2
+    assert "PyTorch is not installed here." in done.stderr
+    assert "tb-tidy-plugin[bench]" in done.stderr
+
+
+def test_a_file_beside_the_trace_that_is_none_of_ours_costs_a_note(tmp_path: Path, run: Path) -> None:
+    (trace,) = run.glob("*.pt.trace.json*")
+    trace.with_name(trace.name + ".tidy-bench.json").write_text("[]")
+    done = tidy(tmp_path, "check", run)
+    assert done.returncode == 0
+    assert "tidy-bench.json` is not used: it does not fit the format." in " ".join(done.stdout.split())
