@@ -16,7 +16,8 @@ import numpy as np
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.kernels import KERNEL_KINDS, KernelKind, kernel_kind
 from tb_tidy_plugin.profile.steps import LOADER_NEXT, Steps
-from tb_tidy_plugin.trace.columns import DEVICE_WORK, HOST_TREE, Category, EventTable, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, EventTable, Mask, Rows, Times
+from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.strings import numbers_where
 
 DevicePart: TypeAlias = Literal[
@@ -32,7 +33,11 @@ Part: TypeAlias = DevicePart | HostPart
 
 TO_DEVICE = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
 TO_HOST = re.compile(r"DtoH|DeviceToHost", re.IGNORECASE)
-SYNCHRONISATION = re.compile(r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$|Memcpy.*Sync$")
+TO_PAGEABLE = re.compile(r"(?:DtoH|DeviceToHost).*Pageable", re.IGNORECASE)
+SYNCHRONISATION = re.compile(
+    r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|Memcpy.*Sync$"
+)
+"""Calls of a runtime that return only when the device has got that far; ROCm copies and waits in one call."""
 COMMUNICATION_WAIT = re.compile(
     r"^(c10d::|gloo:|nccl:|mpi:)|record_param_comms|wait_tensor|distributed_c10d.*: (barrier|wait)"
 )
@@ -229,7 +234,8 @@ def _idle_layers(table: EventTable, busy: Intervals) -> Iterator[tuple[DevicePar
     """Why a device has nothing to do, told by what the host does meanwhile.
 
     A gap that begins while the host waits for the device is the wait's doing: the queue has run dry, and the host fills
-    it again only after the wait. What is left is the host's own pace where it works, and unknown where it does nothing.
+    it again only after the wait. So is what the host waits in a gap that began before. What is left is the host's own
+    pace where it works, and unknown where it does nothing.
     """
     yield "idle_data_loading", covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION))
     yield "idle_compilation", covered(table, _host(table, COMPILATION, *HOST_TREE))
@@ -238,9 +244,25 @@ def _idle_layers(table: EventTable, busy: Intervals) -> Iterator[tuple[DevicePar
     waits = covered(table, _host(table, SYNCHRONISATION, Category.RUNTIME))
     gap_starts, gap_ends = busy.ends[:-1], busy.starts[1:]
     drained = waits.containing(gap_starts)
-    yield "idle_synchronisation", Intervals(gap_starts[drained], gap_ends[drained])
+    waited = Intervals(gap_starts[drained], gap_ends[drained]).plus(waits)
+    yield "idle_synchronisation", waited.plus(_after_reads(table, gap_starts, gap_ends))
     yield "idle_launch_bound", covered(table, table.is_category((*HOST_TREE, Category.RUNTIME)))
     yield "idle_unknown", Intervals.none()
+
+
+def _after_reads(table: EventTable, gap_starts: Times, gap_ends: Times) -> Intervals:
+    """The gaps that begin when a copy to pageable memory ends, up to the time for which its call held the host.
+
+    CUDA waits for such a copy in the call that starts it, before `cudaStreamSynchronize` is called. Without the copy
+    the host would have been ahead by no more than that call took.
+    """
+    copies = np.flatnonzero((table.category == Category.COPY) & named(table, TO_PAGEABLE.search))
+    calls = launches(table)[copies] if len(copies) else copies
+    copies, calls = copies[calls != ABSENT], calls[calls != ABSENT]
+    at = np.searchsorted(gap_starts, table.end_ns[copies])
+    begins = np.append(gap_starts, -1)[at] == table.end_ns[copies]
+    at, held_ns = at[begins], table.duration_ns[calls[begins]]
+    return Intervals.union(gap_starts[at], np.minimum(gap_ends[at], gap_starts[at] + held_ns))
 
 
 def _host_layers(table: EventTable) -> Iterator[tuple[Part, Intervals]]:

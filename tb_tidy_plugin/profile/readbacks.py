@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,7 +9,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import TO_HOST, DevicePart, devices_of, idle_parts, named
+from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, DevicePart, devices_of, idle_parts, named
 from tb_tidy_plugin.profile.loops import Limits, Loop
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 
@@ -42,11 +41,6 @@ COPIES = ("aten::to", "aten::_to_copy", "aten::copy_")
 
 MOST_BYTES = 4096
 """Of a copy to the host that reads values: results and checkpoints are larger."""
-
-WAIT = re.compile(
-    r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|Memcpy.*Sync$"
-)
-"""Calls of a runtime that return only when the device has got that far; ROCm copies and waits in one call."""
 
 OWN_CAUSES: tuple[DevicePart, ...] = (
     "idle_data_loading", "idle_compilation", "idle_garbage_collection", "idle_communication_wait",
@@ -126,7 +120,7 @@ def _first(spans: Spans, most_ns: int) -> Spans:
 
 
 def _waits(profile: Profile) -> Rows:
-    return np.flatnonzero((profile.table.category == Category.RUNTIME) & named(profile.table, WAIT.search))
+    return np.flatnonzero((profile.table.category == Category.RUNTIME) & named(profile.table, SYNCHRONISATION.search))
 
 
 def _small_copies(profile: Profile) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,53 @@ def test_a_gap_that_begins_in_a_wait_is_the_waits(tmp_path: Path) -> None:
     ]
     profile = Profile(read_trace(write(tmp_path / "t.json", kineto_text(events))))
     assert parts_of(profile) == [{"matrix": [850], "idle_synchronisation": [100], "idle_launch_bound": [50]}]
+
+
+def read(copy_end: int, call_end: int) -> Profile:
+    """A value is read: the call that copies it to pageable memory returns after the copy, then the host goes on."""
+    kernel = {"cat": "kernel", "pid": 0, "tid": 7, "args": {"device": 0, "stream": 7}}
+    copy = {"cat": "gpu_memcpy", "pid": 0, "tid": 7, "args": {"device": 0, "stream": 7, "correlation": 9}}
+    events = [
+        event("ProfilerStep#1", 10, 1000, cat="user_annotation"),
+        event("gemm", 10, 390, **kernel),
+        event("Memcpy DtoH (Device -> Pageable)", 400, copy_end - 400, **copy),
+        event("cudaMemcpyAsync", 350, call_end - 350, cat="cuda_runtime", args={"correlation": 9}),
+        event("cudaStreamSynchronize", call_end + 5, 1, cat="cuda_runtime"),
+        event("gemm", 700, 310, **kernel),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        return Profile(read_trace(write(Path(folder) / "t.json", kineto_text(events))))
+
+
+@pytest.mark.parametrize(("call_end", "waited"), [(420, 70), (800, 290)])
+def test_a_gap_after_a_read_is_the_reads_as_long_as_that_held_the_host(call_end: int, waited: int) -> None:
+    """The device idles from 410 to 700; the call to copy took 70 µs, or longer than that gap."""
+    (parts,) = parts_of(read(copy_end=410, call_end=call_end))
+    assert parts["idle_synchronisation"] == [waited]
+    assert sum(times[0] for times in parts.values()) == 1000
+
+
+def test_a_wait_in_a_gap_that_began_before_it_is_no_launch() -> None:
+    """A runtime may hold the host although the device has nothing to do, as a first copy on ROCm did for 0.5 s."""
+    profile = draw(
+        """
+ProfilerStep#1  0-1000
+  aten::mm      10-20  kernel=gemm@20-100
+  aten::mm      900-910  kernel=gemm@920-1000
+""",
+        A100,
+    )
+    assert parts_of(profile) == [{"matrix": [160], "idle_launch_bound": [840]}]
+    waits = draw(
+        """
+ProfilerStep#1  0-1000
+  aten::mm      10-20  kernel=gemm@20-100
+  aten::copy_   200-600  wait=210-590
+  aten::mm      900-910  kernel=gemm@920-1000
+""",
+        A100,
+    )
+    assert parts_of(waits) == [{"matrix": [160], "idle_synchronisation": [380], "idle_launch_bound": [460]}]
 
 
 def test_the_host_alone() -> None:
