@@ -21,14 +21,16 @@ from typing import Literal, TypeAlias
 
 from tests.accuracy.corpus import Program
 from tests.accuracy.record import loaded, prepared, record, timed
+from tests.lines.marked import record_step
 
-Work: TypeAlias = Literal["record", "time"]
+Work: TypeAlias = Literal["record", "time", "mark", "record step"]
 
 LIMIT_S = 240.0
 """No program takes longer; compiling one takes half a minute on a busy machine."""
 
 TIMED_STEPS = 40
 OUTPUT_LINES = 30
+STEP_TRACE = "step.pt.trace.json"
 WARM = ["torch", "torch._dynamo", "torch.profiler", "torch.utils.checkpoint", "torch.utils.data"]
 
 _forks = multiprocessing.get_context("forkserver")
@@ -56,6 +58,16 @@ def step_seconds(folder: Path, program: Program, limit_s: float = LIMIT_S) -> fl
     """
     _run("time", folder, program, limit_s)
     return max(float(json.loads(path.read_text())) for path in folder.glob("seconds-*.json"))
+
+
+def record_step_in(folder: Path, program: Program, *, is_marked: bool, limit_s: float = LIMIT_S) -> Path:
+    """The trace of one step of the program, with the true line of each instruction where it is to be marked.
+
+    Raises:
+        ProgramError: it broke or did not end in time.
+    """
+    _run("mark" if is_marked else "record step", folder, program, limit_s)
+    return folder / STEP_TRACE
 
 
 def _run(work: Work, folder: Path, program: Program, limit_s: float) -> None:
@@ -107,7 +119,10 @@ def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
         os.dup2(output.fileno(), sys.stderr.fileno())
     gc.collect()  # copies the pages shared with the parent now, not when a step first collects
     step = prepared(loaded(path), rank, folder / "store")
-    if work == "record":
-        record(step, folder)
-    else:
-        (folder / f"seconds-{rank}.json").write_text(json.dumps(timed(step, TIMED_STEPS)))
+    match work:
+        case "record":
+            record(step, folder)
+        case "time":
+            (folder / f"seconds-{rank}.json").write_text(json.dumps(timed(step, TIMED_STEPS)))
+        case "mark" | "record step":
+            record_step(step, path, folder / STEP_TRACE, is_marked=work == "mark")

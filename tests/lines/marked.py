@@ -1,4 +1,4 @@
-"""Records one program with its true lines: `python -m tests.lines.marked PROGRAM TRACE`.
+"""Records one step of a program with its true lines.
 
 A trace function puts a marker before every instruction of the program, with the instruction's own position. Python
 suspends profiling while a trace function runs, so the markers are all that it adds to the recording.
@@ -9,33 +9,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from runpy import run_path
 from types import FrameType
 from typing import Any
 
 MARK = "@line"
 
 
-def main() -> None:
-    """Records two steps, the first of them unmarked to warm up."""
-    import torch
+def record_step(step: Callable[[], object], program: Path, trace: Path, *, is_marked: bool) -> None:
+    """Writes the trace of one step, after one to warm up; plainly where it is not to be marked."""
     from torch import profiler
-
-    from tb_tidy_plugin.capture.handler import Wanted, capturing
-
-    program, trace = Path(sys.argv[1]), Path(sys.argv[2])
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    step = run_path(str(program))["build"]()
-    step()
 
     def mark(name: str) -> None:
         with profiler.record_function(name):
             pass
 
+    step()
     with profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True, with_stack=True) as recording:
         previous = sys.gettrace()
-        sys.settrace(tracer(str(program), mark))
+        if is_marked:
+            sys.settrace(tracer(str(program), mark))
         try:
             step()
         finally:
@@ -49,7 +41,7 @@ def tracer(program: str, mark: Callable[[str], None]) -> Callable[[FrameType, st
 
     def trace(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - as Python declares it
         code = frame.f_code
-        if not code.co_filename.endswith(program):
+        if code.co_filename != program:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
@@ -61,7 +53,3 @@ def tracer(program: str, mark: Callable[[str], None]) -> Callable[[FrameType, st
         return trace
 
     return trace
-
-
-if __name__ == "__main__":
-    main()
