@@ -130,6 +130,7 @@ class Aligner:
         return None, None
 
     def _choices(self, row: int, frame: Frame) -> dict[int, Choice]:
+        """What explains each child of a frame."""
         if row not in self._frames:
             children = self._observer.children(row)
             seen = tuple(self._observer.observation(child) for child in children)

@@ -66,7 +66,7 @@ class _Builder(Expressions):
             case ast.Assign(targets, value):
                 self.value(value)
                 for target in targets:
-                    self.store(target)
+                    self.store(target, value)
             case ast.AnnAssign(target, _, value):
                 if value is not None:
                     self.value(value)
@@ -120,7 +120,7 @@ class _Builder(Expressions):
         else:
             self.value(load)
         self.value(node.value)
-        if not (self.scalars.is_scalar(load) and self.scalars.is_scalar(node.value)):
+        if not (self.scalars.is_plain(load) and self.scalars.is_plain(node.value)):
             found = OPERATORS[type(node.op).__name__]
             names, operators = found.names | found.in_place_names, found.operators | found.in_place
             self.site("operator", node, silent=RARE, names=names, operators=operators, literal=type_of(node.value))

@@ -105,7 +105,8 @@ RARELY = frozenset({"select", "slice", "unsqueeze", "item", "alias"}) | FROM_PYT
 NUMBERS = frozenset({"item", "is_nonzero"})
 
 BUILT_IN_TYPES = {
-    **dict.fromkeys(("int", "float", "bool", "complex", "range"), NUMBERS),
+    **dict.fromkeys(("int", "float", "complex", "range"), frozenset({"item"})),
+    "bool": TRUTH,
     **dict.fromkeys(
         ("list", "tuple", "set", "frozenset", "dict", "zip", "enumerate", "map", "filter", "iter"), UNPACKED
     ),
@@ -113,3 +114,15 @@ BUILT_IN_TYPES = {
     **dict.fromkeys(("str", "type", "object", "super", "property", "slice", "bytes", "memoryview"), NOTHING),
 }
 """Built-in types, whose calls make no event of their own, by what they run on a tensor."""
+
+LIBRARY_TYPES = frozenset(
+    {"chain", "islice", "product", "combinations", "permutations", "cycle", "repeat", "count", "accumulate", "takewhile",
+     "dropwhile", "starmap", "zip_longest", "groupby", "pairwise", "compress", "partial", "itemgetter", "attrgetter",
+     "methodcaller", "deque", "defaultdict", "OrderedDict", "SimpleNamespace", "Path"}
+)  # fmt: skip
+"""Types of the standard library that are written in C, whose calls make no event either."""
+
+LIBRARIES_OF_TYPES = frozenset({"itertools", "functools", "operator", "collections", "types"})
+
+DRAWN_THROUGH = {"map": NOTHING, "filter": TRUTH}
+"""Built-in types that call a function of the user's when they are drawn from, and what they then do with its result."""

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Sequence
 
 from tb_tidy_plugin.sources.emissions import (
     BUILT_IN_TYPES,
+    DRAWN_THROUGH,
     IN_PYTHON,
+    LIBRARIES_OF_TYPES,
+    LIBRARY_TYPES,
+    NOTHING,
     NUMBERS,
     OPERATORS,
     PROPERTIES,
     STORES,
     SUBSCRIPTS,
     TRUTH,
+    UNPACKED,
 )
 from tb_tidy_plugin.sources.scalars import Scalars
-from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT, SURE, THROWN, Walker
+from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT, SURE, THROWN, Called, Walker
 from tb_tidy_plugin.sources.subscripts import elements_of
 
 GETTERS = frozenset({"__getitem__", "__missing__", "__class_getitem__", IN_PYTHON})
@@ -35,6 +41,10 @@ MODULES = frozenset(
 CONVERSIONS = frozenset({"__float__", "__int__", "__bool__", "__index__", "__str__", "__repr__", "__format__"})
 ITERATIONS = frozenset({"__iter__", "__next__", "__len__", "__getitem__", "<genexpr>", "<lambda>"})
 ITEMS = frozenset({"select", "unbind"})
+OF_KEYS = frozenset({"__index__", "__hash__", "__eq__"})
+
+PYTHON = frozenset(name for name in dir(builtins) if not isinstance(getattr(builtins, name), type))
+"""Functions that are part of the language, and always called by these names."""
 
 
 class Expressions(Walker):
@@ -94,8 +104,11 @@ class Expressions(Walker):
                     self.values([key, held])
             case ast.Yield(value) | ast.YieldFrom(value) | ast.Await(value):
                 self.suspended(node, value)
-            case ast.NamedExpr(_, value) | ast.Starred(value):
+            case ast.NamedExpr(_, value):
                 self.value(value)
+            case ast.Starred(value):
+                self.value(value)
+                self.drawn(node, value)
             case ast.Tuple(elements) | ast.List(elements) | ast.Set(elements):
                 self.values(elements)
             case ast.Slice(lower, upper, step):
@@ -111,19 +124,25 @@ class Expressions(Walker):
         elif not isinstance(callee, ast.Name):
             self.value(callee)
         self.values([*node.args, *(keyword.value for keyword in node.keywords)])
-        names = names_of(callee)
-        built_in = isinstance(callee, ast.Name) and callee.id in BUILT_IN_TYPES
-        operators = BUILT_IN_TYPES[callee.id] if built_in and isinstance(callee, ast.Name) else frozenset()
-        silent = SILENT if built_in else SURE
         line = callee.end_lineno if isinstance(callee, ast.Attribute) else None
+        operators = operators_of_type(callee)
+        if operators is None:
+            self.site(
+                "call", node, silent=silence_of(callee), names=names_of(callee), again=1.0,
+                anything=self.through_variable(callee), line=line, calls=_called(callee),
+            )  # fmt: skip
+            return
+        names, drawn = _run_when_drawn(*node.args)
         self.site(
-            "call", node, silent=silent, names=names | _dunders_of(callee), operators=operators,
-            again=0.1 if built_in else 1.0, anything=None if built_in else self.through_variable(callee), line=line,
+            "call", node, silent=SILENT, names=names_of(callee) | _dunders_of(callee) | names,
+            operators=operators | drawn, again=0.1, line=line,
         )  # fmt: skip
 
     def through_variable(self, callee: ast.expr) -> float:
         """How surprising it is that a function of another name runs: a variable may hold any."""
         match callee:
+            case ast.Name(name) if name in PYTHON:
+                return 1.5
             case ast.Name(name):
                 return 0.6 if name[:1].islower() else 1.2
             case ast.Attribute(ast.Name("torch" | "F" | "nn" | "np" | "math"), _):
@@ -146,7 +165,7 @@ class Expressions(Walker):
         )  # fmt: skip
 
     def binary(self, node: ast.BinOp, operator: str, left: ast.expr, right: ast.expr) -> None:
-        if self.scalars.is_scalar(left) and self.scalars.is_scalar(right):
+        if self.scalars.is_plain(left) and self.scalars.is_plain(right):
             return
         found = OPERATORS[operator]
         literal = type_of(right) or type_of(left)
@@ -192,7 +211,7 @@ class Expressions(Walker):
                 self.condition(operand)
             case _:
                 self.value(test)
-                if not self.scalars.is_scalar(test):
+                if not self.scalars.is_plain(test):
                     self.truth(test)
 
     def truth(self, node: ast.expr) -> None:
@@ -235,7 +254,7 @@ class Expressions(Walker):
 
     def iterated(self, node: ast.expr) -> None:
         self.value(node)
-        if not self.scalars.is_scalar(node):
+        if not self.scalars.is_plain(node):
             self.site(
                 "iteration",
                 node,
@@ -246,10 +265,20 @@ class Expressions(Walker):
             )
 
     def next_item(self, node: ast.expr, target: ast.expr) -> None:
-        if self.scalars.is_scalar(node):
+        if self.scalars.is_plain(node):
             return
         names = frozenset({"__next__", "<genexpr>", "<lambda>", "__getitem__", "next"}) | _all_names(node)
-        self.site("iteration", node, silent=SILENT, names=names, operators=ITEMS, again=0.05, anything=1.2)
+        _, operators = _run_when_drawn(node)
+        self.site("iteration", node, silent=SILENT, names=names, operators=ITEMS | operators, again=0.05, anything=1.2)
+
+    def drawn(self, node: ast.expr, source: ast.expr | None) -> None:
+        """All items of something, taken at once."""
+        if source is None or not self.scalars.is_plain(source):
+            names, operators = (NOTHING, NOTHING) if source is None else _run_when_drawn(source)
+            self.site(
+                "iteration", node, silent=SILENT, names=names | {"__iter__", "__next__", "__len__"},
+                operators=operators | UNPACKED, again=0.05,
+            )  # fmt: skip
 
     def comprehended(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         """A frame of its own up to Python 3.11, in line from 3.12 on; generators run where they are drawn from."""
@@ -295,7 +324,7 @@ class Expressions(Walker):
         self.at = self.node()
         self.edge(ends[0], self.at)
 
-    def store(self, target: ast.expr) -> None:
+    def store(self, target: ast.expr, source: ast.expr | None = None) -> None:
         match target:
             case ast.Attribute():
                 self.value(target.value)
@@ -305,7 +334,7 @@ class Expressions(Walker):
                 self.index_parts(index)
                 self.store_item(target)
             case ast.Tuple(elements) | ast.List(elements):
-                self.unpacked(target)
+                self.unpacked(target, source)
                 for element in elements:
                     if not isinstance(element, ast.Tuple | ast.List):
                         self.store(element)
@@ -323,16 +352,9 @@ class Expressions(Walker):
             line=target.end_lineno,
         )
 
-    def unpacked(self, target: ast.expr) -> None:
+    def unpacked(self, target: ast.expr, source: ast.expr | None = None) -> None:
         if isinstance(target, ast.Tuple | ast.List):
-            self.site(
-                "iteration",
-                target,
-                silent=SILENT,
-                names=frozenset({"__iter__", "__next__", "__len__"}),
-                operators=frozenset({"unbind"}),
-                again=0.05,
-            )
+            self.drawn(target, source)
             for element in target.elts:
                 self.unpacked(element)
 
@@ -342,6 +364,9 @@ class Expressions(Walker):
     def subscript(self, node: ast.Subscript) -> None:
         if self.scalars.is_scalar(node.value):
             return
+        if self.scalars.is_container(node.value):
+            self.site("subscript", node, silent=SILENT, names=OF_KEYS, operators=NUMBERS)
+            return
         for each in elements_of(node.slice):
             self.site(
                 "subscript", node, silent=each.silent, names=GETTERS, operators=each.operators, rarely=each.rarely,
@@ -350,6 +375,9 @@ class Expressions(Walker):
         self.site("subscript", node, silent=SILENT, operators=SUBSCRIPTS["end"], again=0.1)
 
     def store_item(self, node: ast.Subscript) -> None:
+        if self.scalars.is_container(node.value):
+            self.site("subscript", node, silent=SILENT, names=OF_KEYS, operators=NUMBERS)
+            return
         for each in elements_of(node.slice):
             self.site(
                 "subscript", node, silent=min(each.silent, RARE), names=SETTERS, operators=each.operators | STORES,
@@ -360,9 +388,63 @@ class Expressions(Walker):
 
 def _dunders_of(callee: ast.expr) -> frozenset[str]:
     """Methods of its argument that a built-in type calls."""
-    if not isinstance(callee, ast.Name) or callee.id not in BUILT_IN_TYPES:
-        return frozenset()
-    return CONVERSIONS if BUILT_IN_TYPES[callee.id] <= NUMBERS else ITERATIONS
+    is_number = isinstance(callee, ast.Name) and BUILT_IN_TYPES.get(callee.id, UNPACKED) <= NUMBERS
+    return CONVERSIONS if is_number else ITERATIONS
+
+
+def operators_of_type(callee: ast.expr) -> frozenset[str] | None:
+    """What a type that is written in C runs on a tensor when it is called; None for all else."""
+    match callee:
+        case ast.Name(name) if name in BUILT_IN_TYPES:
+            return BUILT_IN_TYPES[name]
+        case ast.Name(name) if name in LIBRARY_TYPES:
+            return NOTHING
+        case ast.Attribute(ast.Name(library), name) if library in LIBRARIES_OF_TYPES and name in LIBRARY_TYPES:
+            return NOTHING
+        case _:
+            return None
+
+
+def silence_of(callee: ast.expr) -> float:
+    """Cost of a call's making no event: what is written in C and is no function makes none."""
+    match callee:
+        case ast.Name(name) | ast.Attribute(_, name) if name.endswith(("Error", "Exception", "Warning")):
+            return RARE
+        case ast.Attribute(ast.Call(ast.Name("super")), name) if name.startswith("__"):
+            return RARE
+        case ast.Call():
+            return LIKELY
+        case _:
+            return SURE
+
+
+def _called(callee: ast.expr) -> Called:
+    match callee:
+        case ast.Name(name) if name in PYTHON:
+            return "python"
+        case ast.Name(name) if name[:1].islower():
+            return "variable"
+        case ast.Attribute(ast.Name("torch"), _):
+            return "torch"
+        case ast.Attribute(ast.Call() | ast.BinOp() | ast.Subscript() | ast.Compare() | ast.UnaryOp(), _):
+            return "method"
+        case ast.Subscript() | ast.Call():
+            return "variable"
+        case _:
+            return ""
+
+
+def _run_when_drawn(*sources: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of functions, and operators, that `map` and `filter` anywhere in `sources` run when they are drawn from."""
+    names, operators = set[str](), set[str]()
+    for each in (node for source in sources for node in ast.walk(source)):
+        match each:
+            case ast.Call(ast.Name("map" | "filter" as kind), [function, *_]):
+                operators |= DRAWN_THROUGH[kind] | (operators_of_type(function) or names_of(function))
+                names |= names_of(function) | {"<lambda>"}
+            case _:  # draws from nothing
+                pass
+    return frozenset(names), frozenset(operators)
 
 
 def type_of(value: ast.expr) -> str:

@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.sources.emissions import IN_PYTHON
 from tb_tidy_plugin.sources.frames import FRAME
-from tb_tidy_plugin.sources.sites import Site
-from tb_tidy_plugin.trace.columns import ABSENT, Category
+from tb_tidy_plugin.sources.sites import Called, Site
+from tb_tidy_plugin.trace.columns import Category
 
 Kind: TypeAlias = Literal["operator", "built_in", "python", "module", "annotation"]
 
-BUILT_IN = re.compile(r"<built-in (?:method|function) (?P<name>\S+?)(?: of .+)?>", re.DOTALL)
+BUILT_IN = re.compile(
+    r"<built-in (?:method|function) (?P<name>\S+?)(?: of (?P<owner>\S+)(?: object at .+)?)?>", re.DOTALL
+)
 MODULE = re.compile(r"nn\.Module: (?P<name>.+?)_\d+", re.DOTALL)
 DEEPEST, WIDEST = 5, 40  # levels below a wrapper and events of each that are searched for what was called
 
@@ -25,9 +28,16 @@ WRAPPERS = frozenset(
 )  # fmt: skip
 """Functions that stand in the recording where the user called another one, which they run."""
 
+STRANGERS: dict[Called, frozenset[str]] = {
+    "torch": frozenset({"Tensor"}), "python": frozenset({"Tensor", "type"}), "method": frozenset({"", "type"}),
+}  # fmt: skip
+"""Owners of built-ins that are not what is called: functions of torch are methods of a type in its recordings."""
+
 SCALAR_TYPES = frozenset({"double", "long int", "bool", "Scalar"})
 TENSORS = 2  # the first inputs of an operator of the language
 
+RUN_BY_VARIABLE = 1.4  # a partial function, or one of C that calls another, leaves the operator alone in the recording
+OTHER_OWNER, OTHER_OPERATOR = 0.4, 1.2
 EXACT, LIKE, RARE, OTHER_LITERAL, OTHER_INDEX, NO_LITERAL = 0.0, 0.2, 0.4, 1.2, 1.5, 0.3
 OTHER_LINE = 2.0
 CLASS_OF_FILE, CLASS, MAYBE_CLASS, CALLED_OBJECT, UNNAMED = 0.05, 0.15, 0.6, 0.5, 0.3
@@ -40,7 +50,7 @@ class Observation:
 
     Attributes:
         name: of the operator without `aten::`, of the function, of the module's class.
-        owner: the file of a Python function.
+        owner: the file of a Python function, the type whose method a built-in is.
         below: names of what runs inside a wrapper, nearest first.
         types, scalars: what an operator was called with, where recorded.
         line: the line that called it, where that was recorded.
@@ -102,7 +112,7 @@ def _named(name: str, category: Category) -> Observation:
     if category is Category.OPERATOR:
         return Observation("operator", name.removeprefix("aten::"))
     if match := BUILT_IN.fullmatch(name):
-        return Observation("built_in", match["name"])
+        return Observation("built_in", match["name"], match["owner"] or "")
     if match := MODULE.fullmatch(name):
         return Observation("module", match["name"])
     if match := FRAME.fullmatch(name):
@@ -136,13 +146,16 @@ def _cost_by_name(site: Site, seen: Observation) -> float | None:
 def _operator_cost(site: Site, seen: Observation) -> float | None:
     """Literals tell operators of one name apart: `x * 0.5` shows a `double`, `x[0]` its index."""
     if seen.name not in site.operators:
-        return RARE if seen.name in site.rarely else None
+        if seen.name in site.rarely:
+            return RARE
+        return RUN_BY_VARIABLE if site.calls == "variable" else None
     if site.kind == "operator" and seen.types:
         if site.literal:
             return EXACT if site.literal in seen.types or "Scalar" in seen.types[:TENSORS] else OTHER_LITERAL
         return NO_LITERAL if "double" in seen.types[1:TENSORS] else EXACT
-    if site.kind == "subscript" and site.literal and seen.name == "select" and len(seen.scalars) > TENSORS:
-        return EXACT if seen.scalars[TENSORS] == site.literal else OTHER_INDEX
+    if site.kind == "subscript" and site.literal and seen.name in {"select", "slice"}:
+        known = zip(site.literal.split(":"), seen.scalars[TENSORS:], strict=False)
+        return EXACT if all(literal in {"", scalar} for literal, scalar in known) else OTHER_INDEX
     return EXACT
 
 
@@ -158,7 +171,7 @@ def _module_cost(site: Site, seen: Observation) -> float | None:
 
 def _function_cost(site: Site, seen: Observation) -> float | None:
     if seen.name in site.names:
-        return EXACT
+        return _same_name_cost(site, seen)
     below = seen.below if site.kind == "call" else ()
     depth = next((depth for depth, name in enumerate(below) if name in site.names), None)
     if depth is not None:
@@ -170,6 +183,16 @@ def _function_cost(site: Site, seen: Observation) -> float | None:
     if site.kind == "call" and seen.name in {"__new__", "__call__", "forward"}:
         return CALLED_OBJECT
     return site.anything + UNNAMED
+
+
+def _same_name_cost(site: Site, seen: Observation) -> float:
+    """`sum(x)`, `torch.sum(x)` and `x.sum()` are told apart by whose the built-in is, `x ** 2` and `1 - x` by theirs."""
+    if seen.name == IN_PYTHON and site.kind == "operator" and seen.below:
+        return EXACT if not site.operators.isdisjoint(seen.below) else OTHER_OPERATOR
+    if seen.kind != "built_in":
+        return EXACT
+    strangers = STRANGERS.get(site.calls)
+    return OTHER_OWNER if strangers is not None and seen.owner in strangers else EXACT
 
 
 def _constructor_cost(site: Site, seen: Observation) -> float | None:

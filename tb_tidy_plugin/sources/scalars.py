@@ -20,6 +20,10 @@ SCALAR_ATTRIBUTES = frozenset(
     {"shape", "ndim", "dtype", "device", "requires_grad", "is_cuda", "training", "is_leaf", "itemsize", "nbytes", "pi",
      "inf", "nan"}
 )  # fmt: skip
+CONTAINERS = frozenset({"list", "tuple", "sorted", "dict", "set", "frozenset"})
+VIEWS = frozenset({"zip", "enumerate", "reversed"})
+CONTAINER_METHODS = frozenset({"items", "keys", "values", "split", "chunk", "unbind", "tolist"})
+"""Methods that give one, of tensors and of dictionaries."""
 ITERATED = {"range": True, "enumerate": False}
 ROUNDINGS = frozenset({"min", "max", "abs", "round", "sum", "pow", "divmod"})
 
@@ -29,15 +33,47 @@ class Scalars:
 
     def __init__(self, function: ast.AST) -> None:
         bindings = _bindings(function)
-        self._names = set(bindings)
+        self._names = self._containers = frozenset(bindings)
         while True:  # a name is out as soon as one of its bindings is
-            left = {name for name in self._names if all(self._counts(value) for value in bindings[name])}
+            left = frozenset(each for each in self._names if all(map(self._counts, bindings[each])))
             if left == self._names:
-                return
+                break
             self._names = left
+        while True:
+            left = frozenset(each for each in self._containers if all(map(self._contains, bindings[each])))
+            if left == self._containers:
+                break
+            self._containers = left
 
     def _counts(self, value: ast.expr | bool) -> bool:
         return value if isinstance(value, bool) else self.is_scalar(value)
+
+    def _contains(self, value: ast.expr | bool) -> bool:
+        return not isinstance(value, bool) and self.is_container(value)
+
+    def is_plain(self, value: ast.expr) -> bool:
+        """Whether neither the value itself nor drawing its items nor asking for its truth runs an operator."""
+        return self.is_scalar(value) or self.is_container(value)
+
+    def is_container(self, value: ast.expr) -> bool:
+        """Whether `value` surely is a list, tuple, dictionary or set, whatever it holds."""
+        match value:
+            case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp():
+                return True
+            case ast.Name(name):
+                return name in self._containers
+            case ast.Call(ast.Name(name), arguments):
+                return name in CONTAINERS or (name in VIEWS and all(map(self.is_plain, arguments)))
+            case ast.Call(ast.Attribute(_, name)):
+                return name in CONTAINER_METHODS
+            case ast.BinOp(left, _, right):
+                return self.is_plain(left) and self.is_plain(right)
+            case ast.IfExp(_, body, orelse):
+                return self.is_container(body) and self.is_container(orelse)
+            case ast.Subscript(held, ast.Slice()):
+                return self.is_container(held)
+            case _:
+                return False
 
     def is_scalar(self, value: ast.expr) -> bool:  # noqa: C901, PLR0911, PLR0912 - one case per kind of node
         """Whether `value` surely is no tensor and nothing that holds one."""
@@ -60,7 +96,7 @@ class Scalars:
                 return all(map(self.is_scalar, elements))
             case ast.Attribute(_, name):
                 return name in SCALAR_ATTRIBUTES
-            case ast.Subscript(held, _):
+            case ast.Subscript(held, _) | ast.Starred(held):
                 return self.is_scalar(held)
             case ast.Call(ast.Name(name), arguments):
                 return name in SCALAR_CALLS or (name in ROUNDINGS | RANGES and all(map(self.is_scalar, arguments)))
@@ -129,8 +165,12 @@ def _to(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | boo
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         for each, part in zip(target.elts, value.elts, strict=True):
             yield from _to(each, part)
-    else:  # unpacked: each name is as its source is, and what an attribute or an item gets binds no name
-        yield from ((name, value) for name in _names(target))
+    else:  # unpacked: each name is an item of its source, and what an attribute or an item gets binds no name
+        yield from ((name, _item_of(value)) for name in _names(target))
+
+
+def _item_of(source: ast.expr) -> ast.expr:
+    return ast.Starred(source)
 
 
 def _iterated(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[str, ast.expr | bool]]:
@@ -142,7 +182,7 @@ def _iterated(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[str, ast.e
             for element in elements:
                 yield from _to(target, element)
         case _:
-            yield from ((name, iterated) for name in _names(target))
+            yield from ((name, _item_of(iterated)) for name in _names(target))
 
 
 def _names(target: ast.expr) -> list[str]:

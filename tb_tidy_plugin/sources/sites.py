@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["call", "operator", "subscript", "attribute", "truth", "iteration", "other"]
 
+Called: TypeAlias = Literal["", "torch", "python", "method", "variable"]
+
 SILENT, RARE, LIKELY, SURE = 0.05, 0.25, 0.7, 1.6
 """Costs of passing a site in silence: it mostly makes no event, it may make one, it should, it always does."""
 
@@ -28,6 +30,8 @@ class Site:
         literal: C++ type of a literal operand, and the text of a literal index, empty for none.
         again: cost of making another event at once; None where it cannot.
         rarely: further operators that it runs when something unusual is in its place.
+        calls: what a call calls, as far as it is written: a function of torch, a built-in of Python, the method of a
+            value, or what a variable holds.
         anything: cost of running a function of any name, for what is called through a variable; None where it cannot.
     """
 
@@ -42,6 +46,7 @@ class Site:
     again: float | None = None
     anything: float | None = None
     rarely: frozenset[str] = frozenset()
+    calls: Called = ""
 
 
 @dataclass(slots=True)
@@ -93,11 +98,14 @@ class Walker:
         anything: float | None = None,
         rarely: frozenset[str] = frozenset(),
         line: int | None = None,
+        calls: Called = "",
     ) -> None:
         begin, end = self.at, self.node()
         first = line if line is not None else getattr(node, "lineno", 0)
         last = getattr(node, "end_lineno", None) or first
-        site = Site(kind, begin, end, first, max(first, last), names, operators, literal, again, anything, rarely)
+        site = Site(
+            kind, begin, end, first, max(first, last), names, operators, literal, again, anything, rarely, calls
+        )
         self.automaton.sites.append(site)
         self.edge(begin, end, silent)
         self.at = end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
