@@ -19,6 +19,7 @@ from tb_tidy_plugin.sources.automaton import automaton_of, first_line
 from tb_tidy_plugin.sources.frames import Frame, called_from, parse_frame, place_of
 from tb_tidy_plugin.sources.observed import Observation, Observer
 from tb_tidy_plugin.sources.paths import Choice, Paths
+from tb_tidy_plugin.sources.sites import Site
 from tb_tidy_plugin.trace.columns import Category
 
 Sources: TypeAlias = Callable[[str], Sequence[str] | None]
@@ -144,26 +145,33 @@ class Aligner:
 
     def _reading(self, frame: Frame, seen: Sequence[Observation], *, is_open: bool) -> list[Choice] | None:
         """The best reading by any function that the frame may be of; None where none fits."""
+        functions = self._candidates(frame)
         readings = [
             paths.explained(seen, frame.line, is_open=is_open, tie=TIE)
-            for paths in self._candidates(frame, is_open=is_open)
+            for paths in map(self._paths_of, functions)
+            if paths.is_usable
         ]
         best = min(readings, key=lambda reading: reading.cost, default=None)
-        return None if best is None or best.cost > POOREST else best.choices
+        if best is not None and best.cost <= POOREST:
+            return best.choices
+        if functions and all(function.first == function.last for function in functions):  # there is no other line
+            return [Choice(Site("other", 0, 0, frame.line, frame.line), (frame.line,))] * len(seen)
+        return None
 
-    def _candidates(self, frame: Frame, *, is_open: bool) -> Iterator[Paths]:
+    def _candidates(self, frame: Frame) -> list[_Function]:
         """Functions of this name that begin on the frame's line, else those that hold it: it was open, or resumed."""
         if frame.file not in self._functions:
             self._functions[frame.file] = list(_functions_in(self._sources(frame.file)))
         name = frame.function.rsplit(".", 1)[-1]
         named = [each for each in self._functions[frame.file] if each.name == name]
         exact = [each for each in named if each.first == frame.line]
-        for function in exact or [each for each in named if each.first <= frame.line <= each.last]:
-            paths = self._paths.get(id(function.node))
-            if paths is None:
-                paths = self._paths[id(function.node)] = Paths(automaton_of(function.node))
-            if paths.is_usable:
-                yield paths
+        return exact or [each for each in named if each.first <= frame.line <= each.last]
+
+    def _paths_of(self, function: _Function) -> Paths:
+        paths = self._paths.get(id(function.node))
+        if paths is None:
+            paths = self._paths[id(function.node)] = Paths(automaton_of(function.node))
+        return paths
 
 
 def _placed(place: Frame, choice: Choice) -> Frame:

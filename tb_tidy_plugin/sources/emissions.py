@@ -116,8 +116,8 @@ BUILT_IN_TYPES = {
 """Built-in types, whose calls make no event of their own, by what they run on a tensor."""
 
 LIBRARY_TYPES = frozenset(
-    {"chain", "islice", "product", "combinations", "permutations", "cycle", "repeat", "count", "accumulate", "takewhile",
-     "dropwhile", "starmap", "zip_longest", "groupby", "pairwise", "compress", "partial", "itemgetter", "attrgetter",
+    {"chain", "islice", "product", "combinations", "permutations", "cycle", "repeat", "count", "accumulate",
+     "takewhile", "dropwhile", "starmap", "zip_longest", "groupby", "pairwise", "compress", "partial", "itemgetter", "attrgetter",
      "methodcaller", "deque", "defaultdict", "OrderedDict", "SimpleNamespace", "Path"}
 )  # fmt: skip
 """Types of the standard library that are written in C, whose calls make no event either."""

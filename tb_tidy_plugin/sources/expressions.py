@@ -60,7 +60,7 @@ class Expressions(Walker):
             if node is not None:
                 self.value(node)
 
-    def value(self, node: ast.expr) -> None:  # noqa: C901, PLR0912 - one case per kind of node
+    def value(self, node: ast.expr) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per kind of node
         match node:
             case ast.Call():
                 self.call(node)
@@ -435,13 +435,15 @@ def _called(callee: ast.expr) -> Called:
 
 
 def _run_when_drawn(*sources: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of functions, and operators, that `map` and `filter` anywhere in `sources` run when they are drawn from."""
+    """Names of functions, and operators, that iterators anywhere in `sources` run when they are drawn from."""
     names, operators = set[str](), set[str]()
     for each in (node for source in sources for node in ast.walk(source)):
         match each:
             case ast.Call(ast.Name("map" | "filter" as kind), [function, *_]):
                 operators |= DRAWN_THROUGH[kind] | (operators_of_type(function) or names_of(function))
                 names |= names_of(function) | {"<lambda>"}
+            case ast.GeneratorExp():
+                names.add("<genexpr>")
             case _:  # draws from nothing
                 pass
     return frozenset(names), frozenset(operators)

@@ -55,7 +55,7 @@ class Scalars:
         """Whether neither the value itself nor drawing its items nor asking for its truth runs an operator."""
         return self.is_scalar(value) or self.is_container(value)
 
-    def is_container(self, value: ast.expr) -> bool:
+    def is_container(self, value: ast.expr) -> bool:  # noqa: PLR0911 - one case per kind of node
         """Whether `value` surely is a list, tuple, dictionary or set, whatever it holds."""
         match value:
             case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp():
