@@ -14,7 +14,7 @@ INSTALL := bin/pip install --quiet --disable-pip-version-check
 NODE_MODULES := frontend/node_modules/.package-lock.json
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy proof frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof frontend bundle pytest clean npm chromium
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -42,6 +42,9 @@ numbers: $(TEST)/.installed ## write docs/numbers.md; needs the shared traces
 
 accuracy: $(TEST)/.installed ## count what the rules find in the corpus; writes docs/accuracy.md
 	$(BIN)/python -m tests.accuracy
+
+lines: $(TEST)/.installed ## count how often the line inside a function is right; writes docs/lines.md
+	$(BIN)/python -m tests.lines
 
 proof: $(TEST)/.installed ## time the corpus' slow programs against the fixed ones, for the same page
 	$(BIN)/python -m tests.accuracy --proof

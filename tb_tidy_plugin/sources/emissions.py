@@ -117,8 +117,8 @@ BUILT_IN_TYPES = {
 
 LIBRARY_TYPES = frozenset(
     {"chain", "islice", "product", "combinations", "permutations", "cycle", "repeat", "count", "accumulate",
-     "takewhile", "dropwhile", "starmap", "zip_longest", "groupby", "pairwise", "compress", "partial", "itemgetter", "attrgetter",
-     "methodcaller", "deque", "defaultdict", "OrderedDict", "SimpleNamespace", "Path"}
+     "takewhile", "dropwhile", "starmap", "zip_longest", "groupby", "pairwise", "compress", "partial", "itemgetter",
+     "attrgetter", "methodcaller", "deque", "defaultdict", "OrderedDict", "SimpleNamespace", "Path"}
 )  # fmt: skip
 """Types of the standard library that are written in C, whose calls make no event either."""
 

@@ -186,7 +186,7 @@ def _function_cost(site: Site, seen: Observation) -> float | None:
 
 
 def _same_name_cost(site: Site, seen: Observation) -> float:
-    """`sum(x)`, `torch.sum(x)`, `x.sum()` are told apart by whose the built-in is, `x ** 2` and `1 - x` by what it runs."""
+    """`sum(x)`, `torch.sum(x)`, `x.sum()` are told apart by their owners, `x ** 2` and `1 - x` by what they run."""
     if seen.name == IN_PYTHON and site.kind == "operator" and seen.below:
         return EXACT if not site.operators.isdisjoint(seen.below) else OTHER_OPERATOR
     if seen.kind != "built_in":

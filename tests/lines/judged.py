@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Aligner
+from tb_tidy_plugin.sources.automaton import first_line
 from tb_tidy_plugin.sources.frames import Frame, parse_frame, place_of
 from tb_tidy_plugin.sources.observed import Observer
 from tb_tidy_plugin.trace.columns import Category
@@ -172,7 +173,7 @@ def _calls_of(source: Sequence[str], first: int, name: str) -> dict[str, set[int
     for function in ast.walk(ast.parse("\n".join(source))):
         if not isinstance(function, ast.FunctionDef) or function.name != name:
             continue
-        if min(node.lineno for node in (function, *function.decorator_list)) != first:
+        if first_line(function) != first:
             continue
         for node in ast.walk(function):
             match node:
