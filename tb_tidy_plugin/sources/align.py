@@ -8,9 +8,10 @@ source cannot be read or does not fit, the place stays the function.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ from tb_tidy_plugin.sources.automaton import automaton_of, first_line
 from tb_tidy_plugin.sources.frames import Frame, called_from, parse_frame, place_of
 from tb_tidy_plugin.sources.observed import Observation, Observer
 from tb_tidy_plugin.sources.paths import Choice, Paths
-from tb_tidy_plugin.sources.sites import Site
+from tb_tidy_plugin.sources.sites import Site, TooLargeError
 from tb_tidy_plugin.trace.columns import Category
 
 Sources: TypeAlias = Callable[[str], Sequence[str] | None]
@@ -57,10 +58,10 @@ class Aligner:
 
     def __init__(self, profile: Profile, sources: Sources) -> None:
         self._profile = profile
-        self._sources = sources
+        self._sources = cache(sources)
         self._observer = Observer(profile)
         self._functions: dict[str, list[_Function]] = {}
-        self._paths: dict[int, Paths] = {}
+        self._paths: dict[int, Paths | None] = {}
         self._read: dict[tuple[str, tuple[Observation, ...], bool], list[Choice] | None] = {}
         self._frames: dict[int, dict[int, Choice]] = {}
 
@@ -149,7 +150,7 @@ class Aligner:
         readings = [
             paths.explained(seen, frame.line, is_open=is_open, tie=TIE)
             for paths in map(self._paths_of, functions)
-            if paths.is_usable
+            if paths is not None and paths.can_explain(seen)
         ]
         best = min(readings, key=lambda reading: reading.cost, default=None)
         if best is not None and best.cost <= POOREST:
@@ -167,11 +168,14 @@ class Aligner:
         exact = [each for each in named if each.first == frame.line]
         return exact or [each for each in named if each.first <= frame.line <= each.last]
 
-    def _paths_of(self, function: _Function) -> Paths:
-        paths = self._paths.get(id(function.node))
-        if paths is None:
-            paths = self._paths[id(function.node)] = Paths(automaton_of(function.node))
-        return paths
+    def _paths_of(self, function: _Function) -> Paths | None:
+        """The ways through a function; None where it is too large or too deep."""
+        if id(function.node) not in self._paths:
+            try:
+                self._paths[id(function.node)] = Paths(automaton_of(function.node))
+            except (TooLargeError, RecursionError):
+                self._paths[id(function.node)] = None
+        return self._paths[id(function.node)]
 
 
 def _placed(place: Frame, choice: Choice) -> Frame:
@@ -185,7 +189,9 @@ def _placed(place: Frame, choice: Choice) -> Frame:
 
 def _functions_in(lines: Sequence[str] | None) -> Iterator[_Function]:
     try:
-        tree = ast.parse("\n".join(lines or ()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is not our place to tell users of their own escapes
+            tree = ast.parse("\n".join(lines or ()))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of another Python, or no Python at all
         return
     for node in ast.walk(tree):

@@ -24,7 +24,8 @@ CUT = 2.0
 OTHER_START = 1.0
 """Cost of beginning where a frame may begin that does not carry this line."""
 
-LARGEST = 1200  # nodes; larger bodies are data, and would take seconds
+MOST = 20_000  # observations of one frame; more take seconds
+MOST_COSTS = 8_000_000  # observations times nodes, each with two numbers of 8 bytes
 ROUNDING = 1e-6
 
 
@@ -60,12 +61,15 @@ class Paths:
     """An automaton made ready for many frames of one function: the cheapest silent way between any two nodes."""
 
     def __init__(self, automaton: Automaton) -> None:
-        self.is_usable = bool(automaton.sites) and automaton.nodes <= LARGEST
         self._automaton = automaton
-        self._silent = _closed(automaton) if self.is_usable else np.zeros((0, 0))
+        self._silent = _closed(automaton)
         self._begins = np.array([site.begin for site in automaton.sites], np.int64)
         self._ends = np.array([site.end for site in automaton.sites], np.int64)
         self._known: dict[Observation, _Candidates] = {}
+
+    def can_explain(self, seen: Sequence[Observation]) -> bool:
+        """Whether there is anything to explain with, in bounded time and memory."""
+        return bool(self._automaton.sites) and len(seen) <= min(MOST, MOST_COSTS // self._automaton.nodes)
 
     def explained(self, seen: Sequence[Observation], line: int, *, is_open: bool, tie: float) -> Reading:
         """The cheapest reading of what was seen in one frame.

@@ -24,7 +24,7 @@ CONTAINERS = frozenset({"list", "tuple", "sorted", "dict", "set", "frozenset"})
 VIEWS = frozenset({"zip", "enumerate", "reversed"})
 CONTAINER_METHODS = frozenset({"items", "keys", "values", "split", "chunk", "unbind", "tolist"})
 """Methods that give one, of tensors and of dictionaries."""
-ITERATED = {"range": True, "enumerate": False}
+MOST_ROUNDS = 30  # names that hang on each other in longer chains are not written by people
 ROUNDINGS = frozenset({"min", "max", "abs", "round", "sum", "pow", "divmod"})
 
 
@@ -34,16 +34,13 @@ class Scalars:
     def __init__(self, function: ast.AST) -> None:
         bindings = _bindings(function)
         self._names = self._containers = frozenset(bindings)
-        while True:  # a name is out as soon as one of its bindings is
-            left = frozenset(each for each in self._names if all(map(self._counts, bindings[each])))
-            if left == self._names:
-                break
-            self._names = left
-        while True:
-            left = frozenset(each for each in self._containers if all(map(self._contains, bindings[each])))
-            if left == self._containers:
-                break
-            self._containers = left
+        for _ in range(MOST_ROUNDS):  # a name is out as soon as one of its bindings is
+            names = frozenset(each for each in self._names if all(map(self._counts, bindings[each])))
+            containers = frozenset(each for each in self._containers if all(map(self._contains, bindings[each])))
+            if (names, containers) == (self._names, self._containers):
+                return
+            self._names, self._containers = names, containers
+        self._names = self._containers = frozenset()
 
     def _counts(self, value: ast.expr | bool) -> bool:
         return value if isinstance(value, bool) else self.is_scalar(value)

@@ -16,6 +16,13 @@ SILENT, RARE, LIKELY, SURE = 0.05, 0.25, 0.7, 1.6
 THROWN = 2.0
 """Cost of leaving a body by an exception."""
 
+LARGEST = 1200
+"""Nodes of an automaton; larger bodies are data, and would take seconds."""
+
+
+class TooLargeError(Exception):
+    """A body of more than `LARGEST` nodes; clean-up code is copied to each exit, so that few lines may be enough."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -74,6 +81,8 @@ class Walker:
 
     def node(self) -> int:
         self.automaton.nodes += 1
+        if self.automaton.nodes > LARGEST:
+            raise TooLargeError
         return self.automaton.nodes - 1
 
     def edge(self, begin: int, end: int, cost: float = 0.0) -> None:

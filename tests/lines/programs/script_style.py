@@ -4,6 +4,7 @@ import json, math, sys, time  # noqa
 
 import torch, torch.nn as nn, torch.nn.functional as F  # noqa
 
+torch.manual_seed(0)
 device = "cuda" if torch.cuda.is_available() else "cpu"
 dtype = torch.float32
 hp = dict(lr=.05, batch=8, hidden=16, steps=2, clip=1., wd=1e-4)
