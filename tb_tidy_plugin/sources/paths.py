@@ -107,11 +107,15 @@ class Paths:
         return known
 
     def _first(self, line: int, *, is_open: bool) -> Costs:
-        costs = np.full(self._automaton.nodes, CUT if is_open else np.inf)
+        """A frame that was open when the recording began carries the line that it was on, which may be any."""
         starts = self._automaton.starts
         is_named = any(at == line for _, at in starts)
+        costs = np.full(self._automaton.nodes, CUT if is_open or not is_named else np.inf)
         for node, at in starts:
-            costs[node] = 0.0 if at == line or not is_named else OTHER_START
+            costs[node] = 0.0 if at == line else OTHER_START
+        for site in self._automaton.sites:
+            if not is_named and site.line <= line <= site.end_line:
+                costs[[site.begin, site.end]] = 0.0
         return costs
 
     def _last(self, *, is_open: bool) -> Costs:
