@@ -10,7 +10,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.emissions import IN_PYTHON
 from tb_tidy_plugin.sources.frames import FRAME
 from tb_tidy_plugin.sources.sites import Called, Site
-from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.trace.columns import ABSENT, Category
 
 Kind: TypeAlias = Literal["operator", "built_in", "python", "module", "annotation"]
 

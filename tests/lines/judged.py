@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.automaton import first_line
 from tb_tidy_plugin.sources.frames import Frame, parse_frame, place_of
 from tb_tidy_plugin.sources.observed import Observer
+from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.trace.kineto import read_trace
 from tests.lines.marked import MARK
 
 Verdict: TypeAlias = Literal["exact", "range", "tie", "declined", "wrong"]
@@ -69,14 +72,16 @@ class Recording:
         ]
 
 
-def marked_recording(program: Path, marked: Path) -> Recording:
+def marked_recording(program: Path, marked: Path, *, is_captured: bool = False) -> Recording:
     """A recording with markers; writes it without them beside it, for the methods to see."""
     document = json.loads(marked.read_bytes())
     document["traceEvents"] = [each for each in document["traceEvents"] if not each.get("name", "").startswith(MARK)]
     plain = marked.with_name("plain.pt.trace.json")
     plain.write_text(json.dumps(document))
     true_lines = dict(_true_lines(Profile(read_trace(marked))))
-    return Recording(Profile(read_trace(plain)), program.name, _lines(program), true_lines)
+    if is_captured:
+        shutil.copy(f"{marked}.tidy.json.gz", f"{plain}.tidy.json.gz")
+    return Recording(Profile(read_with_side_files(plain)), program.name, _lines(program), true_lines)
 
 
 def shared_recording(folder: Path) -> Recording:

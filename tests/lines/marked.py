@@ -16,8 +16,10 @@ MARK = "@line"
 
 
 def record_step(step: Callable[[], object], program: Path, trace: Path, *, is_marked: bool) -> None:
-    """Writes the trace of one step, after one to warm up; plainly where it is not to be marked."""
+    """Writes the trace of one step, after one to warm up, and its side file; plainly where it is not to be marked."""
     from torch import profiler
+
+    from tb_tidy_plugin.capture.handler import Wanted, capturing
 
     def mark(name: str) -> None:
         with profiler.record_function(name):
