@@ -21,6 +21,9 @@ API_VALUES = (
     payloads.CpuAnswer,
     payloads.MutesAnswer,
     payloads.MuteChange,
+    payloads.BenchmarksAnswer,
+    payloads.BenchmarkRequest,
+    payloads.BenchmarkCancel,
     payloads.ErrorAnswer,
 )
 

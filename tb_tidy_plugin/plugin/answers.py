@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from tb_tidy_plugin.errors import NotFoundError, TidyError
+from tb_tidy_plugin.plugin.desk import BenchmarksRefusedError
 from tb_tidy_plugin.plugin.library import StillAnalysingError
 from tb_tidy_plugin.plugin.mount import CONTENT_TYPE_KEY
 from tb_tidy_plugin.plugin.mutes import MutesError
@@ -54,6 +55,7 @@ class ForeignRequestError(TidyError):
 
 STATUS: dict[type[TidyError], int] = {
     BadQueryError: 400,
+    BenchmarksRefusedError: 403,
     ForeignRequestError: 403,
     NotFoundError: 404,
     MutesError: 409,
@@ -65,6 +67,13 @@ NOT_AVAILABLE = 404
 def json_answer(answer: Model, status: int = 200) -> Response:
     """`answer` as JSON. NaN and infinities become null."""
     return Response(msgspec.json.encode(answer), status, mimetype=JSON)
+
+
+def streamed(states: Iterator[Model]) -> Response:
+    """One line of JSON for each state, sent as soon as it is there."""
+    lines = (msgspec.json.encode(state) + b"\n" for state in states)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # or nginx would hold the lines back
+    return Response(lines, mimetype="application/x-ndjson", headers=headers)
 
 
 def install(app: Flask, acting: Collection[str] = ()) -> None:

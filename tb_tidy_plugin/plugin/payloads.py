@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+import msgspec
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.model import Model, Problem, RunReport
 
+BenchmarkProgress: TypeAlias = Literal["queued", "measuring", "done", "failed", "cancelled"]
 LoadState: TypeAlias = Literal["queued", "reading", "analysing", "done", "error"]
 
 
@@ -191,6 +195,60 @@ class ErrorInfo(Model, frozen=True):
     code: int
     message: str
     advice: str
+
+
+class BenchmarkRequest(Model, frozen=True):
+    """`POST api/benchmarks`: measure the statements of a finding; answered by a `BenchmarkState`.
+
+    `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`, empty for the recording's kind or what there is.
+    """
+
+    run: str
+    worker: str
+    span: str
+    finding: str
+    device: Annotated[str, msgspec.Meta(max_length=16)] = ""
+    budget_s: Annotated[float, msgspec.Meta(ge=0.01, le=60)] = 2.0
+
+
+class BenchmarkCancel(Model, frozen=True):
+    """`POST api/benchmarks/cancel`; answered by a `BenchmarkState`, which may still be `measuring`."""
+
+    job: int
+
+
+class BenchmarkState(Model, frozen=True):
+    """How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
+
+    `measurement` is set once it is `done`, `problem` where it `failed` or was `cancelled`.
+    """
+
+    job: int
+    run: str
+    worker: str
+    span: str
+    finding: str
+    state: BenchmarkProgress = "queued"
+    stage: str = ""
+    fraction: float = 0.0
+    measurement: Measurement | None = None
+    problem: ErrorInfo | None = None
+
+
+class BenchmarksAnswer(Model, frozen=True):
+    """`GET api/benchmarks`: what is known of one profile.
+
+    Attributes:
+        refusal: why none can be started here, null where they can.
+        findings: ids of the findings that have statements to measure.
+        jobs: those that were started since TensorBoard was, in their order.
+        measurements: stored results, by finding.
+    """
+
+    refusal: str | None
+    findings: list[str]
+    jobs: list[BenchmarkState]
+    measurements: dict[str, Measurement]
 
 
 class ErrorAnswer(Model, frozen=True):

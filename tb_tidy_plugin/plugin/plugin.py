@@ -24,7 +24,7 @@ NAME = "torchtidy"
 CONFIGURATION = "TB_TIDY_CONFIG"
 MOUNT_POINT = f"/data/plugin/{NAME}"
 
-for needed in ("flask", "msgspec", "numpy"):  # imported later than this, but the loader has to know now
+for needed in ("flask", "msgspec", "numpy", "platformdirs"):  # imported later than this, but the loader has to know now
     if find_spec(needed) is None:
         raise ImportError(f"{needed} is not installed")
 
@@ -38,6 +38,8 @@ class Plugin(base_plugin.TBPlugin):
         flags = context.flags
         self._logdirs = parse_logdirs(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
         self._source_roots = source_roots(getattr(flags, "torchtidy_source_roots", "") or "", current_folder())
+        self._benchmarks = getattr(flags, "torchtidy_benchmarks", "") or ""
+        self._host, self._bind_all = getattr(flags, "host", "") or "", bool(getattr(flags, "bind_all", False))
         background = ThreadPoolExecutor(1, "torchtidy-start")
         configuration = configuration_file(getattr(flags, "torchtidy_config", "") or "")
         self._library = background.submit(open_library, self._logdirs, configuration, self._source_roots)
@@ -54,10 +56,12 @@ class Plugin(base_plugin.TBPlugin):
         return {"/*": Mount(self._make_app, MOUNT_POINT)}
 
     def _make_app(self) -> WSGIApplication:
+        from tb_tidy_plugin.plugin.desk import Desk, refusal_of
         from tb_tidy_plugin.plugin.mutes import MuteStore
         from tb_tidy_plugin.plugin.web import create_app
 
-        return create_app(self._library.result(), self._source_roots, MuteStore(self._logdirs))
+        desk = Desk(refusal_of(self._benchmarks, self._host, bind_all=self._bind_all))
+        return create_app(self._library.result(), self._source_roots, MuteStore(self._logdirs), desk)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")

@@ -6,7 +6,7 @@ own analyses have found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar, get_args
 
@@ -14,13 +14,14 @@ import msgspec
 from flask import Blueprint, Flask, Response, request, send_from_directory
 
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.plugin.answers import BadQueryError, install, json_answer, posted
+from tb_tidy_plugin.plugin.answers import BadQueryError, install, json_answer, posted, streamed
+from tb_tidy_plugin.plugin.bench_routes import add_benchmarks
+from tb_tidy_plugin.plugin.desk import Desk
 from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
     MuteChange,
-    ProfileState,
     RuleInfo,
     RulesAnswer,
     RuleSection,
@@ -67,13 +68,14 @@ PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer 
 _Value = TypeVar("_Value")
 
 
-def create_app(library: Library, source_roots: Sequence[Path], mutes: MuteStore) -> Flask:
+def create_app(library: Library, source_roots: Sequence[Path], mutes: MuteStore, desk: Desk | None = None) -> Flask:
     """The app, with addresses relative to where it is mounted."""
     app = Flask(__name__, static_folder=None)
     app.url_map.strict_slashes = False  # a redirect has a body of HTML
-    install(app, acting=("/api/mutes",))
+    install(app, acting=("/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"))
     api = _api(library, source_roots)
     _add_mutes(api, mutes)
+    add_benchmarks(api, library, desk or Desk())
     app.register_blueprint(api)
 
     @app.get("/<path:name>")
@@ -105,9 +107,7 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
 
     @api.get("/progress")
     def progress() -> Response:
-        lines = _lines(library.progress(_key()))
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # or nginx would hold the lines back
-        return Response(lines, mimetype="application/x-ndjson", headers=headers)
+        return streamed(library.progress(_key()))
 
     @api.get("/rules")
     def rules() -> Response:
@@ -196,10 +196,6 @@ def rule_info(rule: type[AnyRule]) -> RuleInfo:
             for name, threshold in thresholds_of(rule).items()
         ],
     )
-
-
-def _lines(states: Iterator[ProfileState]) -> Iterator[bytes]:
-    return (msgspec.json.encode(state) + b"\n" for state in states)
 
 
 def _source(name: str, *, reason: str | None = None, changed: bool = False, lines: Sequence[str] = ()) -> SourceAnswer:

@@ -21,6 +21,7 @@ import msgspec
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
+from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.units import Bytes
 
@@ -55,6 +56,14 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     fraction: float
 
 
+class PairOf(msgspec.Struct, frozen=True):
+    """The statements of a finding, whose rule they are, and the recording's kind of device."""
+
+    rule: str
+    statements: Benchmark
+    kind: str
+
+
 class Result(msgspec.Struct, frozen=True, tag="result"):
     """A finished analysis.
 
@@ -65,6 +74,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
         events: `EventColumns` by the finding's id, left as text until somebody asks.
         tables: what is shown beside the report.
         captured_sources: text of the user's own files as they ran, by name, where the capture kept them.
+        pairs: statements to measure, by the finding's id.
     """
 
     report: ProfileReport
@@ -73,6 +83,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     events: dict[str, msgspec.Raw]
     tables: Tables
     captured_sources: dict[str, str] = {}
+    pairs: dict[str, PairOf] = {}
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failure"):
@@ -158,6 +169,11 @@ def result_of(analysis: Analysis) -> Result:
                 msgspec.json.encode(columns_of(analysis.profile, evidence.rows, analysis.aligner.place_of))
             )
             for finding, evidence in analysis.evidence.items()
+        },
+        pairs={
+            finding: PairOf(evidence.finding.rule, evidence.pair, analysis.profile.platform)
+            for finding, evidence in analysis.evidence.items()
+            if evidence.pair is not None
         },
         tables=tables_of(figures_of(analysis.profile, tuple(analysis.evidence.values()))),
         captured_sources={source.file: source.text for source in analysis.profile.metadata.captured.sources},

@@ -6,6 +6,9 @@
  */
 
 export interface Api {
+  BenchmarkCancel: BenchmarkCancel;
+  BenchmarkRequest: BenchmarkRequest;
+  BenchmarksAnswer: BenchmarksAnswer;
   CpuAnswer: CpuAnswer;
   ErrorAnswer: ErrorAnswer;
   EventsAnswer: EventsAnswer;
@@ -18,6 +21,144 @@ export interface Api {
   RulesAnswer: RulesAnswer;
   RunsAnswer: RunsAnswer;
   SourceAnswer: SourceAnswer;
+}
+/**
+ * `POST api/benchmarks/cancel`; answered by a `BenchmarkState`, which may still be `measuring`.
+ */
+export interface BenchmarkCancel {
+  job: number;
+}
+/**
+ * `POST api/benchmarks`: measure the statements of a finding; answered by a `BenchmarkState`.
+ *
+ * `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`, empty for the recording's kind or what there is.
+ */
+export interface BenchmarkRequest {
+  budget_s?: number;
+  device?: string;
+  finding: string;
+  run: string;
+  span: string;
+  worker: string;
+}
+/**
+ * `GET api/benchmarks`: what is known of one profile.
+ *
+ * Attributes:
+ *     refusal: why none can be started here, null where they can.
+ *     findings: ids of the findings that have statements to measure.
+ *     jobs: those that were started since TensorBoard was, in their order.
+ *     measurements: stored results, by finding.
+ */
+export interface BenchmarksAnswer {
+  findings: string[];
+  jobs: BenchmarkState[];
+  measurements: {
+    [k: string]: Measurement;
+  };
+  refusal: string | null;
+}
+/**
+ * How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
+ *
+ * `measurement` is set once it is `done`, `problem` where it `failed` or was `cancelled`.
+ */
+export interface BenchmarkState {
+  finding: string;
+  fraction?: number;
+  job: number;
+  measurement?: Measurement | null;
+  problem?: ErrorInfo | null;
+  run: string;
+  span: string;
+  stage?: string;
+  state?: "cancelled" | "done" | "failed" | "measuring" | "queued";
+  worker: string;
+}
+/**
+ * Two statements measured in turns, in blocks of calls; times are those of one call.
+ *
+ * Attributes:
+ *     rule: whose statements they are.
+ *     before: the statement with the pattern, as it was run.
+ *     after: the one without.
+ *     setup: what ran before both, after `device = "<address>"`.
+ *     on: device and versions.
+ *     before_ns: the middle of what one call of `before` took, over the blocks.
+ *     after_ns: the same of `after`.
+ *     ratio: the middle over pairs of blocks of `after` divided by `before`.
+ *     low: the 95 % interval of `ratio`, from resampled pairs of blocks.
+ *     high: its other end.
+ *     blocks: pairs of blocks.
+ *     before_samples_ns: what a call took in each block, at most 100 blocks evenly chosen.
+ *     after_samples_ns: the same of `after`, block by block.
+ *     verdict: what `after` is.
+ *     equal: whether both computed the same; null where the statements leave nothing to compare.
+ *     trusted: false where `doubts` says why not to rely on it.
+ *     doubts: sentences.
+ *     measured_at: UTC, as in ISO 8601.
+ */
+export interface Measurement {
+  after: string;
+  after_ns: number;
+  /**
+   * @maxItems 100
+   */
+  after_samples_ns: number[];
+  before: string;
+  before_ns: number;
+  /**
+   * @maxItems 100
+   */
+  before_samples_ns: number[];
+  blocks: number;
+  /**
+   * @maxItems 10
+   */
+  doubts:
+    | []
+    | [string]
+    | [string, string]
+    | [string, string, string]
+    | [string, string, string, string]
+    | [string, string, string, string, string]
+    | [string, string, string, string, string, string]
+    | [string, string, string, string, string, string, string]
+    | [string, string, string, string, string, string, string, string]
+    | [string, string, string, string, string, string, string, string, string]
+    | [string, string, string, string, string, string, string, string, string, string];
+  equal: boolean | null;
+  high: number;
+  low: number;
+  measured_at: string;
+  on: MeasuredOn;
+  ratio: number;
+  rule: string;
+  setup: string;
+  trusted: boolean;
+  verdict: "faster" | "no_clear_difference" | "slower";
+}
+/**
+ * Where a measurement was made.
+ *
+ * `kind` is `cuda`, `rocm`, `mps`, `xpu` or `cpu`; `address` is what the statements knew as `device` (`cuda:0`).
+ * `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is what torch may use on the host.
+ */
+export interface MeasuredOn {
+  address: string;
+  kind: string;
+  name: string;
+  runtime: string;
+  threads: number;
+  torch: string;
+}
+/**
+ * What went wrong, and what to do about it.
+ */
+export interface ErrorInfo {
+  advice: string;
+  code: number;
+  message: string;
 }
 /**
  * `GET api/cpu`: what the CPU did.
@@ -71,14 +212,6 @@ export interface SlowCallRow {
  */
 export interface ErrorAnswer {
   error: ErrorInfo;
-}
-/**
- * What went wrong, and what to do about it.
- */
-export interface ErrorInfo {
-  advice: string;
-  code: number;
-  message: string;
 }
 /**
  * `GET api/events`: one page of a finding's matched events, sorted by the server.
@@ -356,83 +489,6 @@ export interface CodeChange {
   before: string;
   caveat?: string | null;
   kind: "code_change";
-}
-/**
- * Two statements measured in turns, in blocks of calls; times are those of one call.
- *
- * Attributes:
- *     rule: whose statements they are.
- *     before: the statement with the pattern, as it was run.
- *     after: the one without.
- *     setup: what ran before both, after `device = "<address>"`.
- *     on: device and versions.
- *     before_ns: the middle of what one call of `before` took, over the blocks.
- *     after_ns: the same of `after`.
- *     ratio: the middle over pairs of blocks of `after` divided by `before`.
- *     low: the 95 % interval of `ratio`, from resampled pairs of blocks.
- *     high: its other end.
- *     blocks: pairs of blocks.
- *     before_samples_ns: what a call took in each block, at most 100 blocks evenly chosen.
- *     after_samples_ns: the same of `after`, block by block.
- *     verdict: what `after` is.
- *     equal: whether both computed the same; null where the statements leave nothing to compare.
- *     trusted: false where `doubts` says why not to rely on it.
- *     doubts: sentences.
- *     measured_at: UTC, as in ISO 8601.
- */
-export interface Measurement {
-  after: string;
-  after_ns: number;
-  /**
-   * @maxItems 100
-   */
-  after_samples_ns: number[];
-  before: string;
-  before_ns: number;
-  /**
-   * @maxItems 100
-   */
-  before_samples_ns: number[];
-  blocks: number;
-  /**
-   * @maxItems 10
-   */
-  doubts:
-    | []
-    | [string]
-    | [string, string]
-    | [string, string, string]
-    | [string, string, string, string]
-    | [string, string, string, string, string]
-    | [string, string, string, string, string, string]
-    | [string, string, string, string, string, string, string]
-    | [string, string, string, string, string, string, string, string]
-    | [string, string, string, string, string, string, string, string, string]
-    | [string, string, string, string, string, string, string, string, string, string];
-  equal: boolean | null;
-  high: number;
-  low: number;
-  measured_at: string;
-  on: MeasuredOn;
-  ratio: number;
-  rule: string;
-  setup: string;
-  trusted: boolean;
-  verdict: "faster" | "no_clear_difference" | "slower";
-}
-/**
- * Where a measurement was made.
- *
- * `kind` is `cuda`, `rocm`, `mps`, `xpu` or `cpu`; `address` is what the statements knew as `device` (`cuda:0`).
- * `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is what torch may use on the host.
- */
-export interface MeasuredOn {
-  address: string;
-  kind: string;
-  name: string;
-  runtime: string;
-  threads: number;
-  torch: string;
 }
 /**
  * Where in the user's source the matches of a finding are.

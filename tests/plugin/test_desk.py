@@ -1,0 +1,102 @@
+"""Benchmarks from the tab: who may start them, one at a time, watched and cancelled; never by a GET."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.plugin import web
+from tb_tidy_plugin.plugin.desk import OFF, REACHABLE, BenchmarksRefusedError, Desk, refusal_of
+from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.payloads import BenchmarkRequest, BenchmarkState
+from tb_tidy_plugin.plugin.worker import PairOf
+from tb_tidy_plugin.rulekit import Benchmark
+from tests.support.measurements import PAIR
+
+ASKED = BenchmarkRequest(run="run", worker="w", span="1", finding="f", device="cpu", budget_s=0.05)
+ENDLESS = Benchmark("while True:\n    pass", "x", "import torch\nx = 1")
+OURS = {"X-TorchTidy": "1"}
+
+
+def of(pair: Benchmark) -> PairOf:
+    return PairOf("some-rule", pair, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("flag", "host", "bind_all", "refusal"),
+    [
+        ("", "", False, OFF),
+        ("yes", "", False, OFF),
+        ("local", "", False, None),
+        ("local", "localhost", False, None),
+        ("local", "127.0.0.1", False, None),
+        ("local", "", True, REACHABLE),
+        ("local", "0.0.0.0", False, REACHABLE),
+        ("local", "10.0.0.7", False, REACHABLE),
+        ("any", "0.0.0.0", True, None),
+    ],
+)
+def test_who_may_start_them(flag: str, host: str, bind_all: bool, refusal: str | None) -> None:
+    assert refusal_of(flag, host, bind_all=bind_all) == refusal
+
+
+def test_nothing_is_run_where_it_is_off() -> None:
+    with pytest.raises(BenchmarksRefusedError, match="Benchmarks are off"):
+        Desk().add(ASKED, of(PAIR))
+
+
+def test_no_benchmark_of_that_number() -> None:
+    with pytest.raises(NotFoundError):
+        Desk(None).cancel(7)
+    with pytest.raises(NotFoundError):
+        Desk(None).progress(7)
+
+
+def test_a_queue_has_an_end() -> None:
+    desk = Desk(None)
+    jobs = [desk.add(ASKED, of(ENDLESS)).job for _ in range(20)]
+    with pytest.raises(BenchmarksRefusedError, match="wait already"):
+        desk.add(ASKED, of(ENDLESS))
+    for job in reversed(jobs):
+        desk.cancel(job)
+    assert {list(desk.progress(job))[-1].state for job in jobs} == {"cancelled"}
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_one_after_the_other_each_watched_to_its_end() -> None:
+    desk = Desk(None)
+    first, second = desk.add(ASKED, of(PAIR)), desk.add(ASKED, of(PAIR))
+    seen = list(desk.progress(first.job))
+    assert [each.state for each in desk.states("run", "w", "1")] in (["done", "queued"], ["done", "measuring"])
+    assert (seen[-1].state, seen[-1].measurement is not None) == ("done", True)
+    assert list(desk.progress(second.job))[-1].state == "done"
+
+
+def test_only_the_tab_itself_may_post_and_a_get_starts_nothing(tmp_path: Path) -> None:
+    desk = Desk(None)
+    client = web.create_app(Library([]), (), MuteStore(()), desk).test_client()
+    asked = msgspec.to_builtins(ASKED)
+    assert client.post("/api/benchmarks", json=asked).status_code == 403
+    assert (
+        client.post("/api/benchmarks", json=asked, headers=OURS | {"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    )
+    assert client.post("/api/benchmarks", json=asked, headers=OURS).status_code == 404, "there is no such trace"
+    assert client.post("/api/benchmarks", json=asked | {"budget_s": 1e9}, headers=OURS).status_code == 400
+    assert client.post("/api/benchmarks", json=asked | {"before": "1"}, headers=OURS).status_code == 400
+    assert client.get("/api/benchmarks/cancel").status_code == 404
+    assert desk.states("run", "w", "1") == []
+
+
+def test_cancelled_and_watched_over_http() -> None:
+    desk = Desk(None)
+    client = web.create_app(Library([]), (), MuteStore(()), desk).test_client()
+    job = desk.add(ASKED, of(ENDLESS)).job
+    assert client.post("/api/benchmarks/cancel", json={"job": job}).status_code == 403
+    assert client.post("/api/benchmarks/cancel", json={"job": job}, headers=OURS).status_code == 200
+    lines = client.get(f"/api/benchmarks/progress?job={job}").data.splitlines()
+    assert msgspec.json.decode(lines[-1], type=BenchmarkState).state == "cancelled"
