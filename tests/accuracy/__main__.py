@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import Program, programs
-from tests.accuracy.page import page, proof_in, proof_section
+from tests.accuracy.page import page, proof_in, proof_row, proof_section
 from tests.accuracy.proof import pairs, speedup
 from tests.accuracy.verdicts import Verdict, verdict_on
 from tests.support.recordings import ROOT
@@ -58,7 +58,7 @@ def _measured(chosen: Sequence[Program], rounds: int) -> str:
     speedups = []
     for slow, fixed in pairs(chosen):
         speedups.append(speedup(slow, fixed, rounds))
-        sys.stderr.write(f"{slow.rule}: {speedups[-1].median:.2f} times faster\n")
+        sys.stderr.write(f"{proof_row(speedups[-1])}\n")
     return proof_section(speedups, rounds)
 
 

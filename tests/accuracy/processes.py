@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tests.accuracy.corpus import Program
-from tests.accuracy.record import loaded, prepared, record, timed
+from tests.accuracy.record import StepSeconds, loaded, prepared, record, timed
 from tests.lines.marked import record_step
 
 Work: TypeAlias = Literal["record", "time", "mark", "record step"]
@@ -50,14 +50,14 @@ def record_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> None:
     _run("record", folder, program, limit_s)
 
 
-def step_seconds(folder: Path, program: Program, limit_s: float = LIMIT_S) -> float:
+def step_seconds(folder: Path, program: Program, limit_s: float = LIMIT_S) -> StepSeconds:
     """The program's median step without the profiler, in a fresh process; of the slowest rank, where it has several.
 
     Raises:
         ProgramError: it broke or did not end in time.
     """
     _run("time", folder, program, limit_s)
-    return max(float(json.loads(path.read_text())) for path in folder.glob("seconds-*.json"))
+    return max(StepSeconds(*json.loads(path.read_text())) for path in folder.glob("seconds-*.json"))
 
 
 def record_step_in(folder: Path, program: Program, *, is_marked: bool, limit_s: float = LIMIT_S) -> Path:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.accuracy.corpus import Program
 from tests.accuracy.page import Speedup
 from tests.accuracy.processes import step_seconds
-from tests.accuracy.verdicts import answer_of
+from tests.accuracy.record import StepSeconds
+from tests.accuracy.verdicts import Answer, answer_of
 
 
 def pairs(programs: Sequence[Program]) -> Iterator[tuple[Program, Program]]:
@@ -24,17 +26,39 @@ def pairs(programs: Sequence[Program]) -> Iterator[tuple[Program, Program]]:
 
 def speedup(slow: Program, fixed: Program, rounds: int) -> Speedup:
     """How much faster the fixed program is, and what the report expects."""
-    findings = answer_of(slow).findings.get(slow.rule, ())
-    expected = max((finding.saving.speedup or 1.0 for finding in findings if finding.saving), default=None)
-    return Speedup(slow.rule, [_ratio(slow, fixed, swapped=bool(turn % 2)) for turn in range(rounds)], expected)
+    expected, most = promised(answer_of(slow), slow.rule)
+    measured = [_both(slow, fixed, swapped=bool(turn % 2)) for turn in range(rounds)]
+    return Speedup(
+        slow.rule,
+        [before.wall / after.wall for before, after in measured],
+        [before.cpu / after.cpu for before, after in measured],
+        expected,
+        most,
+    )
 
 
-def _ratio(slow: Program, fixed: Program, *, swapped: bool) -> float:
+def promised(answer: Answer, rule: str) -> tuple[float | None, float | None]:
+    """How many times faster a step gets without all findings of a rule: as expected, and at most."""
+    savings = [finding.saving for finding in answer.findings.get(rule, ()) if finding.saving]
+    if not savings or not answer.step_ns:
+        return None, None
+    expected_ns, most_ns = sum(each.expected_ns for each in savings), sum(each.high_ns for each in savings)
+    return _times_faster(answer.step_ns, expected_ns), _times_faster(answer.step_ns, most_ns)
+
+
+def _times_faster(step_ns: int, saved_ns: int) -> float:
+    return step_ns / (step_ns - saved_ns) if saved_ns < step_ns else inf
+
+
+def _both(slow: Program, fixed: Program, *, swapped: bool) -> tuple[StepSeconds, StepSeconds]:
+    """The seconds of slow and of fixed; measured the other way round where `swapped`."""
     if swapped:
-        return 1 / _ratio(fixed, slow, swapped=False)
-    return _seconds(slow) / _seconds(fixed)
+        after, before = _seconds(fixed), _seconds(slow)
+    else:
+        before, after = _seconds(slow), _seconds(fixed)
+    return before, after
 
 
-def _seconds(program: Program) -> float:
+def _seconds(program: Program) -> StepSeconds:
     with TemporaryDirectory(prefix="torchtidy-proof-") as folder:
         return step_seconds(Path(folder), program)

@@ -24,10 +24,18 @@ from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 M_MMAP_THRESHOLD = -3
 WAIT, WARMUP, ACTIVE = 1, 2, 4
 DISCARDED, TIMED = 5, 40
+
+
+class StepSeconds(NamedTuple):
+    """The median step of a process; CPU time is that of all its threads, without processes that it started."""
+
+    wall: float
+    cpu: float
 
 
 def main() -> None:
@@ -35,7 +43,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=Path)
     parser.add_argument("--into", type=Path, help="folder of the trace; by default a new one")
-    parser.add_argument("--time", action="store_true", help="print the median step in seconds, without the profiler")
+    parser.add_argument(
+        "--time", action="store_true", help="print the median step, wall and CPU seconds, without the profiler"
+    )
     parser.add_argument("--steps", type=int, default=TIMED)
     parser.add_argument("--no-stack", action="store_true")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
@@ -48,7 +58,7 @@ def main() -> None:
         sys.exit(max(process.wait() for process in processes))
     step = prepared(module, given.rank, Path(tempfile.gettempdir(), f"tb-tidy-accuracy-{os.getppid()}"))
     if given.time:
-        sys.stdout.write(f"{timed(step, given.steps):.6f}\n")
+        sys.stdout.write("{:.6f} {:.6f}\n".format(*timed(step, given.steps)))
     else:
         record(step, given.into or Path("trace"), with_stack=not given.no_stack)
 
@@ -87,14 +97,14 @@ def prepared(module: ModuleType, rank: int | None, store: Path) -> Callable[[], 
     return step
 
 
-def timed(step: Callable[[], object], steps: int) -> float:
+def timed(step: Callable[[], object], steps: int) -> StepSeconds:
     """Median seconds of a step, without the profiler."""
     times = []
     for _ in range(steps + DISCARDED):
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         step()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[DISCARDED:])
+        times.append((time.perf_counter() - start, time.process_time() - cpu_start))
+    return StepSeconds(*map(statistics.median, zip(*times[DISCARDED:], strict=True)))
 
 
 def record(step: Callable[[], object], folder: Path, *, with_stack: bool = True) -> None:

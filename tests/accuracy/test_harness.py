@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
+from statistics import median
 from typing import ClassVar
 
 import pytest
@@ -21,9 +23,9 @@ from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import CorpusError, Program, programs
 from tests.accuracy.page import Speedup, page, proof_in, proof_section
 from tests.accuracy.processes import ProgramError, record_in, step_seconds
-from tests.accuracy.proof import pairs, speedup
+from tests.accuracy.proof import pairs, promised, speedup
 from tests.accuracy.record import ACTIVE
-from tests.accuracy.verdicts import Answer, Count, Verdict, both, count, judged, merged, total, verdict_on
+from tests.accuracy.verdicts import Answer, Count, Verdict, answer_of, both, count, judged, merged, total, verdict_on
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.recordings import ROOT
 
@@ -191,7 +193,8 @@ def build():
         assert not torch.autograd.profiler._is_profiler_enabled
         time.sleep(0.01)
     return step"""
-        assert step_seconds(tmp_path, only(tmp_path, text)) >= 0.01
+        measured = step_seconds(tmp_path, only(tmp_path, text))
+        assert measured.wall >= 0.01 > measured.cpu
 
     @pytest.mark.torch
     def test_what_breaks_says_so(self, tmp_path: Path) -> None:
@@ -373,14 +376,41 @@ class TestProof:
         measured = speedup(slow, fixed, rounds=2)
         assert len(measured.ratios) == 2
         assert min(measured.ratios) > 1
-        assert measured.expected is None
+        assert median(measured.cpu_ratios) < min(measured.ratios), "sleeping takes no CPU time"
+        assert (measured.expected, measured.most) == (None, None)
 
     def test_the_table_has_the_median_and_the_range(self) -> None:
-        text = proof_section([Speedup("a-b", [1.5, 3.0, 2.0], 1.75), Speedup("c-d", [4.0], None)], 3)
+        held = Speedup("a-b", [1.5, 3.0, 2.0], [1.4, 1.6, 1.5], 1.75, inf)
+        text = proof_section([held, Speedup("c-d", [4.0], [1.0], None, None)], 3)
         assert text.splitlines()[-2:] == [
-            "| `c-d` | 4.00 | 4.00 to 4.00 | – |",
-            "| `a-b` | 2.00 | 1.50 to 3.00 | 1.75 |",
+            "| `c-d` | 4.00 | 4.00 to 4.00 | 1.00 | – | – | – |",
+            "| `a-b` | 2.00 | 1.50 to 3.00 | 1.50 | 1.75 | ∞ | yes |",
         ]
+
+    @pytest.mark.parametrize(
+        ("ratios", "most", "verdict"),
+        [
+            ([1.2, 1.3, 1.4], 1.5, "yes"),
+            ([1.2, 1.3, 1.4], 1.25, "within the noise"),
+            ([1.2, 1.3, 1.4], 1.1, "no"),
+            ([0.9, 0.95, 1.1], 1.5, "within the noise"),
+            ([0.8, 0.9, 0.95], 1.5, "no"),
+        ],
+    )
+    def test_the_bound_holds_or_not(self, ratios: list[float], most: float, verdict: str) -> None:
+        assert Speedup("a-b", ratios, ratios, 1.05, most).verdict == verdict
+
+    def test_the_savings_of_all_findings_of_a_rule_are_promised_together(self, tmp_path: Path) -> None:
+        called = "  model.py({0}): f{0}  {0}00-{0}90\n    aten::mm  {0}00-{0}80  dims=4x4,4x4  types=float,float\n"
+        answer = answer_of(
+            only(tmp_path, STEP + called.format(1) + called.format(3), "products/slow.txt"), [Products()]
+        )
+        assert len(answer.findings["products"]) == 2
+        expected, most = promised(answer, "products")
+        assert expected == most == pytest.approx(1 / (1 - 2 * 0.08))
+
+    def test_nothing_is_promised_where_nothing_is_found(self) -> None:
+        assert promised(Answer(step_ns=1_000), "products") == (None, None)
 
 
 def test_a_drawn_file_names_its_device() -> None:

@@ -17,11 +17,16 @@ from tests.accuracy.processes import ProgramError, record_in
 
 @dataclass(frozen=True)
 class Answer:
-    """What the report says of a program: by rule what it found, why it did not look, and how it broke."""
+    """What the report says of a program: by rule what it found, why it did not look, and how it broke.
+
+    Attributes:
+        step_ns: the median step as recorded, of the slowest rank.
+    """
 
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     not_checked: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    step_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,7 @@ def merged(parts: Sequence[ProfileReport | RunReport]) -> Answer:
         findings,
         {rule: unchecked[rule] for rule in sorted(unchecked) if rule not in checked},
         _with_status(parts, "failed"),
+        max((part.steps.median_ns or 0 for part in parts if isinstance(part, ProfileReport)), default=0),
     )
 
 

@@ -1,0 +1,1 @@
+"""How long things take; measured by hand, never in the tests."""
