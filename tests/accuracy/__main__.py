@@ -12,7 +12,7 @@ from importlib.metadata import version
 from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import Program, programs
 from tests.accuracy.page import page, proof_in, proof_row, proof_section
-from tests.accuracy.proof import pairs, speedup
+from tests.accuracy.proof import pairs, proof
 from tests.accuracy.verdicts import Verdict, verdict_on
 from tests.support.recordings import ROOT
 
@@ -55,11 +55,11 @@ def _judged_aloud(program: Program) -> Verdict:
 
 
 def _measured(chosen: Sequence[Program], rounds: int) -> str:
-    speedups = []
+    proofs = []
     for slow, fixed in pairs(chosen):
-        speedups.append(speedup(slow, fixed, rounds))
-        sys.stderr.write(f"{proof_row(speedups[-1])}\n")
-    return proof_section(speedups, rounds)
+        proofs.append(proof(slow, fixed, rounds))
+        sys.stderr.write(f"{' | '.join(proof_row(proofs[-1]))}\n")
+    return proof_section(proofs, rounds)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.accuracy.corpus import Program
-from tests.accuracy.page import Speedup
+from tests.accuracy.page import Promise, Proof
 from tests.accuracy.processes import step_seconds
 from tests.accuracy.record import StepSeconds
 from tests.accuracy.verdicts import Answer, answer_of
@@ -24,30 +23,17 @@ def pairs(programs: Sequence[Program]) -> Iterator[tuple[Program, Program]]:
             yield by_kind["slow"], by_kind["fixed"]
 
 
-def speedup(slow: Program, fixed: Program, rounds: int) -> Speedup:
-    """How much faster the fixed program is, and what the report expects."""
-    expected, most = promised(answer_of(slow), slow.rule)
-    measured = [_both(slow, fixed, swapped=bool(turn % 2)) for turn in range(rounds)]
-    return Speedup(
-        slow.rule,
-        [before.wall / after.wall for before, after in measured],
-        [before.cpu / after.cpu for before, after in measured],
-        expected,
-        most,
-    )
+def proof(slow: Program, fixed: Program, rounds: int) -> Proof:
+    """How much faster the fixed program is, and what the report on the slow one promises."""
+    promise = promised(answer_of(slow), slow.rule)
+    return Proof(slow.rule, [_both(slow, fixed, swapped=bool(turn % 2)) for turn in range(rounds)], promise)
 
 
-def promised(answer: Answer, rule: str) -> tuple[float | None, float | None]:
-    """How many times faster a step gets without all findings of a rule: as expected, and at most."""
+def promised(answer: Answer, rule: str) -> Promise | None:
+    """What is said of all findings of a rule together, None where there are none."""
     savings = [finding.saving for finding in answer.findings.get(rule, ()) if finding.saving]
-    if not savings or not answer.step_ns:
-        return None, None
     expected_ns, most_ns = sum(each.expected_ns for each in savings), sum(each.high_ns for each in savings)
-    return _times_faster(answer.step_ns, expected_ns), _times_faster(answer.step_ns, most_ns)
-
-
-def _times_faster(step_ns: int, saved_ns: int) -> float:
-    return step_ns / (step_ns - saved_ns) if saved_ns < step_ns else inf
+    return Promise(answer.step_ns, expected_ns, most_ns) if savings else None
 
 
 def _both(slow: Program, fixed: Program, *, swapped: bool) -> tuple[StepSeconds, StepSeconds]:

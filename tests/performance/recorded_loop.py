@@ -22,7 +22,8 @@ def record_loop(folder: Path, steps: int) -> Path:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             given = self.before(x)
             x = x + self.attention(given, given, given, need_weights=False)[0]
-            return x + self.narrow(nn.functional.gelu(self.wide(self.between(x))))
+            mixed: torch.Tensor = self.narrow(nn.functional.gelu(self.wide(self.between(x))))
+            return x + mixed
 
     torch.set_num_threads(1)
     model = nn.Sequential(nn.Embedding(TOKENS, WIDTH), *(Block() for _ in range(BLOCKS)), nn.Linear(WIDTH, TOKENS))
@@ -38,7 +39,7 @@ def record_loop(folder: Path, steps: int) -> Path:
             optimizer.zero_grad()
             scores = model(tokens[:, :-1])
             loss = nn.functional.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             loss.item()
             recording.step()

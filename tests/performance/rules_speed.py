@@ -95,8 +95,8 @@ def table_of(file: TraceFile, rounds: int, least_ms: float) -> str:
     base = best.reading + best.tree
     title = (
         f"{file.path.name}: {best.events:,} events, {file.path.stat().st_size / 1e6:.0f} MB. "
-        f"Reading {best.reading:.2f} s, tree {best.tree:.2f} s, all rules {best.rules:.2f} s: {best.rules / base:.2f} of reading and tree, "
-        f"{1e6 * best.rules / best.events:.2f} µs per event."
+        f"Reading {best.reading:.2f} s, tree {best.tree:.2f} s, all rules {best.rules:.2f} s: "
+        f"{best.rules / base:.2f} of reading and tree, {1e6 * best.rules / best.events:.2f} µs per event."
     )
     return "\n".join([title, "", *lines, "", ""])
 
