@@ -16,6 +16,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import named
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
@@ -61,6 +64,8 @@ class Piece:
         gap: the rows between the graph before the piece and the piece: what broke the graph ran there.
         overhead: its look-up and its prologues, which one piece alone would not need.
         eager: operators that ran in the gap.
+        graphs: what its graph is called in the profile, for autograd a single operator.
+        inside: when other pieces ran in it, each with the gap before it; starts and ends in ns.
     """
 
     region: int
@@ -69,6 +74,8 @@ class Piece:
     gap: range
     overhead: tuple[int, ...]
     eager: tuple[int, ...]
+    graphs: tuple[int, ...] = ()
+    inside: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,9 @@ class _Region:
     gap: range = range(0)
     overhead: list[int] = field(default_factory=list)
     eager: list[int] = field(default_factory=list)
+    graphs: list[int] = field(default_factory=list)
+    inside: list[tuple[int, int]] = field(default_factory=list)
+    went_on_ns: int = 0
 
 
 def compilations(profile: Profile) -> list[Compilation]:
@@ -156,7 +166,8 @@ def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, Part])
 
 def _pieces(profile: Profile, marks: Sequence[tuple[int, Part]]) -> Iterator[Piece]:
     """The pieces of one call, whose region is the first of `marks`; in the order in which they begin."""
-    last, found, eager = profile.tree.last_descendant, [_Region(marks[0][0])], list[int]()
+    first = marks[0][0]
+    last, found, eager = profile.tree.last_descendant, [_Region(first, went_on_ns=profile.start_ns(first))], list[int]()
     around = found[:]
     for row, part in marks[1:]:
         while last[around[-1].row] < row:
@@ -166,22 +177,43 @@ def _pieces(profile: Profile, marks: Sequence[tuple[int, Part]]) -> Iterator[Pie
             gap = range(max(here.gap_start, here.row) + 1, row)
             found.append(_Region(row, here.row, gap=gap, overhead=[*here.lookup], eager=eager))
             around.append(found[-1])
+            here.inside.append((here.went_on_ns, profile.end_ns(row)))
+            here.went_on_ns, found[-1].went_on_ns = profile.end_ns(row), profile.start_ns(row)
             here.lookup, here.gap_start, eager = (), int(last[row]), []
         elif part == "lookup":
             here.lookup = (row,)
         elif part == "operator":
             eager += [row] if here.graph or not here.pregraph else []
         else:
-            here.gap_start = int(last[row])
+            here.gap_start, here.went_on_ns = int(last[row]), profile.end_ns(row)
             here.pregraph |= part == "pregraph"
             here.graph |= part == "graph"
-            here.overhead += [row] if part != "graph" else []
+            (here.graphs if part == "graph" else here.overhead).append(row)
     found[-1].eager += eager
     for region in found[1:]:
         yield Piece(
             region=region.row, parent=region.parent, resumed=_resumed(profile, region.row), gap=region.gap,
-            overhead=tuple(region.overhead), eager=tuple(region.eager),
+            overhead=tuple(region.overhead), eager=tuple(region.eager), graphs=tuple(region.graphs),
+            inside=tuple(region.inside),
         )  # fmt: skip
+
+
+def time_apart(profile: Profile, piece: Piece) -> Intervals:
+    """What a piece takes to be one: its region and its nodes of the backward pass, without operators and other pieces.
+
+    That is Python code of Dynamo and AOTAutograd, which wraps each graph; the recorder makes it longer than it is.
+    """
+    nodes = gradients_of(profile, piece.graphs)
+    whole = profile.covered(np.array([piece.region, *nodes], np.int64))
+    others = np.array(piece.inside, np.int64).reshape(-1, 2)
+    work = profile.covered(np.concatenate([_operators_in(profile, row) for row in (piece.region, *nodes)]))
+    return whole.minus(work.plus(Intervals.union(others[:, 0], others[:, 1]))).minus(profile.device_busy)
+
+
+def _operators_in(profile: Profile, row: int) -> Rows:
+    """Operators below a row that compute something."""
+    below = np.arange(row + 1, int(profile.tree.last_descendant[row]) + 1)
+    return below[named(profile.table, WORK.match)[below]]
 
 
 def _resumed(profile: Profile, region: int) -> int:

@@ -54,10 +54,14 @@ class UnusedPass:
     module: int
     has_backward: bool
 
-    def time_recording(self, profile: Profile, node_ns: int) -> Intervals:
-        """The first `node_ns` of each operator, in which it records its node, where no device works meanwhile."""
-        starts = profile.table.start_ns[self.nodes]
-        time = Intervals.union(starts, np.minimum(starts + node_ns, profile.table.end_ns[self.nodes]))
+    def time_recording(self, profile: Profile, node_ns: int, kept_share: float) -> Intervals:
+        """The time of each operator in which it records its node, where no device works meanwhile.
+
+        That is `node_ns`, and `kept_share` of the operator for memory that is kept and cannot be used again.
+        """
+        starts, durations = profile.table.start_ns[self.nodes], profile.table.duration_ns[self.nodes]
+        taken = node_ns + np.round(kept_share * durations).astype(np.int64)
+        time = Intervals.union(starts, starts + np.minimum(taken, durations))
         return time.minus(profile.device_busy)
 
 

@@ -4,7 +4,7 @@ from tb_tidy_plugin.profile.attention import Attention, attentions
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.casts import Cast, casts
 from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
-from tb_tidy_plugin.profile.compiled import BrokenCall, Compilation, Piece, broken_calls, compilations
+from tb_tidy_plugin.profile.compiled import BrokenCall, Compilation, Piece, broken_calls, compilations, time_apart
 from tb_tidy_plugin.profile.constants import Constant, constants_made_again
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
@@ -131,6 +131,7 @@ __all__ = [
     "slower_side",
     "straggler_of",
     "tensor_bytes",
+    "time_apart",
     "unused_passes",
     "updates_one_by_one",
     "waits_for_workers",

@@ -42,8 +42,14 @@ def main() -> None:
 
 
 def _judged(chosen: Sequence[Program]) -> list[Verdict]:
+    """Several at once, but none beside one whose ranks run at once themselves: each rank needs a core."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        return list(threads.map(_judged_aloud, chosen))
+        verdicts = list(threads.map(_judged_unless_together, chosen))
+    return [verdict or _judged_aloud(program) for program, verdict in zip(chosen, verdicts, strict=True)]
+
+
+def _judged_unless_together(program: Program) -> Verdict | None:
+    return _judged_aloud(program) if program.ranks == 1 else None
 
 
 def _judged_aloud(program: Program) -> Verdict:

@@ -6,7 +6,8 @@ step. It may define
 - `ALSO = {"rule-name": "why it is true of this program"}`: findings besides the one its folder is named after;
 - `RANKS = 2`: run in so many processes, joined by gloo, one trace per rank.
 
-Steps are recorded as users record them: wait 1, warm up 2, record 4, with shapes and stacks.
+Steps are recorded as users record them: wait 1, warm up 2, record 4, with shapes and stacks. Where several ranks run,
+8 are recorded: who comes late depends on what else runs on the machine, too, and a habit must show beside that.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 M_MMAP_THRESHOLD = -3
-WAIT, WARMUP, ACTIVE = 1, 2, 4
+WAIT, WARMUP, ACTIVE, ACTIVE_TOGETHER = 1, 2, 4, 8
 DISCARDED, TIMED = 5, 40
 
 
@@ -111,14 +112,15 @@ def record(step: Callable[[], object], folder: Path, *, with_stack: bool = True)
     """Writes one trace of a few steps into `folder`."""
     from torch import distributed, profiler
 
-    rank = f"rank{distributed.get_rank()}" if distributed.is_initialized() else None
+    together = distributed.is_initialized()
+    rank, active = (f"rank{distributed.get_rank()}", ACTIVE_TOGETHER) if together else (None, ACTIVE)
     with profiler.profile(
-        schedule=profiler.schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE),
+        schedule=profiler.schedule(wait=WAIT, warmup=WARMUP, active=active),
         on_trace_ready=profiler.tensorboard_trace_handler(str(folder), worker_name=rank),
         record_shapes=True,
         with_stack=with_stack,
     ) as recording:
-        for _ in range(WAIT + WARMUP + ACTIVE):
+        for _ in range(WAIT + WARMUP + active):
             step()
             recording.step()
 

@@ -22,7 +22,7 @@ from tests.accuracy.corpus import CorpusError, Program, programs
 from tests.accuracy.page import Promise, Proof, page, proof_in, proof_section
 from tests.accuracy.processes import ProgramError, record_in, step_seconds
 from tests.accuracy.proof import pairs, promised, proof
-from tests.accuracy.record import ACTIVE, StepSeconds
+from tests.accuracy.record import ACTIVE, ACTIVE_TOGETHER, StepSeconds
 from tests.accuracy.verdicts import Answer, Count, Verdict, answer_of, both, count, judged, merged, total, verdict_on
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.recordings import ROOT
@@ -175,7 +175,9 @@ class TestRuns:
             x = torch.ones(4)
             return lambda: torch.distributed.all_reduce(x)"""
         record_in(tmp_path, only(tmp_path, text))
-        assert sorted(profile.rank or 0 for profile in profiles_in(tmp_path)) == [0, 1]
+        profiles = profiles_in(tmp_path)
+        assert sorted(profile.rank or 0 for profile in profiles) == [0, 1]
+        assert [profile.steps.count for profile in profiles] == [ACTIVE_TOGETHER, ACTIVE_TOGETHER]
 
     @pytest.mark.torch
     def test_no_program_sees_what_another_left(self, tmp_path: Path) -> None:

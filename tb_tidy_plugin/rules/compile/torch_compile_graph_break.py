@@ -27,9 +27,12 @@ def loss(x, limit):
 ```
 
 ## How the saving is estimated
-Look-ups and prologues of the pieces go. Operators that ran between pieces would run inside a graph, in 0 to all of
-their time. That is a lower bound: what fusion across the pieces would save, and the nodes of the backward pass, are not
-counted. Nor is waiting for a number that is read back, which another rule reports.
+Counted is what a piece takes beside operators: look-ups of guards, prologues, the code that wraps its graph, and the
+same around its node of the backward pass; and operators that ran between pieces, which would run inside a graph. All of
+it goes at most. Half is expected: the recorder makes such code longer, by its many Python frames. With torch 2.13 on a
+CPU a piece was measured to cost 110 to 370 µs forward and backward with AOTAutograd, 25 to 130 µs without gradients,
+10 to 50 µs with the backend `eager`. What fusion across the pieces would save is not counted, so that a compiling
+backend may win more. Nor is waiting for a number that is read back, which another rule reports.
 
 ## When it stays quiet
 Breaks that were asked for, by `torch.compiler.disable` or `torch._dynamo.graph_break`. Fewer than one break per step,
@@ -41,29 +44,30 @@ read back are reported, with medium confidence.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 
 from tb_tidy_plugin.rulekit import (
     BrokenCall,
     Category,
     Edit,
+    Intervals,
     Match,
     Nanoseconds,
     Piece,
     Profile,
-    Remove,
     Rule,
     Scale,
     Threshold,
     broken_calls,
     parse_frame,
     rows_of,
+    time_apart,
 )
 
 LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
 DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")
 READS_BACK = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero", "aten::tolist"})
 COMPILED = ("TorchDynamo Cache Lookup", "Torch-Compiled Region")
-OVERHEAD = ("TorchDynamo", "Pregraph", "AOTDispatcher")
 FEWEST = 2  # in the profile
 
 
@@ -96,12 +100,13 @@ class TorchCompileGraphBreak(Rule):
                 yield from matches
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        is_overhead = {row: profile.name(row).startswith(OVERHEAD) for row in match.events}
-        yield Remove(tuple(row for row in match.events if is_overhead[row]))
-        yield Scale(tuple(row for row in match.events if not is_overhead[row]), factor=0.5, low=0.0, high=1.0)
+        yield Scale(match.events, factor=0.5, low=0.0, high=1.0)
 
     def _match(self, profile: Profile, cause: Piece, pieces: Sequence[Piece]) -> Match:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
+        lost = reduce(
+            Intervals.plus, (time_apart(profile, piece) for piece in pieces), profile.covered(rows_of(events))
+        )
         line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
         more = "one more piece" if len(pieces) == 1 else f"{len(pieces)} more pieces"
         reads_back = any(profile.name(row) in READS_BACK for piece in pieces for row in piece.gap)
@@ -110,10 +115,11 @@ class TorchCompileGraphBreak(Rule):
             events=events,
             facts={
                 "where": f" in `{line['function']}` at line {line['line']}" if line else "",
-                "pieces": more, "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                "pieces": more, "time": Nanoseconds(lost.total_ns),
                 "reads": "; the break reads a number back" if reads_back else "", "least": round(self.min_breaks),
             },
             confidence="high" if line else "medium",
+            lost=lost.spans,
         )  # fmt: skip
 
 

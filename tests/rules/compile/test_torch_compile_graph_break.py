@@ -35,6 +35,11 @@ READS_BACK = ["aten::abs 140-160", "  aten::abs 150-155", "aten::item 170-180", 
 ASKED_FOR = ["torch/_dynamo/eval_frame.py(1423): _fn 140-200", "  model.py(2): note 150-190", "    aten::norm 160-180"]
 GRAPH_BREAK = ["torch/_dynamo/decorators.py(850): graph_break 140-150"]
 IN_LIBRARY = ["torch/_dynamo/eval_frame.py(1423): _fn 140-200", "  torch/_dynamo/utils.py(5): note 150-190"]
+BACKWARD = """
+    autograd::engine::evaluate_function: CompiledFunctionBackward 800-900 seq=7 fwd=1
+      CompiledFunctionBackward 801-899 seq=7 fwd=1
+        aten::mm 820-880
+"""
 UNBROKEN = CALL.partition("        {gap}")[0]
 
 NESTED = """
@@ -102,7 +107,7 @@ class TestReports:
     def test_the_line_of_the_break(self) -> None:
         (finding,) = findings(TorchCompileGraphBreak, profile())
         assert finding.message == (
-            "`torch.compile` breaks the graph in `forward` at line 8: each time one more piece, 38 µs beside the work "
+            "`torch.compile` breaks the graph in `forward` at line 8: each time one more piece, 179 µs beside the work "
             "in them"
         )
         assert [(place.file, place.line, place.precision) for place in finding.places] == [("model.py", 8, "exact")]
@@ -114,13 +119,14 @@ class TestReports:
         assert found[0].message.startswith(
             "`torch.compile` breaks the graph in `block` at line 4: each time 3 more pieces"
         )
-        assert found[0].cost_ns == 10_000 + 12_000 + 12_000
+        # Three look-ups; of 1/0 what comes after 2/0, which it called, and all of 2/0 and 3/0.
+        assert found[0].cost_ns == 30_000 + 100_000 + 228_000 + 179_000
 
     def test_without_stacks_the_pieces_with_medium_confidence_where_a_number_is_read_back(self) -> None:
         text = "\n".join(shifted(without_stacks(with_gap(READS_BACK)), step) for step in range(2))
         (finding,) = findings(TorchCompileGraphBreak, undented(text))
         assert finding.message == (
-            "`torch.compile` breaks the graph: each time one more piece, 38 µs beside the work in them"
+            "`torch.compile` breaks the graph: each time one more piece, 179 µs beside the work in them"
         )
         assert (finding.places, finding.confidence) == ([], "medium")
 
@@ -133,21 +139,27 @@ class TestReports:
 
 
 class TestSaves:
-    def test_look_ups_and_prologues_and_half_of_the_operators_between_pieces(self) -> None:
-        # Look-up 10, prologues 2 and 6, `abs` 20 µs; reading the number back is no work.
-        assert saving_ns(TorchCompileGraphBreak, profile()) == (0, 18_000 + 10_000, 38_000)
+    def test_half_of_what_a_piece_and_operators_before_it_take(self) -> None:
+        # Look-up 10, the piece without its product 229 - 80, `abs` 20 µs; reading the number back is no work.
+        assert saving_ns(TorchCompileGraphBreak, profile()) == (0, 89_500, 179_000)
+
+    def test_the_same_around_the_nodes_of_the_backward_pass(self) -> None:
+        with_number = with_gap(READS_BACK).replace("CompiledFunction 290-390", "CompiledFunction 290-390 seq=7")
+        lines = with_number.rstrip() + BACKWARD + shifted(with_gap(READS_BACK), 1)
+        (finding,) = findings(TorchCompileGraphBreak, draw(lines))
+        assert finding.cost_ns == 179_000 + (100_000 - 60_000) // 2, "in one of two steps"
 
     def test_not_the_operators_where_nothing_tells_those_of_the_graph(self) -> None:
         # Backend `eager`: the graph's own operators lie in the region as those between the pieces do.
         text = "\n".join(shifted(with_gap(READS_BACK), step) for step in range(2))
         (finding,) = findings(TorchCompileGraphBreak, draw(text.replace("CompiledFunction", "aten::linear")))
-        assert finding.cost_ns == 18_000
+        assert finding.cost_ns == 10_000 + (229_000 - 100_000)
 
-    def test_look_ups_alone_before_pytorch_2_6(self) -> None:
+    def test_look_ups_and_pieces_alone_before_pytorch_2_6(self) -> None:
         lines = [line for line in with_gap(READS_BACK).splitlines() if "Pregraph" not in line and "AOTD" not in line]
         text = "\n".join(shifted("\n".join(lines), step) for step in range(2))
         (finding,) = findings(TorchCompileGraphBreak, draw(text))
-        assert finding.cost_ns == 10_000
+        assert finding.cost_ns == 10_000 + (229_000 - 80_000)
 
 
 class TestStaysQuiet:
