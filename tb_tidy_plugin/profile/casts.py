@@ -8,6 +8,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT
 
 FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
 CASTS = ("aten::to", "aten::_to_copy", "aten::type_as", "aten::_autocast_to_reduced_precision")
@@ -44,19 +45,17 @@ def casts(profile: Profile) -> list[Cast]:
     is_cast[profile.named(*CASTS)] = True
     copies = copies[is_cast[tree.parent[copies]]]
     found = []
-    for copy, given in zip(copies.tolist(), profile.inputs_of(copies), strict=True):
+    tops = np.flatnonzero(profile.calls.outermost)
+    around = np.append(tops, ABSENT)[np.searchsorted(tops, copies, side="right") - 1]
+    around = np.where((around != ABSENT) & (tree.last_descendant[around] >= copies), around, ABSENT)
+    for copy, operator, given in zip(copies.tolist(), around.tolist(), profile.inputs_of(copies), strict=True):
         shape, target, source = given.shape(0), given.dtype(0), given.dtype(1)
         if shape is None or shape != given.shape(1) or target == source or not FLOATING.issuperset((target, source)):
             continue
         row = copy
         while (above := profile.parent(row)) is not None and is_cast[above]:
             row = above
-        operator = _outermost(profile, row)
+        operator = row if operator == ABSENT else operator
         if not profile.name(operator).startswith(OF_BACKWARD):
             found.append(Cast(row, operator, shape, source, target))
     return found
-
-
-def _outermost(profile: Profile, row: int) -> int:
-    outermost = profile.calls.outermost
-    return next((at for at in (row, *profile.ancestors(row)) if outermost[at]), row)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,6 +31,12 @@ NOT_COUNTED = frozenset(
     }
 )  # fmt: skip
 """What torch leaves out of its tables (`_filter_name`): the profiler's own work, and questions about tensors."""
+
+
+@lru_cache(maxsize=1 << 16)
+def without_overload(name: str) -> str:
+    """`aten::add` for `aten::add.Tensor`; kept, since few names repeat often."""
+    return OVERLOAD.sub(r"\1", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class Nesting:
 def plain_names(names: tuple[str, ...]) -> tuple[Numbers, tuple[str, ...]]:
     """For each of `names` the number of its group in torch, and the groups: overloads and steps are not told apart."""
     plain = NumberTable[str]()
-    texts = (STEP_NUMBER.sub("ProfilerStep*", OVERLOAD.sub(r"\1", text)) for text in names)
+    texts = (STEP_NUMBER.sub("ProfilerStep*", without_overload(text)) for text in names)
     return plain.numbers(texts, len(names)), plain.values()
 
 

@@ -12,7 +12,7 @@ from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
-from tb_tidy_plugin.profile.nesting import OVERLOAD, Nesting, nest, plain_names
+from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names, without_overload
 from tb_tidy_plugin.profile.operators import Operators, operators_of
 from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
@@ -114,7 +114,7 @@ class Profile:
     def named(self, *names: str) -> Rows:
         """Rows of operators with one of `names`, whatever their overload, in row order."""
         wanted = frozenset(names)
-        numbers = numbers_where(self.table.names, lambda name: OVERLOAD.sub(r"\1", name) in wanted)
+        numbers = numbers_where(self.table.names, lambda name: without_overload(name) in wanted)
         return np.flatnonzero(np.isin(self.table.name, numbers) & (self.table.category == Category.OPERATOR))
 
     def inside(self, ancestors: Rows) -> Mask:
@@ -144,7 +144,7 @@ class Profile:
 
     def name(self, row: int) -> str:
         """Name without overload (`aten::add`, not `aten::add.Tensor`)."""
-        return OVERLOAD.sub(r"\1", self.table.names[self.table.name[row]])
+        return without_overload(self.table.names[self.table.name[row]])
 
     def category(self, row: int) -> Category:
         """What kind of event it is."""

@@ -21,12 +21,14 @@ class Answer:
 
     Attributes:
         step_ns: the median step as recorded, of the slowest rank.
+        checked: the rules that could look; one over ranks says nothing at all about a run of which one was recorded.
     """
 
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     not_checked: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     step_ns: int = 0
+    checked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def merged(parts: Sequence[ProfileReport | RunReport]) -> Answer:
         {rule: unchecked[rule] for rule in sorted(unchecked) if rule not in checked},
         _with_status(parts, "failed"),
         max((part.steps.median_ns or 0 for part in parts if isinstance(part, ProfileReport)), default=0),
+        frozenset(checked),
     )
 
 
@@ -188,7 +191,7 @@ def count(verdicts: Iterable[Verdict], rule: str) -> Count:
         true=sum(rule in verdict.true_findings for verdict in given),
         false_alarms=sum(rule in verdict.false_alarms for verdict in given),
         unsteady=sum(rule in verdict.unsteady for verdict in given),
-        checked=sum(rule not in verdict.answer.not_checked for verdict in given),
+        checked=sum(rule in verdict.answer.checked for verdict in given),
     )
 
 

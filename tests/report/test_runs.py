@@ -204,7 +204,7 @@ class TestOutcomes:
         assert report.findings == []
         (outcome,) = report.outcomes
         assert outcome.status == "clean"
-        assert outcome.reason == "Found, and left out: 1 cost less than 1 % of a step (`min-share`)."
+        assert outcome.reason == "Found, and left out: 1 cost less than 5 % of a step (`min-share`)."
         assert about(draw_run(*((0, 90),) * 4), CollectiveStraggler({"min_share": 0.005})).findings
 
     def test_what_is_in_files_that_are_ignored_is_left_out_and_said_so(self) -> None:

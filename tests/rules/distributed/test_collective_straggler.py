@@ -106,9 +106,9 @@ class TestStaysQuiet:
         assert not matches(draw_run(*((0, 2000, 2000, 2000),) * 4))
 
     def test_when_the_others_have_something_else_to_do(self) -> None:
-        (finding,) = findings_about(draw_run(*LATE_RANK_1, exposed_us=100), CollectiveStraggler())
+        (finding,) = findings_about(draw_run(*LATE_RANK_1, exposed_us=500), CollectiveStraggler())
         assert finding.share == CollectiveStraggler().min_share
-        (hidden,) = findings_about(draw_run(*LATE_RANK_1, exposed_us=99), CollectiveStraggler())
+        (hidden,) = findings_about(draw_run(*LATE_RANK_1, exposed_us=499), CollectiveStraggler())
         assert (hidden.share or 0) < CollectiveStraggler().min_share
 
     def test_with_too_few_steps(self) -> None:
