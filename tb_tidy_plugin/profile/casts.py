@@ -48,14 +48,14 @@ def casts(profile: Profile) -> list[Cast]:
     tops = np.flatnonzero(profile.calls.outermost)
     around = np.append(tops, ABSENT)[np.searchsorted(tops, copies, side="right") - 1]
     around = np.where((around != ABSENT) & (tree.last_descendant[around] >= copies), around, ABSENT)
-    for copy, operator, given in zip(copies.tolist(), around.tolist(), profile.inputs_of(copies), strict=True):
+    for copy, top, given in zip(copies.tolist(), around.tolist(), profile.inputs_of(copies), strict=True):
         shape, target, source = given.shape(0), given.dtype(0), given.dtype(1)
         if shape is None or shape != given.shape(1) or target == source or not FLOATING.issuperset((target, source)):
             continue
         row = copy
         while (above := profile.parent(row)) is not None and is_cast[above]:
             row = above
-        operator = row if operator == ABSENT else operator
+        operator = row if top == ABSENT else top
         if not profile.name(operator).startswith(OF_BACKWARD):
             found.append(Cast(row, operator, shape, source, target))
     return found

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -198,11 +199,15 @@ def _pieces(profile: Profile, marks: Sequence[tuple[int, Part]]) -> Iterator[Pie
         )  # fmt: skip
 
 
-def time_apart(profile: Profile, piece: Piece) -> Intervals:
-    """What a piece takes to be one: its region and its nodes of the backward pass, without operators and other pieces.
+def time_apart(profile: Profile, pieces: Sequence[Piece]) -> Intervals:
+    """What pieces take to be some: their regions and nodes of the backward pass, without operators and other pieces.
 
     That is Python code of Dynamo and AOTAutograd, which wraps each graph; the recorder makes it longer than it is.
     """
+    return reduce(Intervals.plus, (_apart(profile, piece) for piece in pieces), Intervals.none())
+
+
+def _apart(profile: Profile, piece: Piece) -> Intervals:
     nodes = gradients_of(profile, piece.graphs)
     whole = profile.covered(np.array([piece.region, *nodes], np.int64))
     others = np.array(piece.inside, np.int64).reshape(-1, 2)

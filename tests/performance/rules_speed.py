@@ -14,15 +14,18 @@ import gc
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.checker import Found, check_rule
 from tb_tidy_plugin.report.findings import findings_of
-from tb_tidy_plugin.report.ownership import without_owned
+from tb_tidy_plugin.report.ownership import owners_first, without_owned
+from tb_tidy_plugin.rulekit import Match, Rows
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import sources_of
@@ -110,18 +113,19 @@ def one_round(file: TraceFile) -> Round:
     profile = Profile(table)
     result = Round(len(table), read - started, time.process_time() - read)
     aligner, rules = Aligner(profile, sources_of(file, ())), [rule() for rule in all_rules()]
-    matches = {}
+    matches: dict[str, Sequence[Match]] = {}
     for rule in rules:
         with result.timing(rule.name(), LOOKING):
             outcome = check_rule(profile, rule)
         if isinstance(outcome, Found):
             matches[rule.name()] = outcome.matches
-    with result.timing("ownership", DESCRIBING):
-        left, _ = without_owned(profile, matches)
-    for rule in rules:
-        if rule.name() in left:
-            with result.timing(rule.name(), DESCRIBING):
-                findings_of(profile, rule, left[rule.name()], aligner.place_of)
+    spoken: dict[str, Rows] = {}
+    for rule in owners_first(rules):
+        with result.timing(rule.name(), DESCRIBING):
+            left, _ = without_owned(profile, rule.name(), matches.get(rule.name(), ()), spoken)
+            found = findings_of(profile, rule, left, aligner.place_of)
+        if found:
+            spoken[rule.name()] = np.concatenate([each.rows for each in found])
     result.matches = {name: len(found) for name, found in matches.items()}
     return result
 

@@ -31,8 +31,7 @@ Counted is what a piece takes beside operators: look-ups of guards, prologues, t
 same around its node of the backward pass; and operators that ran between pieces, which would run inside a graph. All of
 it goes at most. Half is expected: the recorder makes such code longer, by its many Python frames. With torch 2.13 on a
 CPU a piece was measured to cost 110 to 370 µs forward and backward with AOTAutograd, 25 to 130 µs without gradients,
-10 to 50 µs with the backend `eager`. What fusion across the pieces would save is not counted, so that a compiling
-backend may win more. Nor is waiting for a number that is read back, which another rule reports.
+10 to 50 µs with the backend `eager`. What fusion across the pieces would save is not counted, nor waiting for a number.
 
 ## When it stays quiet
 Breaks that were asked for, by `torch.compiler.disable` or `torch._dynamo.graph_break`. Fewer than one break per step,
@@ -44,13 +43,11 @@ read back are reported, with medium confidence.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 
 from tb_tidy_plugin.rulekit import (
     BrokenCall,
     Category,
     Edit,
-    Intervals,
     Match,
     Nanoseconds,
     Piece,
@@ -104,9 +101,7 @@ class TorchCompileGraphBreak(Rule):
 
     def _match(self, profile: Profile, cause: Piece, pieces: Sequence[Piece]) -> Match:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
-        lost = reduce(
-            Intervals.plus, (time_apart(profile, piece) for piece in pieces), profile.covered(rows_of(events))
-        )
+        lost = profile.covered(rows_of(events)).plus(time_apart(profile, pieces))
         line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
         more = "one more piece" if len(pieces) == 1 else f"{len(pieces)} more pieces"
         reads_back = any(profile.name(row) in READS_BACK for piece in pieces for row in piece.gap)
