@@ -53,7 +53,7 @@ def annotate(path: Path, file: str | None, form: str, source_roots: tuple[Path, 
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(operator_places(profile, aligner)), indent=2).decode())
         sys.exit(DONE)
-    costs = line_costs(profile, aligner)
+    costs = line_costs(profile, aligner).lines
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
     for part in _pages(_asked(costs, file, profile), sources, profile.time_spent.wall_ns):
         console.print(part, no_wrap=True, overflow="ellipsis")

@@ -20,6 +20,8 @@ API_VALUES = (
     payloads.MemoryAnswer,
     payloads.CpuAnswer,
     payloads.MutesAnswer,
+    payloads.LinesAnswer,
+    payloads.StackAnswer,
     payloads.MuteChange,
     payloads.BenchmarksAnswer,
     payloads.BenchmarkRequest,

@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import count, groupby
 from pathlib import Path
 
+import msgspec
+
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.analysis import STOPPED, Analysis, Outcome, worker_command
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, ReportAnswer, RunsAnswer, RunState
+from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
 from tb_tidy_plugin.plugin.scan import Catalog, Found, Key, look, warn_of_remote
 from tb_tidy_plugin.plugin.worker import Failure, Progress, Result, printable
-from tb_tidy_plugin.report.model import Problem, ProfileReport, RunReport
+from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.trace.files import TraceFile
 
 FRESH_S = 2.0  # what was seen later than this ago is believed
@@ -96,6 +99,8 @@ class Library:
         self._wanted: OrderedDict[Key, None] = OrderedDict()  # the last one is next
         self._running: dict[Key, Analysis] = {}
         self._kept: OrderedDict[Key, Kept] = OrderedDict()  # the first one was unused longest
+        self._parts: dict[Key, Part] = {}  # of all that was analysed, kept or not
+        self._run_findings = RunFindings(configuration)
         self._has_traces = False
         self._looks = 0
         self._looked_at = 0.0  # on the monotonic clock
@@ -127,24 +132,31 @@ class Library:
             logdirs = [printable(logdir.path) for logdir in self._logdirs]
             return RunsAnswer(logdirs=logdirs, scanning=self.scanning, runs=runs)
 
-    def report(self, run: str, worker: str | None = None, span: str | None = None) -> ReportAnswer:
-        """What is known now; the analysis of what is not known begins.
+    def report(
+        self, run: str, worker: str | None = None, span: str | None = None, *, every_rank: bool = False
+    ) -> ReportAnswer:
+        """What is known now; the analysis of what is not known begins, with `every_rank` that of the run's rest, too.
 
         Raises:
             NotFoundError: there is no such trace.
         """
         self._refresh()
         with self._changed:
-            keys = [key for key in self._entries if key.run == run and worker in {None, key.worker}
-                    and span in {None, key.span}]  # fmt: skip
+            of_run = [key for key in self._entries if key.run == run]
+            keys = [key for key in of_run if worker in {None, key.worker} and span in {None, key.span}]
             if not keys:
                 raise _no_such(run, worker, span)
+            if every_rank:
+                for key in reversed(of_run):
+                    if key not in self._parts:  # what was given up for want of memory has told what the run needs
+                        self._want(key, first=False)
             for key in reversed(keys):
                 self._want(key)
-            return ReportAnswer(
-                states=[self._entries[key].described() for key in keys],
-                report=RunReport(run=run, profiles=self._reports(keys)),
-            )
+            states = [self._entries[key].described() for key in keys]
+            profiles = self._reports(keys)
+            parts = {key: self._parts[key] for key in of_run if key in self._parts}
+        about, ranks = self._run_findings.about(run, parts)  # takes a while, so the lock is not held
+        return ReportAnswer(states=states, report=msgspec.structs.replace(about, profiles=profiles), ranks=ranks)
 
     def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
         return [self._kept[key].result.report for key in keys if key in self._kept]
@@ -239,6 +251,7 @@ class Library:
     def _give_up(self, key: Key) -> None:
         """Forgets what was made of an earlier state of the file; what was being made is still wanted."""
         self._kept.pop(key, None)
+        self._parts.pop(key, None)
         if key in self._running:
             self._running[key].stop()
             self._wanted[key] = None
@@ -299,6 +312,7 @@ class Library:
             self._entries[key] = replace(entry, state="error", stage="", problem=problem)
             return
         self._entries[key] = replace(entry, state="done", stage="", fraction=1.0, problem=outcome.problem)
+        self._parts[key] = Part(entry.version, outcome.summaries)
         size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
         self._kept[key] = Kept(file, outcome, size)
         self._make_room()

@@ -9,6 +9,7 @@ import msgspec
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.model import Model, Problem, RunReport
+from tb_tidy_plugin.sources.frames import Precision
 
 BenchmarkProgress: TypeAlias = Literal["queued", "measuring", "done", "failed", "cancelled"]
 LoadState: TypeAlias = Literal["queued", "reading", "analysing", "done", "error"]
@@ -54,10 +55,14 @@ class RunsAnswer(Model, frozen=True):
 
 
 class ReportAnswer(Model, frozen=True):
-    """`GET api/report`: states of the asked profiles, and the reports of those that are done."""
+    """`GET api/report`: states of the asked profiles, and the reports of those that are done.
+
+    The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+    """
 
     states: list[ProfileState]
     report: RunReport
+    ranks: list[int]
 
 
 class RuleSection(Model, frozen=True):
@@ -97,7 +102,8 @@ class SourceAnswer(Model, frozen=True):
     """`GET api/source`: the text of one source file named in a finding's places.
 
     `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
-    `changed` is true when the file is newer than the recording.
+    `changed` is true when the file is newer than the recording. `path` is where the file lies on the server, for
+    editors there; null where it may not be shown, and where it is no text.
     """
 
     file: str
@@ -105,6 +111,54 @@ class SourceAnswer(Model, frozen=True):
     reason: str | None
     changed: bool
     lines: list[str]
+    path: str | None
+
+
+class LineColumns(Model, frozen=True):
+    """What lines of one file cost over the whole recording: one entry per line in each column, in order of lines.
+
+    Attributes:
+        wall_ns: length of the recording.
+        line: numbers of the lines, from 1.
+        host_ns: time of the calls on the line, with all that they call in turn.
+        device_ns: time of the kernels, copies and fills that they launch.
+        calls: their number.
+        left_out: functions whose lines are not counted, since going through their calls would have taken too long.
+    """
+
+    wall_ns: int
+    line: list[int]
+    host_ns: list[int]
+    device_ns: list[int]
+    calls: list[int]
+    left_out: list[str]
+
+
+class LinesAnswer(Model, frozen=True):
+    """`GET api/lines`: what the lines of one source file cost; null where no call could be placed in it."""
+
+    file: str
+    costs: LineColumns | None
+
+
+class StackFrame(Model, frozen=True):
+    """One of the user's own functions, and the line in it that leads on; `precision` and `ties` as those of a place."""
+
+    file: str
+    line: int
+    function: str
+    precision: Precision
+    ties: list[int]
+
+
+class StackAnswer(Model, frozen=True):
+    """`GET api/stack`: what called a place of a finding, nearest first, for the match that costs most there.
+
+    `more` functions further out are left out.
+    """
+
+    frames: list[StackFrame]
+    more: int
 
 
 class EventRow(Model, frozen=True):

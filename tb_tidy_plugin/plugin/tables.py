@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import msgspec
 
-from tb_tidy_plugin.plugin.payloads import CpuAnswer, MemoryAnswer, ModulesAnswer, OperatorsAnswer
+from tb_tidy_plugin.plugin.payloads import (
+    CpuAnswer,
+    LineColumns,
+    LinesAnswer,
+    MemoryAnswer,
+    ModulesAnswer,
+    OperatorsAnswer,
+)
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.report.figures import Figures
+    from tb_tidy_plugin.report.lines import LineCost, LineCosts
 
 OperatorOrder: TypeAlias = Literal[
     "name", "shapes", "file", "line", "function", "module", "kind", "operators", "calls", "host_total_ns",
@@ -31,24 +39,47 @@ class Tables(msgspec.Struct, frozen=True):
     modules: msgspec.Raw
     memory: msgspec.Raw
     cpu: msgspec.Raw
+    lines: dict[str, msgspec.Raw]
     missing: dict[str, str]
 
     @property
     def size(self) -> int:
         """Bytes of memory that it takes."""
-        parts = (*self.operators.values(), self.modules, self.memory, self.cpu)
+        parts = (*self.operators.values(), self.modules, self.memory, self.cpu, *self.lines.values())
         return sum(memoryview(part).nbytes for part in parts)
 
 
-def tables_of(figures: Figures) -> Tables:
-    """The figures as text."""
+def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
+    """The figures as text, and what lines cost by file; `wall_ns` is the length of the recording."""
     return Tables(
         operators={group: _text(rows) for group, rows in figures.operators.items()},
         modules=_text(figures.modules),
         memory=_text(figures.memory),
         cpu=_text(figures.cpu),
+        lines={file: _text(columns) for file, columns in line_columns(lines, wall_ns).items()},
         missing=figures.missing,
     )
+
+
+def line_columns(costs: LineCosts, wall_ns: int) -> dict[str, LineColumns]:
+    """The costs of lines by file; a file of which there was only no time for anything has no lines."""
+    functions: dict[str, list[str]] = {}
+    for frame in costs.left_out:
+        functions.setdefault(frame.file, []).append(frame.function)
+    lines: dict[str, list[LineCost]] = {file: [] for file in functions}
+    for cost in costs.lines:
+        lines.setdefault(cost.file, []).append(cost)
+    return {
+        file: LineColumns(
+            wall_ns=wall_ns,
+            line=[cost.line for cost in found],
+            host_ns=[cost.host_ns for cost in found],
+            device_ns=[cost.device_ns for cost in found],
+            calls=[cost.calls for cost in found],
+            left_out=list(dict.fromkeys(functions.get(file, ()))),
+        )
+        for file, found in lines.items()
+    }
 
 
 def _text(value: object) -> msgspec.Raw:
@@ -118,6 +149,13 @@ def memory_answer(tables: Tables) -> MemoryAnswer:
     """All devices with memory events."""
     devices = msgspec.json.decode(tables.memory, type=list[DeviceMemoryRow])
     return MemoryAnswer(devices=devices, missing=tables.missing.get("memory"))
+
+
+def lines_answer(tables: Tables, file: str) -> LinesAnswer:
+    """What the lines of one file cost; nothing for a file in which nothing was placed."""
+    text = tables.lines.get(file)
+    columns = None if text is None else msgspec.json.decode(text, type=LineColumns)
+    return LinesAnswer(file=file, costs=columns)
 
 
 def cpu_answer(tables: Tables) -> CpuAnswer:

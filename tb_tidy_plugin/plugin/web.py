@@ -35,12 +35,14 @@ from tb_tidy_plugin.plugin.tables import (
     Page,
     Tables,
     cpu_answer,
+    lines_answer,
     memory_answer,
     modules_answer,
     operators_answer,
 )
+from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.figures import CallKind
-from tb_tidy_plugin.sources.files import SourceText, read_source
+from tb_tidy_plugin.sources.files import Unavailable, read_source
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule
@@ -103,7 +105,10 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
 
     @api.get("/report")
     def report() -> Response:
-        return json_answer(library.report(_given("run"), request.args.get("worker"), request.args.get("span")))
+        every_rank = _one_of("ranks", request.args.get("ranks", "known"), ("known", "all")) == "all"
+        return json_answer(
+            library.report(_given("run"), request.args.get("worker"), request.args.get("span"), every_rank=every_rank)
+        )
 
     @api.get("/progress")
     def progress() -> Response:
@@ -118,15 +123,42 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
         known = known_rules(Configuration() if file is None else read_configuration(file))
         return json_answer(RulesAnswer(rules=[rule_info(rule) for rule in known]))
 
+    _add_evidence(api, library, source_roots)
+    _add_tables(api, library)
+    return api
+
+
+def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]) -> None:
+    """The routes of what a finding shows: source files, what their lines cost, callers, events."""
+
     @api.get("/source")
     def source() -> Response:
         name = _given("file")
         kept = library.kept(_key(), PATIENCE_S)
         result = kept.result
         found = read_source(name, result.source_files, kept.file, source_roots, result.captured_sources)
-        if isinstance(found, SourceText):
-            return json_answer(_source(name, changed=found.changed, lines=found.lines))
-        return json_answer(_source(name, reason=found.reason))
+        if isinstance(found, Unavailable):
+            return json_answer(_source(name, reason=found.reason))
+        return json_answer(
+            _source(name, changed=found.changed, lines=found.lines, path=found.path and _text_of(found.path))
+        )
+
+    @api.get("/lines")
+    def lines() -> Response:
+        name, result = _given("file"), library.kept(_key(), PATIENCE_S).result
+        if name not in result.source_files:
+            raise NotFoundError(f"This profile names no file `{name}`.", "Reload the report.")
+        return json_answer(lines_answer(result.tables, name))
+
+    @api.get("/stack")
+    def stack() -> Response:
+        finding, place = _given("finding"), _number("place", 0)
+        stacks = library.kept(_key(), PATIENCE_S).result.stacks.get(finding, [])
+        if place >= len(stacks):
+            raise NotFoundError(
+                f"This profile has no finding `{finding}` with {place + 1} places.", "Reload the report."
+            )
+        return json_answer(stacks[place])
 
     @api.get("/events")
     def events() -> Response:
@@ -136,9 +168,6 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
             raise NotFoundError(f"This profile has no finding `{finding}`.", "Reload the report.")
         found = msgspec.json.decode(columns, type=EventColumns)
         return json_answer(page_of(found, offset, limit, order, descending=descending))
-
-    _add_tables(api, library)
-    return api
 
 
 def _add_tables(api: Blueprint, library: Library) -> None:
@@ -198,8 +227,23 @@ def rule_info(rule: type[AnyRule]) -> RuleInfo:
     )
 
 
-def _source(name: str, *, reason: str | None = None, changed: bool = False, lines: Sequence[str] = ()) -> SourceAnswer:
-    return SourceAnswer(file=name, available=reason is None, reason=reason, changed=changed, lines=list(lines))
+def _source(
+    name: str,
+    *,
+    reason: str | None = None,
+    changed: bool = False,
+    lines: Sequence[str] = (),
+    path: str | None = None,
+) -> SourceAnswer:
+    return SourceAnswer(
+        file=name, available=reason is None, reason=reason, changed=changed, lines=list(lines), path=path
+    )
+
+
+def _text_of(path: Path) -> str | None:
+    """A path as text, None where it is none: with another letter in it, it would name another file."""
+    text = str(path)
+    return text if printable(text) == text else None
 
 
 def _key() -> Key:

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
+from tb_tidy_plugin.plugin.payloads import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
@@ -27,11 +28,14 @@ from tb_tidy_plugin.units import Bytes
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.report.assemble import Analysis
+    from tb_tidy_plugin.sources.align import Aligner
 
 PROGRESS_PERIOD_S = 0.1
 READING_PART = 0.6  # of the whole work; from 50 to 75 % of the time, by what the rules find
 CHECKED_PART = 0.8  # what is left are the tables: 0.1 s to 0.4 s on traces of 40,000 to 200,000 events
+LINES_BUDGET_S = 0.5  # for the costs of lines; 0.2 s on the sample runs, whose 500 own frames are a usual number
 ADDING_UP = "Adding up operators"
+MOST_CALLERS = 20
 INPUT = 0
 
 
@@ -73,6 +77,8 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
         source_files: the names of all Python files that the trace names.
         events: `EventColumns` by the finding's id, left as text until somebody asks.
         tables: what is shown beside the report.
+        stacks: what called each place of a finding, by the finding's id.
+        summaries: `RankSummary`s, what rules over the run's ranks need, left as text: hundreds of ranks may be kept.
         captured_sources: text of the user's own files as they ran, by name, where the capture kept them.
         pairs: statements to measure, by the finding's id.
     """
@@ -82,6 +88,8 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     source_files: list[str]
     events: dict[str, msgspec.Raw]
     tables: Tables
+    stacks: dict[str, list[StackAnswer]]
+    summaries: msgspec.Raw
     captured_sources: dict[str, str] = {}
     pairs: dict[str, PairOf] = {}
 
@@ -158,26 +166,46 @@ def throttled(path: Path, send: Send, rules: int) -> Callable[[str, float], None
 def result_of(analysis: Analysis) -> Result:
     """What TensorBoard's process needs of an analysis."""
     from tb_tidy_plugin.plugin.events import columns_of
+    from tb_tidy_plugin.report.lines import line_costs
+    from tb_tidy_plugin.report.runs import summaries_of
     from tb_tidy_plugin.report.tables import figures_of
 
+    profile = analysis.profile
     return Result(
         report=msgspec.structs.replace(analysis.report, path=printable(analysis.report.path)),
         problem=analysis.problem and msgspec.structs.replace(analysis.problem, path=printable(analysis.problem.path)),
         source_files=_source_files(analysis),
         events={
-            finding: msgspec.Raw(
-                msgspec.json.encode(columns_of(analysis.profile, evidence.rows, analysis.aligner.place_of))
-            )
+            finding: msgspec.Raw(msgspec.json.encode(columns_of(profile, evidence.rows, analysis.aligner.place_of)))
             for finding, evidence in analysis.evidence.items()
         },
         pairs={
-            finding: PairOf(evidence.finding.rule, evidence.pair, analysis.profile.platform)
+            finding: PairOf(evidence.finding.rule, evidence.pair, profile.platform)
             for finding, evidence in analysis.evidence.items()
             if evidence.pair is not None
         },
-        tables=tables_of(figures_of(analysis.profile, tuple(analysis.evidence.values()))),
-        captured_sources={source.file: source.text for source in analysis.profile.metadata.captured.sources},
+        tables=tables_of(
+            figures_of(profile, tuple(analysis.evidence.values())),
+            line_costs(profile, analysis.aligner, LINES_BUDGET_S),
+            profile.time_spent.wall_ns,
+        ),
+        stacks={
+            finding: [stack_around(analysis.aligner, anchor) for anchor in evidence.anchors]
+            for finding, evidence in analysis.evidence.items()
+        },
+        summaries=msgspec.Raw(msgspec.json.encode(summaries_of(profile, analysis.report))),
+        captured_sources={source.file: source.text for source in profile.metadata.captured.sources},
     )
+
+
+def stack_around(aligner: Aligner, row: int) -> StackAnswer:
+    """What called the user's own function around an event."""
+    callers = aligner.stack_of(row)[1:]
+    frames = [
+        StackFrame(file=at.file, line=at.line, function=at.function, precision=at.precision, ties=list(at.ties))
+        for at in callers[:MOST_CALLERS]
+    ]
+    return StackAnswer(frames=frames, more=len(callers) - len(frames))
 
 
 def _source_files(analysis: Analysis) -> list[str]:

@@ -36,11 +36,15 @@ Measured: TypeAlias = Callable[[str, Benchmark], Measurement | None]
 class Evidence:
     """A finding and what it was made from.
 
-    `rows` are those of all its events in order of start, `pair` are the statements of its costliest match.
+    Attributes:
+        rows: all its events, in order of start.
+        anchors: for each of the finding's places the event that leads to it, of the match that costs most there.
+        pair: the statements of its costliest match, to be measured.
     """
 
     finding: Finding
     rows: Rows
+    anchors: tuple[int, ...] = ()
     pair: Benchmark | None = None
 
 
@@ -99,13 +103,15 @@ def _finding(
     matches = [match for match, _ in group]
     rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
-    lead = max(matches, key=lambda match: cost_ns_of(profile, [match]))
+    costs = [cost_ns_of(profile, [match]) for match in matches]
+    lead = matches[costs.index(max(costs))]
     cost_ns = cost_ns_of(profile, matches)
     pair = rule.benchmark(lead)
     measurement = measured(rule.name(), pair) if pair else None
     saving = _saving(profile, rule, matches, factor_of(measurement, pair, profile.platform))
     page = page_of(type(rule))
     facts = {name: str(fact) for name, fact in lead.facts.items()}
+    places = _places(profile, group, costs)
     finding = Finding(
         id=hashlib.sha256("\0".join((rule.name(), *key)).encode()).hexdigest()[:ID_DIGITS],
         rule=rule.name(),
@@ -116,7 +122,7 @@ def _finding(
         fix=rule.fix.format(**facts),
         matches=len(matches),
         matches_per_step=profile.per_step_count(np.array([match.anchor for match in matches])),
-        places=_places(profile, group),
+        places=[place for place, _ in places],
         cost_ns=cost_ns,
         share=profile.share_of_step(cost_ns),
         saving=saving,
@@ -126,7 +132,7 @@ def _finding(
         ],
         measurement=measurement,
     )
-    return Evidence(finding, rows, pair)
+    return Evidence(finding, rows, tuple(anchor for _, anchor in places), pair)
 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:
@@ -169,13 +175,18 @@ def severity_of(share: float | None) -> Severity:
     return "high" if share >= HIGH_SHARE else "medium" if share >= MEDIUM_SHARE else "low"
 
 
-def _places(profile: Profile, group: Sequence[tuple[Match, Frame | None]]) -> list[Place]:
+def _places(
+    profile: Profile, group: Sequence[tuple[Match, Frame | None]], costs_ns: Sequence[int]
+) -> list[tuple[Place, int]]:
+    """The places, those that cost most first, each with the anchor of its costliest match."""
     by_line: dict[Frame, list[Match]] = {}
-    for match, frame in group:
+    leads: dict[Frame, tuple[int, Match]] = {}
+    for (match, frame), cost_ns in zip(group, costs_ns, strict=True):
         if frame is not None:
             by_line.setdefault(frame, []).append(match)
-    places = [_place(profile, frame, matches) for frame, matches in by_line.items()]
-    return sorted(places, key=lambda place: (-place.duration_ns, place.line))
+            leads[frame] = max(leads.get(frame, (cost_ns, match)), (cost_ns, match), key=lambda lead: lead[0])
+    places = [(_place(profile, frame, matches), leads[frame][1].anchor) for frame, matches in by_line.items()]
+    return sorted(places, key=lambda found: (-found[0].duration_ns, found[0].line))
 
 
 def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
@@ -189,4 +200,5 @@ def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
         matches=len(matches),
         duration_ns=cost_ns_of(profile, matches),
         text=frame.text,
+        ties=list(frame.ties),
     )

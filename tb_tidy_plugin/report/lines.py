@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +13,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Model
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame, Precision, parse_frame
-from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.trace.columns import Category, Rows
 
 
 class OperatorPlace(Model, frozen=True):
@@ -51,6 +53,14 @@ class LineCost:
     calls: int
 
 
+@dataclass(frozen=True, slots=True)
+class LineCosts:
+    """Costs by file and line. `left_out` are functions for which there was no time, the costliest first."""
+
+    lines: list[LineCost]
+    left_out: list[Frame]
+
+
 def operator_places(profile: Profile, aligner: Aligner) -> OperatorPlaces:
     """The places of all operators that no other operator runs, in the order of their start, where there is one."""
     rows = np.flatnonzero(profile.calls.outermost)
@@ -77,25 +87,65 @@ def _operator_place(profile: Profile, row: int, place: Frame) -> OperatorPlace:
     )
 
 
-def line_costs(profile: Profile, aligner: Aligner) -> list[LineCost]:
-    """The costs of all lines on which something was recorded, by file and line.
+def line_costs(profile: Profile, aligner: Aligner, budget_s: float = math.inf) -> LineCosts:
+    """The costs of all lines on which something was recorded.
 
     A call counts on its own line and, as part of what they take, on the lines that lead to it; a function that calls
     itself counts on a line once for each time that the line is reached.
+
+    Args:
+        profile: the recording.
+        aligner: knows the lines.
+        budget_s: how much of a processor's time this may take. Functions that take most of the recording come first,
+            each as a whole: what is said of a line is never a part of its calls.
     """
+    deadline = time.thread_time() + budget_s
     sums: dict[tuple[str, int], list[int]] = {}
-    for child, place in _calls(profile, aligner):
-        device = profile.device_activity_of(child)
-        cost = sums.setdefault((place.file, place.line), [0, 0, 0])
-        cost[0] += profile.duration_ns(child)
-        cost[1] += profile.covered(device).total_ns if len(device) else 0
-        cost[2] += 1
-    return [LineCost(file, line, *cost) for (file, line), cost in sorted(sums.items())]
+    left_out: list[Frame] = []
+    for frame, rows in _own_frames(profile):
+        calls = _calls_in(aligner, frame, rows, deadline)
+        if calls is None:
+            left_out.append(frame)
+            continue
+        device_ns = _device_ns(profile, [child for child, _ in calls])
+        for (child, place), on_device_ns in zip(calls, device_ns, strict=True):
+            cost = sums.setdefault((place.file, place.line), [0, 0, 0])
+            cost[0] += profile.duration_ns(child)
+            cost[1] += on_device_ns
+            cost[2] += 1
+    return LineCosts([LineCost(file, line, *cost) for (file, line), cost in sorted(sums.items())], left_out)
 
 
-def _calls(profile: Profile, aligner: Aligner) -> Iterator[tuple[int, Frame]]:
-    """What the user's own frames call, with its place; of lines that are as likely the first."""
+def _own_frames(profile: Profile) -> list[tuple[Frame, list[int]]]:
+    """The user's own functions with the rows of their frames, those first that take most time together."""
+    rows_of: dict[Frame, list[int]] = {}
     for row in np.flatnonzero(profile.table.category[: profile.tree.size] == Category.PYTHON).tolist():
         frame = parse_frame(profile.name(row))
         if frame is not None and frame.own_code:
-            yield from aligner.calls_in(row, frame)
+            rows_of.setdefault(frame, []).append(row)
+    durations = profile.table.duration_ns
+    return sorted(rows_of.items(), key=lambda item: -int(durations[item[1]].sum()))
+
+
+def _calls_in(aligner: Aligner, frame: Frame, rows: Sequence[int], deadline: float) -> list[tuple[int, Frame]] | None:
+    """What a function calls, with its line, of lines that are as likely the first; None where the time is over."""
+    found: list[tuple[int, Frame]] = []
+    for row in rows:
+        if time.thread_time() > deadline:
+            return None
+        found += aligner.calls_in(row, frame)
+    return found
+
+
+def _device_ns(profile: Profile, rows: Sequence[int]) -> list[int]:
+    """For each host event the time of the device's work that it causes."""
+    if "device" not in profile.recorded:
+        return [0] * len(rows)
+    return [_covered_ns(profile, profile.device_activity_of(row)) for row in rows]
+
+
+def _covered_ns(profile: Profile, rows: Rows) -> int:
+    """As `Profile.covered`, without its effort for what most calls launch: one kernel or none."""
+    if len(rows) > 1:
+        return profile.covered(rows).total_ns
+    return int(profile.table.duration_ns[rows].sum())

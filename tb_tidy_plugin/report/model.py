@@ -51,7 +51,8 @@ class Place(Model, frozen=True):
 
     `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
     function, which is where it is defined, or where it was when the recording began; never the calling line itself.
-    `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step.
+    `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
+    lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
     `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
     """
 
@@ -64,6 +65,7 @@ class Place(Model, frozen=True):
     matches: int
     duration_ns: int
     text: str = ""
+    ties: list[int] = []
 
 
 class Saving(Model, frozen=True):

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.automaton import automaton_of, first_line
-from tb_tidy_plugin.sources.frames import Frame, called_from, parse_frame, place_of
+from tb_tidy_plugin.sources.frames import Frame, called_from, parse_frame, place_of, stack_of
 from tb_tidy_plugin.sources.observed import Observation, Observer
 from tb_tidy_plugin.sources.paths import Choice, Paths
 from tb_tidy_plugin.sources.sites import Site, TooLargeError
@@ -75,16 +75,29 @@ class Aligner:
         cause = row if row < profile.tree.size else int(profile.launched_by[row])
         if place is None or place.precision != "definition" or not place.own_code or cause < 0:
             return place
-        frame, child = self._way_up(cause)
-        if frame is None:
+        at, _, child = next(self._ways_up(cause), (None, None, None))
+        if at is None:
             return place
-        if child is None:
-            return self._with_text(self._span(frame, place, events))
-        line = called_from(profile, frame, child)
+        return self._with_text(self._span(at, place, events) if child is None else self._line_to(at, place, child))
+
+    def stack_of(self, row: int) -> list[Frame]:
+        """The user's own frames around an event, innermost first, each with the line that leads to the event."""
+        profile = self._profile
+        cause = row if row < profile.tree.size else int(profile.launched_by[row])
+        if cause < 0:
+            return []
+        found = [self._line_to(at, frame, child) for at, frame, child in self._ways_up(cause)]
+        return found or [frame for frame in stack_of(profile, cause) if frame.own_code]
+
+    def _line_to(self, row: int, frame: Frame, child: int | None) -> Frame:
+        """A frame with the line on which it calls `child`, where that can be told."""
+        if frame.precision != "definition" or child is None:
+            return frame
+        line = called_from(self._profile, row, child)
         if line is not None:
-            return self._with_text(replace(place, line=line, precision="exact"))
-        choice = self._choices(frame, place).get(child)
-        return place if choice is None else self._with_text(_placed(place, choice))
+            return replace(frame, line=line, precision="exact")
+        choice = self._choices(row, frame).get(child)
+        return frame if choice is None else _placed(frame, choice)
 
     def _with_text(self, place: Frame) -> Frame:
         """With what the source says on the line; that of a definition says nothing of the call."""
@@ -118,18 +131,20 @@ class Aligner:
             elif choice and choice.site is not None and self._profile.category(child) is not Category.ANNOTATION:
                 yield child, _placed(frame, choice)
 
-    def _way_up(self, row: int) -> tuple[int | None, int | None]:
-        """The user's frame around an event, and the frame's child that leads to it, annotations looked through."""
+    def _ways_up(self, row: int) -> Iterator[tuple[int, Frame, int | None]]:
+        """The user's frames around an event, innermost first, each with its child that leads there.
+
+        Annotations are looked through.
+        """
         child: int | None = None
         for at in (row, *self._profile.ancestors(row)):
             category = self._profile.category(at)
             if category is Category.PYTHON:
                 frame = parse_frame(self._profile.name(at))
                 if frame is not None and frame.own_code:
-                    return at, child
+                    yield at, frame, child
             if category is not Category.ANNOTATION:
                 child = at
-        return None, None
 
     def _choices(self, row: int, frame: Frame) -> dict[int, Choice]:
         """What explains each child of a frame."""

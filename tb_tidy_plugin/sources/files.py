@@ -32,10 +32,14 @@ NANOSECONDS_PER_UNIT = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A source file as it is now. `changed` is true when it is newer than the recording."""
+    """A source file: as it is now, or as it was captured.
+
+    `changed` is true when it is newer than the recording. `path` is the file's real one, None where it is not here.
+    """
 
     lines: list[str] = field(repr=False)
     changed: bool
+    path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,9 @@ def read_source(
         return Unavailable("The recording does not name this file, and only files that it names are shown.")
     if not name.endswith(".py"):
         return Unavailable("Only Python source files (`.py`) are shown; open this one in your editor.")
+    path = next(_candidates(name, (trace.path.parent, *roots)), None)
     if captured and name in captured:
-        return SourceText(lines_of(captured[name].encode("utf-8", "replace")), changed=False)
-    allowed = (trace.path.parent, *roots)
-    path = next(_candidates(name, allowed), None)
+        return SourceText(lines_of(captured[name].encode("utf-8", "replace")), changed=False, path=path)
     if path is None:
         return Unavailable(
             f"`{name}` is in none of the folders whose sources may be shown. If it is on this computer, start "
@@ -122,7 +125,7 @@ def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
         )
     if len(content) > MAX_BYTES:
         return Unavailable(f"`{name}` is larger than {Bytes(MAX_BYTES)}; open it in your editor.")
-    return SourceText(lines_of(content), _is_newer(about.st_mtime, trace))
+    return SourceText(lines_of(content), _is_newer(about.st_mtime, trace), path)
 
 
 def lines_of(content: bytes) -> list[str]:

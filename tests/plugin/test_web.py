@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +27,8 @@ from tb_tidy_plugin.plugin.payloads import (
     RulesAnswer,
     RunsAnswer,
     SourceAnswer,
+    StackAnswer,
+    StackFrame,
 )
 from tb_tidy_plugin.rules import catalogue
 from tests.support.logdirs import trace
@@ -175,10 +178,47 @@ def test_a_configuration_that_is_mended_meanwhile(tmp_path: Path) -> None:
     assert answer(client, "rules", RulesAnswer).rules[-1].rule == "slow-multiplication"
 
 
-def test_source_beside_the_trace(client: FlaskClient) -> None:
+def test_source_beside_the_trace(client: FlaskClient, logs: Path) -> None:
     assert answer(client, f"source?{PROFILE}&file=train.py", SourceAnswer) == SourceAnswer(
-        file="train.py", available=True, reason=None, changed=False, lines=["import torch"]
+        file="train.py",
+        available=True,
+        reason=None,
+        changed=False,
+        lines=["import torch"],
+        path=str((logs / "run" / "train.py").resolve()),
     )
+
+
+def test_where_a_source_lies_is_told_of_no_file_that_may_not_be_shown(client: FlaskClient) -> None:
+    assert answer(client, f"source?{PROFILE}&file=..%2F..%2Foutside.py", SourceAnswer).path is None
+
+
+def test_a_path_that_is_no_text_is_not_told_as_another_one(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    trace(folder / "run" / "w.7.pt.trace.json")
+    (folder / "run" / "train.py").write_text("import torch\n")
+    found = answer(
+        served(Library([Logdir(str(folder))], WITH_MADE_UP_RULE)), f"source?{PROFILE}&file=train.py", SourceAnswer
+    )
+    assert (found.lines, found.path) == (["import torch"], None)
+
+
+def test_what_called_a_place_of_a_finding(client: FlaskClient) -> None:
+    finding = finding_of(client)
+    assert answer(client, f"stack?{PROFILE}&finding={finding}&place=0", StackAnswer) == StackAnswer(
+        frames=[
+            StackFrame(file="train.py", line=20, function="step", precision="definition", ties=[]),
+            StackFrame(file="train.py", line=10, function="main", precision="definition", ties=[]),
+        ],
+        more=0,
+    )
+    assert "no finding" in error(client, f"stack?{PROFILE}&finding={finding}&place=1", 404).message
+    assert "no finding" in error(client, f"stack?{PROFILE}&finding=000000000000", 404).message
+
+
+def test_ranks_are_known_or_all(client: FlaskClient) -> None:
+    assert "ranks=some" in error(client, "report?run=run&ranks=some", 400).message
+    assert answer(client, "report?run=run&ranks=all", ReportAnswer).report.outcomes == []
 
 
 def test_source_that_may_not_be_shown_says_why(client: FlaskClient) -> None:

@@ -20,14 +20,17 @@ from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
     CpuAnswer,
     ErrorAnswer,
+    LinesAnswer,
     MemoryAnswer,
     ModulesAnswer,
     OperatorsAnswer,
     ReportAnswer,
 )
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.tables import OPERATOR_GROUPS, OPERATOR_ORDERS
+from tb_tidy_plugin.plugin.tables import OPERATOR_GROUPS, OPERATOR_ORDERS, line_columns
 from tb_tidy_plugin.report.checker import MISSING
+from tb_tidy_plugin.report.lines import LineCost, LineCosts
+from tb_tidy_plugin.sources.frames import Frame
 from tests.support.logdirs import multiplications, trace
 from tests.support.recordings import ROOT, shared
 from tests.support.waiting import until
@@ -56,7 +59,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "broken").mkdir()
     (root / "broken" / "w.pt.trace.json").touch()
     (root / "sample").mkdir()
-    (root / "sample" / sample().name).write_bytes(sample().read_bytes())
+    for file in (sample(), sample().with_name("train.py")):
+        (root / "sample" / file.name).write_bytes(file.read_bytes())
     return root
 
 
@@ -271,3 +275,41 @@ def test_tables_count_as_memory(client: FlaskClient, library: Library) -> None:
     events = sum(len(bytes(columns)) for columns in kept.result.events.values())
     assert kept.size == events + tables.size
     assert tables.size > sum(len(bytes(rows)) for rows in tables.operators.values()) > 100_000
+
+
+# Lines
+
+
+def test_the_lines_of_a_file_with_what_they_cost(client: FlaskClient) -> None:
+    costs = answer(client, f"lines?{SAMPLE}&file=train.py", LinesAnswer).costs
+    assert costs is not None
+    source = sample().with_name("train.py").read_text().splitlines()
+    hottest = source[costs.line[costs.host_ns.index(max(costs.host_ns))] - 1]
+    assert "optimizer.step()" in hottest or "loss" in hottest or "train_one_step" in hottest
+    assert costs.line == sorted(set(costs.line))
+    assert max(costs.host_ns) < costs.wall_ns
+    assert set(costs.device_ns) == {0}, "a recording of a CPU"
+    assert costs.left_out == []
+
+
+def test_lines_of_the_same_recording_have_the_same_etag(client: FlaskClient) -> None:
+    first = client.get(f"/api/lines?{SAMPLE}&file=train.py")
+    again = client.get(f"/api/lines?{SAMPLE}&file=train.py", headers={"If-None-Match": first.headers["ETag"]})
+    assert (first.status_code, again.status_code) == (200, 304)
+
+
+def test_a_file_without_sources_has_no_costs(client: FlaskClient) -> None:
+    assert answer(client, f"lines?{SMALL}&file=train.py", LinesAnswer) == LinesAnswer(file="train.py", costs=None)
+
+
+def test_lines_of_a_file_that_the_recording_does_not_name(client: FlaskClient) -> None:
+    response = client.get(f"/api/lines?{SAMPLE}&file=secret.py")
+    assert response.status_code == 404
+    assert "secret.py" in msgspec.json.decode(response.data, type=ErrorAnswer).error.message
+
+
+def test_functions_that_were_left_out_are_named_with_their_file() -> None:
+    left_out = [Frame("a.py", line, name, "definition", own_code=True) for line, name in ((3, "f"), (9, "f"), (1, "g"))]
+    columns = line_columns(LineCosts([LineCost("b.py", 7, 5, 0, 2)], left_out), 100)
+    assert (columns["a.py"].line, columns["a.py"].left_out) == ([], ["f", "g"])
+    assert (columns["b.py"].line, columns["b.py"].calls, columns["b.py"].left_out) == ([7], [2], [])

@@ -11,6 +11,7 @@ from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, chec
 from tb_tidy_plugin.report.findings import findings_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note
 from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Profile, Rule, Scale
+from tb_tidy_plugin.sources.frames import Frame
 from tests.support.drawn import draw
 from tests.support.made_up_rule import SlowMultiplication
 
@@ -41,6 +42,19 @@ def test_one_finding_per_function_largest_saving_first() -> None:
         ("train.py", 10, "step", "definition")
     ]
     assert helper.places[0].line == 30
+
+
+def test_a_place_keeps_the_lines_that_are_as_likely_and_the_event_of_its_costliest_match() -> None:
+    profile = draw(TWO_STEPS.replace("100-299", "100-250"))
+    short, long, _, other = profile.named("aten::mm").tolist()
+    found = check_rule(profile, SlowMultiplication())
+    assert isinstance(found, Found)
+    either = Frame("train.py", 3, "step", "aligned", own_code=True, end_line=9, ties=(3, 9))
+    surely = Frame("train.py", 5, "step", "aligned", own_code=True, end_line=5)
+    places = {short: either, long: either, other: surely}
+    evidence = findings_of(profile, SlowMultiplication(), found.matches, places.get)[0]
+    assert [(place.line, place.ties) for place in evidence.finding.places] == [(3, [3, 9]), (5, [])]
+    assert evidence.anchors == (long, other)
 
 
 def test_cost_is_per_step() -> None:

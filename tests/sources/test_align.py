@@ -205,3 +205,41 @@ def test_a_frame_that_was_open_goes_on_from_the_line_that_it_carries() -> None:
             aten::sum                                   70-80
     """)
     assert [place(profile, name, source=source).line for name in ("aten::abs", "aten::sum")] == [5, 4]
+
+
+class TestTheStack:
+    """The user's own functions around an event, each with the line that leads on."""
+
+    SOURCE = (
+        "import lib\n\n\ndef main(x):\n    y = x + 1\n    step(y)\n\n\ndef step(y):\n    lib.twice(y)\n    return y\n"
+    )
+    DRAWN = """
+        train.py(4): main                  0-900
+          aten::add                        10-50
+          train.py(9): step                100-800
+            torch/lib.py(1): twice         110-700
+              aten::mul                    120-690
+    """
+
+    def stack(self, name: str) -> list[tuple[int, str, str]]:
+        profile = draw(self.DRAWN)
+        stack = aligner(profile, self.SOURCE).stack_of(row_of(profile, name))
+        return [(frame.line, frame.function, frame.precision) for frame in stack]
+
+    def test_names_the_line_of_each_call_and_no_library(self) -> None:
+        assert self.stack("aten::mul") == [(10, "step", "aligned"), (6, "main", "aligned")]
+
+    def test_of_a_function_begins_where_it_is_defined(self) -> None:
+        assert self.stack("train.py(9): step") == [(9, "step", "definition"), (6, "main", "aligned")]
+
+    def test_without_sources_names_functions(self) -> None:
+        profile = draw(self.DRAWN)
+        stack = aligner(profile, None).stack_of(row_of(profile, "aten::mul"))
+        assert [(frame.line, frame.precision) for frame in stack] == [(9, "definition"), (4, "definition")]
+
+    def test_of_work_whose_cause_is_unknown_is_empty(self) -> None:
+        profile = draw(RECORDED.replace("200-290", "200-290  kernel=mul_kernel@250-350"), A100)
+        kernel = row_of(profile, "mul_kernel")
+        assert [frame.line for frame in aligner(profile).stack_of(kernel)] == [7]
+        profile.launched_by[kernel] = -1
+        assert aligner(profile).stack_of(kernel) == []

@@ -238,7 +238,9 @@ def test_without_a_time_in_the_name_only_a_much_later_source_is_changed(run: Pat
 def test_a_trace_that_has_gone_says_nothing_of_its_source(run: Path) -> None:
     write(run / "train.py")
     gone = TraceFile("run", "worker", "", run / "worker.pt.trace.json")
-    assert read_source("train.py", {"train.py"}, gone, ()) == SourceText(["x = 1"], changed=False)
+    assert read_source("train.py", {"train.py"}, gone, ()) == SourceText(
+        ["x = 1"], changed=False, path=run / "train.py"
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ export interface Api {
   CpuAnswer: CpuAnswer;
   ErrorAnswer: ErrorAnswer;
   EventsAnswer: EventsAnswer;
+  LinesAnswer: LinesAnswer;
   MemoryAnswer: MemoryAnswer;
   ModulesAnswer: ModulesAnswer;
   MuteChange: MuteChange;
@@ -21,6 +22,7 @@ export interface Api {
   RulesAnswer: RulesAnswer;
   RunsAnswer: RunsAnswer;
   SourceAnswer: SourceAnswer;
+  StackAnswer: StackAnswer;
 }
 /**
  * `POST api/benchmarks/cancel`; answered by a `BenchmarkState`, which may still be `measuring`.
@@ -234,6 +236,32 @@ export interface EventRow {
   step: string | null;
 }
 /**
+ * `GET api/lines`: what the lines of one source file cost; null where no call could be placed in it.
+ */
+export interface LinesAnswer {
+  costs: LineColumns | null;
+  file: string;
+}
+/**
+ * What lines of one file cost over the whole recording: one entry per line in each column, in order of lines.
+ *
+ * Attributes:
+ *     wall_ns: length of the recording.
+ *     line: numbers of the lines, from 1.
+ *     host_ns: time of the calls on the line, with all that they call in turn.
+ *     device_ns: time of the kernels, copies and fills that they launch.
+ *     calls: their number.
+ *     left_out: functions whose lines are not counted, since going through their calls would have taken too long.
+ */
+export interface LineColumns {
+  calls: number[];
+  device_ns: number[];
+  host_ns: number[];
+  left_out: string[];
+  line: number[];
+  wall_ns: number;
+}
+/**
  * `GET api/memory`: one entry per device with memory events; `missing` says why there are none.
  */
 export interface MemoryAnswer {
@@ -430,8 +458,11 @@ export interface KernelRow {
 }
 /**
  * `GET api/report`: states of the asked profiles, and the reports of those that are done.
+ *
+ * The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
  */
 export interface ReportAnswer {
+  ranks: number[];
   report: RunReport;
   states: ProfileState[];
 }
@@ -495,7 +526,8 @@ export interface CodeChange {
  *
  * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
  * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
- * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step.
+ * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
+ * lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
  * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
  */
 export interface Place {
@@ -508,6 +540,7 @@ export interface Place {
   own_code: boolean;
   precision: "aligned" | "definition" | "exact";
   text?: string;
+  ties?: number[];
 }
 /**
  * What removing a finding is worth, per step.
@@ -855,12 +888,33 @@ export interface RunState {
  * `GET api/source`: the text of one source file named in a finding's places.
  *
  * `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
- * `changed` is true when the file is newer than the recording.
+ * `changed` is true when the file is newer than the recording. `path` is where the file lies on the server, for
+ * editors there; null where it may not be shown, and where it is no text.
  */
 export interface SourceAnswer {
   available: boolean;
   changed: boolean;
   file: string;
   lines: string[];
+  path: string | null;
   reason: string | null;
+}
+/**
+ * `GET api/stack`: what called a place of a finding, nearest first, for the match that costs most there.
+ *
+ * `more` functions further out are left out.
+ */
+export interface StackAnswer {
+  frames: StackFrame[];
+  more: number;
+}
+/**
+ * One of the user's own functions, and the line in it that leads on; `precision` and `ties` as those of a place.
+ */
+export interface StackFrame {
+  file: string;
+  function: string;
+  line: number;
+  precision: "aligned" | "definition" | "exact";
+  ties: number[];
 }

@@ -1,0 +1,141 @@
+"""Findings about several ranks: who counts, when they are worked out anew, and that they outlive what is given up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.plugin import library as module
+from tb_tidy_plugin.plugin.analysis import worker_command
+from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
+from tb_tidy_plugin.plugin.scan import Key
+from tests.support.drawn_runs import draw_run
+from tests.support.recorded_ranks import record
+from tests.support.waiting import until
+
+FIRST, LATE = Key("run", "host_0", "10"), Key("run", "host_1", "11")
+STRAGGLER = "collective-straggler"
+
+
+@pytest.fixture(autouse=True)
+def _always_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FRESH_S", 0.0)
+    monkeypatch.setattr(module, "PATIENCE_S", 60.0)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Two ranks, of which the second comes 7 ms late to every all_reduce."""
+    record(tmp_path / "logs" / "run", 0, comes_us=1000)
+    record(tmp_path / "logs" / "run", 1, comes_us=8000)
+    return tmp_path / "logs"
+
+
+def started(logs: Path, kept_bytes: int = KEPT_BYTES, configuration: Path | None = None) -> Library:
+    library = Library([Logdir(str(logs))], worker_command(), kept_bytes, configuration)
+    library.start()
+    until(lambda: not library.scanning)
+    return library
+
+
+def finish(library: Library, key: Key) -> None:
+    *_, last = library.progress(key)
+    assert last.state == "done", last.problem
+
+
+def found_about(library: Library) -> list[tuple[str, list[int]]]:
+    report = library.report(*FIRST).report
+    assert [profile.worker for profile in report.profiles] in ([], ["host_0"]), "only what was asked for"
+    return [(finding.rule, finding.ranks) for finding in report.findings]
+
+
+def test_a_rank_alone_says_nothing_of_the_run(logs: Path) -> None:
+    library = started(logs)
+    finish(library, FIRST)
+    answer = library.report(*FIRST)
+    assert (answer.ranks, answer.report.outcomes, answer.report.findings) == ([0], [], [])
+
+
+def test_each_profile_of_a_run_comes_with_what_all_that_are_done_show(logs: Path) -> None:
+    library = started(logs)
+    finish(library, FIRST)
+    assert found_about(library) == []
+    finish(library, LATE)
+    assert (STRAGGLER, [1]) in found_about(library)
+    answer = library.report(*FIRST)
+    assert answer.ranks == [0, 1]
+    assert STRAGGLER in {outcome.rule for outcome in answer.report.outcomes if outcome.status == "found"}
+
+
+def test_one_rank_is_looked_at_without_the_others_unless_all_are_asked_for(logs: Path) -> None:
+    library = started(logs)
+    finish(library, FIRST)
+    late = {profile.worker: profile for profile in library.runs().runs[0].profiles}["host_1"]
+    assert late.state == "queued"
+    library.report(*FIRST, every_rank=True)
+    until(lambda: library.report(*FIRST).ranks == [0, 1])
+    assert (STRAGGLER, [1]) in found_about(library)
+
+
+def test_what_was_given_up_for_want_of_memory_still_counts_and_is_not_asked_for_again(logs: Path) -> None:
+    library = started(logs, kept_bytes=0)
+    finish(library, LATE)
+    finish(library, FIRST)
+    answer = library.report(*FIRST, every_rank=True)
+    assert answer.ranks == [0, 1]
+    late = {profile.worker: profile for profile in library.runs().runs[0].profiles}["host_1"]
+    assert late.state == "queued", "given up, and not wanted"
+
+
+def test_a_rank_that_was_recorded_anew_counts_only_when_it_is_done_again(logs: Path) -> None:
+    library = started(logs)
+    finish(library, FIRST)
+    finish(library, LATE)
+    record(logs / "run", 1, comes_us=1000)
+    assert found_about(library) == []
+    assert library.report(*FIRST).ranks == [0]
+    finish(library, LATE)
+    assert library.report(*FIRST).ranks == [0, 1]
+    assert STRAGGLER not in {rule for rule, _ in found_about(library)}
+
+
+def test_the_configuration_chooses_among_rules_of_runs_too(logs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tb-tidy.toml"
+    file.write_text(f'ignore = ["{STRAGGLER}"]\n')
+    library = started(logs, configuration=file)
+    finish(library, FIRST)
+    finish(library, LATE)
+    answer = library.report(*FIRST)
+    assert answer.ranks == [0, 1]
+    assert STRAGGLER not in {outcome.rule for outcome in answer.report.outcomes}
+
+
+class TestTheAnswer:
+    """By hand-made summaries, without a library."""
+
+    def parts(self, *late_us: int, version: int = 1) -> dict[Key, Part]:
+        ranks = draw_run(*[late_us] * 6).ranks
+        return {Key("run", rank.worker, ""): Part(version, msgspec.Raw(msgspec.json.encode([rank]))) for rank in ranks}
+
+    def test_is_the_same_as_long_as_its_parts_are(self) -> None:
+        findings, parts = RunFindings(None), self.parts(0, 3000, 0)
+        assert findings.about("run", parts)[0] is findings.about("run", dict(parts))[0]
+        assert findings.about("run", parts)[1] == [0, 1, 2]
+
+    def test_is_worked_out_anew_when_a_part_is_another_version(self) -> None:
+        findings = RunFindings(None)
+        (late,) = findings.about("run", self.parts(0, 3000, 0))[0].findings
+        assert late.ranks == [1]
+        assert findings.about("run", self.parts(0, 0, 0, version=2))[0].findings == []
+
+    def test_names_the_fault_of_a_configuration_that_broke_meanwhile(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError):
+            RunFindings(tmp_path / "gone.toml").about("run", self.parts(0, 3000, 0))
+
+    def test_asks_for_no_configuration_where_there_is_nothing_to_check(self, tmp_path: Path) -> None:
+        assert RunFindings(tmp_path / "gone.toml").about("run", {})[0].outcomes == []
