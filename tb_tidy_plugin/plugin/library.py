@@ -155,8 +155,10 @@ class Library:
             states = [self._entries[key].described() for key in keys]
             profiles = self._reports(keys)
             parts = {key: self._parts[key] for key in of_run if key in self._parts}
+            pending = sum(key not in parts and self._entries[key].state != "error" for key in of_run)
         about, ranks = self._run_findings.about(run, parts)  # takes a while, so the lock is not held
-        return ReportAnswer(states=states, report=msgspec.structs.replace(about, profiles=profiles), ranks=ranks)
+        report = msgspec.structs.replace(about, profiles=profiles)
+        return ReportAnswer(states=states, report=report, ranks=ranks, pending=pending)
 
     def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
         return [self._kept[key].result.report for key in keys if key in self._kept]

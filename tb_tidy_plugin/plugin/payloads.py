@@ -58,11 +58,13 @@ class ReportAnswer(Model, frozen=True):
     """`GET api/report`: states of the asked profiles, and the reports of those that are done.
 
     The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+    `pending` is the number of the run's traces that were not analysed yet; those that cannot be read do not count.
     """
 
     states: list[ProfileState]
     report: RunReport
     ranks: list[int]
+    pending: int
 
 
 class RuleSection(Model, frozen=True):

@@ -59,6 +59,7 @@ def test_a_rank_alone_says_nothing_of_the_run(logs: Path) -> None:
     finish(library, FIRST)
     answer = library.report(*FIRST)
     assert (answer.ranks, answer.report.outcomes, answer.report.findings) == ([0], [], [])
+    assert answer.pending == 1
 
 
 def test_each_profile_of_a_run_comes_with_what_all_that_are_done_show(logs: Path) -> None:
@@ -68,7 +69,7 @@ def test_each_profile_of_a_run_comes_with_what_all_that_are_done_show(logs: Path
     finish(library, LATE)
     assert (STRAGGLER, [1]) in found_about(library)
     answer = library.report(*FIRST)
-    assert answer.ranks == [0, 1]
+    assert (answer.ranks, answer.pending) == ([0, 1], 0)
     assert STRAGGLER in {outcome.rule for outcome in answer.report.outcomes if outcome.status == "found"}
 
 
@@ -80,6 +81,14 @@ def test_one_rank_is_looked_at_without_the_others_unless_all_are_asked_for(logs:
     library.report(*FIRST, every_rank=True)
     until(lambda: library.report(*FIRST).ranks == [0, 1])
     assert (STRAGGLER, [1]) in found_about(library)
+
+
+def test_a_trace_that_cannot_be_read_is_not_waited_for(logs: Path) -> None:
+    (logs / "run" / "host_2.12.pt.trace.json").touch()
+    library = started(logs)
+    assert library.report(*FIRST, every_rank=True).pending == 3
+    until(lambda: library.report(*FIRST).pending == 0)
+    assert library.report(*FIRST).ranks == [0, 1]
 
 
 def test_what_was_given_up_for_want_of_memory_still_counts_and_is_not_asked_for_again(logs: Path) -> None:

@@ -4,7 +4,7 @@ import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
   CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, MemoryAnswer, ModulesAnswer, OperatorsAnswer, ProfileState, ReportAnswer,
-  MuteChange, MutesAnswer, RulesAnswer, RunsAnswer, SourceAnswer,
+  LinesAnswer, MuteChange, MutesAnswer, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
 } from './types.gen';
 
 /** The server said no, and why. */
@@ -31,6 +31,8 @@ export const getOperators = endpoint<OperatorsAnswer>('operators');
 export const getModules = endpoint<ModulesAnswer>('modules');
 export const getMemory = endpoint<MemoryAnswer>('memory');
 export const getCpu = endpoint<CpuAnswer>('cpu');
+export const getLines = endpoint<LinesAnswer>('lines');
+export const getStack = endpoint<StackAnswer>('stack');
 export const getMutes = endpoint<MutesAnswer>('mutes');
 
 /** Changes the mutes that are kept beside the runs, and makes them be kept there from now on. */

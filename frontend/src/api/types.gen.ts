@@ -460,8 +460,10 @@ export interface KernelRow {
  * `GET api/report`: states of the asked profiles, and the reports of those that are done.
  *
  * The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+ * `pending` is the number of the run's traces that were not analysed yet; those that cannot be read do not count.
  */
 export interface ReportAnswer {
+  pending: number;
   ranks: number[];
   report: RunReport;
   states: ProfileState[];

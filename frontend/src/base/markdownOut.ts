@@ -1,9 +1,11 @@
 /** Findings as Markdown, for pull requests and issues. */
 
 import { nanoseconds, plural, share } from './units';
-import { PRECISION_SHORT, SAVING_BASIS } from './words';
+import { linesText, PRECISION_SHORT, SAVING_BASIS } from './words';
 
-interface Place { file: string; line: number; function: string; precision: 'exact' | 'aligned' | 'definition'; matches: number }
+interface Place {
+  file: string; line: number; end_line?: number; ties?: number[]; function: string; precision: 'exact' | 'aligned' | 'definition'; matches: number;
+}
 interface Saving { expected_ns: number; low_ns: number; high_ns: number; basis: readonly ('bound' | 'replayed' | 'measured')[] }
 type Detail = { kind: 'note'; text: string } | { kind: 'code_change'; before: string; after: string; caveat?: string | null };
 
@@ -11,6 +13,8 @@ export interface FindingLike {
   message: string; fix: string; rule: string; severity: string; confidence: string; matches: number;
   cost_ns: number; share: number | null; saving: Saving | null;
   places: readonly Place[]; details: readonly Detail[];
+  /** The ranks that a finding about a run is about, in words. */
+  about?: string;
 }
 
 export interface ReportLike { run: string; worker: string; per: string; stepNs: number | null; findings: readonly FindingLike[] }
@@ -22,7 +26,7 @@ export function findingMarkdown(finding: FindingLike, per: string, level = 3): s
   return [
     `${'#'.repeat(level)} ${finding.message}`,
     `${savingText(finding.saving, per)}${cost}. Severity ${finding.severity}, confidence ${finding.confidence}, `
-      + `${plural(finding.matches, 'match', 'matches')}. Check: \`${finding.rule}\`.`,
+      + `${plural(finding.matches, 'match', 'matches')}${finding.about ? `, ${finding.about}` : ''}. Check: \`${finding.rule}\`.`,
     finding.places.map(placeLine).join('\n'),
     ...finding.details.filter((detail) => detail.kind === 'note').map((note) => note.text),
     `**Fix:** ${finding.fix}`,
@@ -45,8 +49,10 @@ function savingText(saving: Saving | null, per: string): string {
 }
 
 const placeLine = (place: Place): string =>
-  `- \`${place.file}:${place.line}\` in \`${place.function}\` (${PRECISION_SHORT[place.precision]}), `
+  `- \`${place.file}:${place.line}\` in \`${place.function}\` (${placeWords(place)}), `
   + plural(place.matches, 'match', 'matches');
+
+const placeWords = (place: Place): string => ((place.ties?.length ?? 0) > 1 ? linesText(place) : PRECISION_SHORT[place.precision]);
 
 function change(detail: Extract<Detail, { kind: 'code_change' }>): string {
   const caveat = detail.caveat ? `\n\nNote: ${detail.caveat}` : '';

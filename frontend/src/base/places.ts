@@ -6,6 +6,12 @@ export const fileName = (path: string): string => path.split(/[\\/]/).at(-1) ?? 
 
 export const placeText = (place: PlaceLike): string => `${fileName(place.file)}:${place.line}`;
 
+interface LinesLike { line: number; end_line: number; ties?: number[] }
+
+/** The lines to mark: each of those that are as likely, else all lines of the statement. */
+export const marksAt = ({ line, end_line: endLine, ties = [] }: LinesLike): { line: number; endLine: number }[] =>
+  (ties.length > 1 ? ties.map((tie) => ({ line: tie, endLine: tie })) : [{ line, endLine }]);
+
 /** Names for paths that are as short as can be told apart: `train.py`, or `a/model.py` and `b/model.py`. */
 export function shortNames(paths: Iterable<string>): Map<string, string> {
   const all = [...new Set(paths)];

@@ -15,11 +15,11 @@ export interface Rankable {
   places: readonly (PlaceLike & { function: string })[];
 }
 
-/** Keeps the findings in which every word of the query occurs. */
-export function filtered<F extends Rankable>(findings: readonly F[], query: string): F[] {
+/** Keeps the findings in which every word of the query occurs; `also` gives words that are not in the finding itself. */
+export function filtered<F extends Rankable>(findings: readonly F[], query: string, also: (finding: F) => string = () => ''): F[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return findings.filter((finding) => {
-    const text = searchText(finding);
+    const text = `${searchText(finding)}\n${also(finding)}`;
     return words.every((word) => text.includes(word));
   });
 }

@@ -25,7 +25,8 @@ export const SAVING_BASIS: Record<SavingBasis, string> = {
 };
 
 /** How surely a line is the one to change. `definition` is never the calling line itself, and says so. */
-export function precisionText(precision: Precision): string {
+export function precisionText(precision: Precision, ties: readonly number[] = []): string {
+  if (ties.length > 1) return `It is ${linesText({ line: 0, ties })}: the recorded calls fit them equally well.`;
   switch (precision) {
     case 'exact': return 'Exact line, as recorded.';
     case 'aligned': return 'Line found by matching the recorded calls with the source text.';
@@ -38,6 +39,15 @@ export function precisionText(precision: Precision): string {
 export const PRECISION_SHORT: Record<Precision, string> = {
   exact: 'exact line', aligned: 'matched line', definition: 'function definition',
 };
+
+interface Lines { line: number; end_line?: number; ties?: readonly number[] }
+
+/** `line 12`, `lines 12–14` for one statement, `one of lines 12, 20` where the recording fits them equally well. */
+export function linesText({ line, end_line: end = line, ties = [] }: Lines): string {
+  const [first = line, last = line] = [ties[0], ties.at(-1)];
+  if (ties.length > 1) return `one of lines ${last - first === ties.length - 1 && ties.length > 2 ? `${first}–${last}` : ties.join(', ')}`;
+  return end > line ? `lines ${line}–${end}` : `line ${line}`;
+}
 
 /** `12–21`, or nothing where both ends read the same. */
 export function rangeText(saving: { low_ns: number; high_ns: number }, unit: TimeUnit): string {

@@ -1,5 +1,6 @@
 /** Lines of source. */
 
+import type { ComponentChildren } from 'preact';
 import type { Line } from '../base/tokens';
 
 export interface Mark {
@@ -33,15 +34,22 @@ export function Code({ label, lines, first, marks = [], sign }: CodeProps) {
   );
 }
 
-interface CodeLineProps { line: Line; number: number | null; marks: readonly Mark[]; sign: string }
+interface CodeLineProps {
+  line: Line;
+  number: number | null;
+  marks: readonly Mark[];
+  sign: string;
+  /** Stands before the number in place of the mark's note. */
+  gutter?: ComponentChildren;
+}
 
-export function CodeLine({ line, number, marks, sign }: CodeLineProps) {
+export function CodeLine({ line, number, marks, sign, gutter }: CodeLineProps) {
   const mark = number === null ? undefined
     : marks.find((each) => each.current && holds(each, number)) ?? marks.find((each) => holds(each, number));
   const starts = mark?.line === number;
   return (
     <div class={`code-line${mark ? ' marked' : ''}${mark?.current ? ' current' : ''}`}>
-      {number !== null && <span class="code-note">{starts ? mark?.note : ''}</span>}
+      {gutter ?? (number !== null && <span class="code-note">{starts ? mark?.note : ''}</span>)}
       {number !== null && <span class="code-number">{number}</span>}
       <span class="code-sign" aria-hidden="true">{mark ? '▸' : sign}</span>
       <code class="code-text">

@@ -10,10 +10,12 @@ import { gone } from './connection';
 import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
 import { wanted } from './focus';
 import { reloads } from './answers';
+import { moveToHottest } from './lines';
 import { changeMutes, loadMutes, mutes } from './mutes';
 import { toast } from './notices';
 import { moveSpot } from './outline';
 import { load, loaded, working } from './profile';
+import { refreshRun } from './ranks';
 import { go, route } from './route';
 import { loadRules, rules } from './rules';
 import { refreshRuns, selectedKey } from './runs';
@@ -138,7 +140,10 @@ export async function revalidate(): Promise<void> {
   if (rules.peek().size === 0) void loadRules();
   void loadMutes();
   if (!loaded.peek() && !working.peek()) loadSelected();
-  else reloads.value += 1;
+  else {
+    reloads.value += 1;
+    void refreshRun();
+  }
 }
 
 /** Loads the selected profile, though a report of it may be on the screen. */
@@ -156,6 +161,7 @@ export function perform(command: Command): void {
     case 'filter': return editFilter();
     case 'source': return showAnySource();
     case 'mute': return muteOpen();
+    case 'hottest': if (route.peek().view === 'source') moveToHottest(); return;
     case 'next-place': return movePlace(1);
     case 'previous-place': return movePlace(-1);
     case 'help': helpOpen.value = true; return;

@@ -6,9 +6,12 @@ import { copy } from './clipboard';
 import { listed } from './findings';
 import { shareUrl } from './host';
 import { per, report } from './profile';
+import { ranksOf } from './ranks';
 import { selectedKey } from './runs';
 
-export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(finding, per.peek())}\n`, 'Finding');
+export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(withRanks(finding), per.peek())}\n`, 'Finding');
+
+const withRanks = (finding: Finding): Finding & { about: string } => ({ ...finding, about: ranksOf(finding) });
 
 export const copyLink = (): Promise<boolean> => copy(shareUrl(), 'Link');
 
@@ -17,7 +20,7 @@ export function copyReport(): Promise<boolean> {
   const shown = report.peek();
   const text = reportMarkdown({
     run: selectedKey.peek()?.run ?? '', worker: shown?.worker ?? '', per: per.peek(),
-    stepNs: shown?.steps.median_ns ?? null, findings: listed.peek(),
+    stepNs: shown?.steps.median_ns ?? null, findings: listed.peek().map(withRanks),
   });
   return copy(text, 'Report');
 }

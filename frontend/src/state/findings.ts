@@ -8,18 +8,22 @@ import { filtered, sorted } from '../base/ranking';
 import { mutes } from './mutes';
 import { announce, toast } from './notices';
 import { report } from './profile';
+import { ranksOf, runFindings, runOutcomes } from './ranks';
 import { go, route } from './route';
 import { narrow } from './viewport';
 
-/** All findings of the profile, muted ones too. */
-const everyFinding = computed<readonly Finding[]>(() => report.value?.findings ?? []);
+/** All findings of the profile and of its run, muted ones too. */
+const everyFinding = computed<readonly Finding[]>(() => (report.value ? [...runFindings.value, ...report.value.findings] : []));
 
 /** The findings, but for the muted ones. */
 export const findings = computed<readonly Finding[]>(() => everyFinding.value.filter((each) => !isMuted(mutes.value, each)));
 export const mutedFindings = computed<readonly Finding[]>(() => everyFinding.value.filter((each) => isMuted(mutes.value, each)));
 
-export const listed = computed<readonly Finding[]>(() =>
-  sorted(filtered(findings.value, route.value.q), route.value.sort));
+/** What the ranks show together comes first. */
+export const listed = computed<readonly Finding[]>(() => {
+  const found = sorted(filtered(findings.value, route.value.q, ranksOf), route.value.sort);
+  return [...found.filter((each) => ranksOf(each)), ...found.filter((each) => !ranksOf(each))];
+});
 
 /** The open finding. Where list and detail stand side by side, the first of the list opens by itself. */
 export const finding = computed<Finding | null>(() => {
@@ -57,10 +61,30 @@ export const biggestSaving = computed<number>(() =>
 export const savingUnit = computed<TimeUnit>(() => timeUnit(biggestSaving.value));
 
 export const outcomes = (status: Outcome['status']): readonly Outcome[] =>
-  (report.value?.outcomes ?? []).filter((outcome) => outcome.status === status);
+  checks.value.filter((outcome) => outcome.status === status);
+
+/** What every check said, of the profile or of its run. */
+export const checks = computed<readonly Outcome[]>(() => [...report.value?.outcomes ?? [], ...runOutcomes.value]);
+
+/** What arrives later, as findings about the run do, must not take the place of what is being read. */
+function holdOpen(): void {
+  let before = { of: '', arrived: runFindings.peek(), open: '' };
+  effect(() => {
+    const now = { of: report.value?.path ?? '', arrived: runFindings.value, open: finding.value?.id ?? '' };
+    const pushedAside = now.of === before.of && now.arrived !== before.arrived && before.open && now.open !== before.open;
+    if (pushedAside && !route.peek().finding) {
+      const { open } = before;
+      before = { ...now, open };
+      go({ finding: open }, 'replace');
+    } else {
+      before = now;
+    }
+  });
+}
 
 /** Says what the list holds when it changes, and when the address names a finding that is not in it. */
 export function watchFindings(): void {
+  holdOpen();
   effect(() => {
     if (!report.value) return;
     const { q } = route.value;

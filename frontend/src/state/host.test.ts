@@ -1,5 +1,5 @@
-import { beforeEach, describe, expect, it } from 'vitest';
-import { hostWindow, onUrl, readUrl, setUpDocument, writeUrl } from './host';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { hostWindow, onUrl, openInWebview, readUrl, setUpDocument, writeUrl } from './host';
 
 beforeEach(() => window.history.replaceState(null, '', '#torchtidy&p.other.key=1'));
 
@@ -37,4 +37,25 @@ it('gives the document a language, a title and a theme', () => {
   expect(document.documentElement.lang).toBe('en');
   expect(document.title).toBe('TorchTidy');
   expect(document.documentElement.dataset['theme']).toBe('light');
+});
+
+describe('a line in VS Code', () => {
+  const around = (...origins: string[]): unknown[] => {
+    const posted: unknown[] = [];
+    vi.stubGlobal('location', { ancestorOrigins: origins });
+    vi.stubGlobal('parent', { parent: { postMessage: (message: unknown, to: string) => posted.push([message, to]) } });
+    return posted;
+  };
+
+  it('is asked for where the page is in one of its webviews, which count lines from 0', () => {
+    const posted = around('http://localhost:6006', 'vscode-webview://abc');
+    expect(openInWebview('/job/train.py', 42)).toBe(true);
+    expect(posted).toEqual([[{ filename: '/job/train.py', line: 41 }, 'vscode-webview://abc']]);
+  });
+
+  it('is told to no other page around TensorBoard', () => {
+    const posted = around('http://localhost:6006', 'https://notebook.example');
+    expect(openInWebview('/job/train.py', 42)).toBe(false);
+    expect(posted).toEqual([]);
+  });
 });

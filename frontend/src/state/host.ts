@@ -93,6 +93,19 @@ export function onUrl(handler: (keys: Record<string, string>) => void): void {
 /** The address to share. */
 export const shareUrl = (): string => hostWindow()?.location.href ?? window.location.href;
 
+const WEBVIEW = 'vscode-webview:';
+
+/**
+ * Asks VS Code to show a line, where TensorBoard's page is inside one of its webviews: links of its own do not work there.
+ * False where it is not.
+ */
+export function openInWebview(filename: string, line: number): boolean {
+  const [, outside] = window.location.ancestorOrigins ?? []; // of the page around TensorBoard's
+  if (!outside?.startsWith(WEBVIEW)) return false;
+  window.parent.parent.postMessage({ filename, line: line - 1 }, outside);
+  return true;
+}
+
 /** Language, title and theme. The host page toggles `dark-mode` on its body. */
 export function setUpDocument(): void {
   const root = document.documentElement;

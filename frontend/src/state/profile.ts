@@ -1,11 +1,12 @@
 /** The report of the selected profile: asked for, waited for, kept. */
 
-import { computed, effect, signal } from '@preact/signals';
+import { batch, computed, effect, signal } from '@preact/signals';
 import { getProgress, getReport } from '../api/client';
 import type { ErrorInfo, ProfileReport, ProfileState } from '../api/types.gen';
 import { keyText, type ProfileKey } from '../base/selection';
 import { perWhat } from '../base/words';
 import { faultInfo, reach } from './connection';
+import { gatherFewRanks, noteRun } from './ranks';
 import { noteState, selected, selectedKey } from './runs';
 
 interface Loaded { report: ProfileReport; state: ProfileState }
@@ -79,8 +80,12 @@ async function ask(key: ProfileKey, given: AbortSignal): Promise<boolean> {
     working.value = state ?? null;
     return false;
   }
-  if (found) reports.value = new Map(reports.peek()).set(keyText(key), { report: found, state });
-  noteState(key.run, state);
+  batch(() => {
+    noteRun(key.run, answer);
+    if (found) reports.value = new Map(reports.peek()).set(keyText(key), { report: found, state });
+    noteState(key.run, state);
+  });
+  gatherFewRanks(key);
   return true;
 }
 

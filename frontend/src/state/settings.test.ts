@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { listWidth, restoreSettings, setListWidth } from './settings';
+import { editor, listWidth, restoreSettings, setEditor, setListWidth } from './settings';
 
 it('remembers the width of the list within its bounds, under a key of our own', () => {
   setListWidth(9000);
@@ -8,6 +8,16 @@ it('remembers the width of the list within its bounds, under a key of our own', 
   listWidth.value = null;
   restoreSettings();
   expect(listWidth.value).toBe(560);
+});
+
+it('remembers the editor, and takes only those that it knows', () => {
+  setEditor('cursor');
+  editor.value = 'vscode';
+  restoreSettings();
+  expect(editor.value).toBe('cursor');
+  localStorage.setItem('torchtidy.editor', 'javascript:alert(1)//');
+  restoreSettings();
+  expect(editor.value).toBe('vscode');
 });
 
 it('works where the browser forbids storage', () => {

@@ -1,7 +1,8 @@
 /** Values of the API for tests: whole by default, each test names what it is about. */
 
 import type {
-  EventRow, Finding, Lane, OperatorRow, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
+  EventRow, Finding, Lane, LineColumns, LinesAnswer, OperatorRow, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
+  StackAnswer, StackFrame,
 } from '../api/types.gen';
 
 export const place = (changes: Partial<Place> = {}): Place => ({
@@ -45,8 +46,18 @@ export const rule = (name: string, changes: Partial<RuleInfo> = {}): RuleInfo =>
 });
 
 export const source = (changes: Partial<SourceAnswer> = {}): SourceAnswer => ({
-  file: '/job/train.py', available: true, reason: null, changed: false,
+  file: '/job/train.py', available: true, reason: null, changed: false, path: '/job/train.py',
   lines: Array.from({ length: 100 }, (_, index) => `line ${index + 1}`), ...changes,
+});
+
+export const stack = (...frames: Partial<StackFrame>[]): StackAnswer => ({
+  more: 0,
+  frames: frames.map((frame) => ({ file: '/job/train.py', line: 80, function: 'main', precision: 'aligned', ties: [], ...frame })),
+});
+
+export const lines = (changes: Partial<LineColumns> = {}): LinesAnswer => ({
+  file: '/job/train.py',
+  costs: { wall_ns: 300e6, line: [41, 42, 60], host_ns: [30e6, 120e6, 6e6], device_ns: [0, 90e6, 0], calls: [3, 36, 3], left_out: [], ...changes },
 });
 
 export const eventRow = (changes: Partial<EventRow> = {}): EventRow => ({

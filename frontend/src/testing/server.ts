@@ -30,7 +30,9 @@ export function serveProfile(report: ProfileReport, state: ProfileState, rules: 
   const { worker, span } = report;
   return serve({
     runs: (): RunsAnswer => ({ logdirs: ['/runs'], scanning: false, runs: [{ run: 'job', profiles: [{ ...state, worker, span }] }] }),
-    report: () => ({ states: [state], report: { run: 'job', profiles: state.state === 'done' ? [report] : [] } }),
+    report: () => ({ states: [state], report: { run: 'job', profiles: state.state === 'done' ? [report] : [] }, ranks: [0], pending: 0 }),
+    lines: (query) => ({ file: query.get('file'), costs: null }),
+    stack: () => ({ frames: [], more: 0 }),
     rules: () => ({ rules }),
     mutes: () => ({ kept: false, can_keep: true, path: '/runs/.torchtidy.json', mutes: { findings: [], rules: [] } }),
     events: () => ({ total: 0, offset: 0, rows: [] }),

@@ -1,7 +1,7 @@
 import { fireEvent, screen, within } from '@testing-library/preact';
 import { describe, expect, it, vi } from 'vitest';
 import type { Finding } from '../api/types.gen';
-import { eventRow, finding, place, report, rule, saving, source, state } from '../testing/fixtures';
+import { eventRow, finding, place, report, rule, saving, source, stack, state } from '../testing/fixtures';
 import { key, openPage, rows } from '../testing/page';
 import { serveProfile, type TestServer } from '../testing/server';
 
@@ -89,6 +89,49 @@ describe('source', () => {
     await vi.waitFor(() => expect(pressed()[0]).toContain('train.py:8'));
     key('[');
     await vi.waitFor(() => expect(pressed()[0]).toContain('train.py:7'));
+  });
+
+  it('says which lines are as likely, and marks each of them', async () => {
+    const main = await open(finding('a', { places: [place({ line: 40, end_line: 44, ties: [40, 44], precision: 'aligned' }), place({ line: 50, end_line: 50 })] }));
+    expect(main.textContent).toContain('It is one of lines 40, 44: the recorded calls fit them equally well.');
+    expect(within(main).getByRole('button', { pressed: true }).textContent).toContain('one of lines 40, 44');
+    const code = await screen.findByRole('region', { name: 'train.py, lines 28 to 56' });
+    expect([...code.querySelectorAll('.marked .code-number')].map((number) => number.textContent)).toEqual(['40', '44', '50']);
+  });
+
+  it('says what called the place, nearest first, the far ones folded', async () => {
+    const main = await open(finding('a', { places: [place({ line: 42 }), place({ line: 50 })] }), (server) => {
+      server.answers['stack'] = (query) => (query.get('place') === '1' ? stack({ function: 'other' })
+        : { ...stack({ function: 'loop', line: 80 }, { function: 'main' }, { function: 'run' }, { function: 'script' }), more: 7 });
+    });
+    const caller = await within(main).findByRole('button', { name: 'loop train.py:80' });
+    expect(caller.title).toBe('/job/train.py, line 80 (matched line)');
+    expect([...main.querySelectorAll('.callers > ol li')].map((each) => each.textContent)).toEqual(['loop train.py:80', 'main train.py:80', 'run train.py:80']);
+    const far = within(main).getByText('8 further out').closest('details');
+    expect(far?.open).toBe(false);
+    expect(far?.textContent).toContain('and 7 more');
+    key(']');
+    expect(await within(main).findByRole('button', { name: 'other train.py:80' })).toBeTruthy();
+    fireEvent.click(within(main).getByRole('button', { name: 'other train.py:80' }));
+    expect(await screen.findByRole('heading', { name: '/job/train.py' })).toBeTruthy();
+    expect(window.location.hash).toContain('line=80');
+  });
+
+  it('opens the line in the editor that was chosen, and remembers which', async () => {
+    const main = await open(finding('a'), (server) => { server.answers['source'] = () => source({ path: '/home/me/my job/train.py' }); });
+    const link = await within(main).findByRole('link', { name: 'Open in VS Code' });
+    expect(link.getAttribute('href')).toBe('vscode://file/home/me/my%20job/train.py:42');
+    expect(link.getAttribute('target')).toBe('_blank');
+    fireEvent.change(within(main).getByRole('combobox', { name: 'Editor' }), { target: { value: 'pycharm' } });
+    expect(within(main).getByRole('link', { name: 'Open in PyCharm' }).getAttribute('href')).toBe('pycharm://open?file=%2Fhome%2Fme%2Fmy%20job%2Ftrain.py&line=42');
+    expect(localStorage.getItem('torchtidy.editor')).toBe('pycharm');
+    localStorage.clear();
+  });
+
+  it('offers no editor where the server does not say where the file lies', async () => {
+    const main = await open(finding('a'), (server) => { server.answers['source'] = () => source({ path: null }); });
+    await screen.findByRole('region', { name: 'train.py, lines 30 to 54' });
+    expect(within(main).queryByRole('link', { name: /Open in/ })).toBeNull();
   });
 
   it('tells why a file is not available', async () => {

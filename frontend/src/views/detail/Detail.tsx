@@ -7,10 +7,11 @@ import { Hero } from '../../components/Hero';
 import { backToList } from '../../state/actions';
 import { finding, findings, mutedFindings, outcomes } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
+import { ranksOf } from '../../state/ranks';
 import { selectedKey } from '../../state/runs';
 import { narrow } from '../../state/viewport';
 import { byKind } from './details';
-import { Events } from './Events';
+import { Events, NoEvents } from './Events';
 import { Fix } from './Fix';
 import { Head } from './Head';
 import { Places } from './Places';
@@ -36,7 +37,7 @@ export function Detail() {
         <Places finding={shown} />
         <Fix finding={shown} />
         <Unknown details={byKind(shown.details).unknown} />
-        <Events profile={key} finding={shown} />
+        {ranksOf(shown) ? <NoEvents finding={shown} /> : <Events profile={key} finding={shown} />}
       </article>
     </main>
   );

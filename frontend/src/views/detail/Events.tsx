@@ -4,10 +4,11 @@ import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { EventRow, Finding } from '../../api/types.gen';
 import { fileName } from '../../base/places';
 import type { ProfileKey } from '../../base/selection';
-import { count, moment, nanoseconds } from '../../base/units';
+import { count, moment, nanoseconds, plural } from '../../base/units';
 import { Failure } from '../../components/Failure';
 import { VirtualRows } from '../../components/VirtualRows';
 import { gone } from '../../state/connection';
+import { ranksOf } from '../../state/ranks';
 import { eventTable, type EventColumn, type EventSort, type EventTable } from '../../state/events';
 import { Section } from './Section';
 
@@ -25,6 +26,16 @@ const COLUMNS: readonly Column[] = [
   { id: null, label: 'Shapes', number: false, text: (row) => row.shapes },
   { id: null, label: 'Place', number: false, text: (row) => fileName(row.place) },
 ];
+
+/** What ranks show together is in no rank's events alone. */
+export const NoEvents = ({ finding }: { finding: Finding }) => (
+  <Section title="Evidence" aside={<span class="muted">{ranksOf(finding)}</span>}>
+    <p class="muted">
+      Found by comparing the recordings of several ranks, {plural(finding.matches, 'time')}. No single event of this profile
+      shows it, so there is no table of events here.
+    </p>
+  </Section>
+);
 
 export function Events({ profile, finding }: { profile: ProfileKey; finding: Finding }) {
   const table = useMemo(() => eventTable(profile, finding.id), [profile, finding.id]);

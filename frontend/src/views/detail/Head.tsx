@@ -6,6 +6,7 @@ import { isMuted } from '../../base/mutes';
 import { count, inUnit, nanoseconds, plural, share } from '../../base/units';
 import { capital, rangeText, SAVING_BASIS, times } from '../../base/words';
 import { Button, CopyButton } from '../../components/Button';
+import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { muteRule, toggleMute } from '../../state/actions';
@@ -13,6 +14,7 @@ import { copyFinding, copyLink } from '../../state/exports';
 import { savingUnit } from '../../state/findings';
 import { mutes } from '../../state/mutes';
 import { per } from '../../state/profile';
+import { ranksOf } from '../../state/ranks';
 import { rules, ruleTitle } from '../../state/rules';
 
 interface Props { finding: Finding; heading: RefObject<HTMLHeadingElement | null> }
@@ -24,6 +26,7 @@ export function Head({ finding, heading }: Props) {
       <p class="eyebrow">
         <SeverityGlyph level={finding.severity} />
         {capital(finding.severity)} · {ruleTitle(finding.rule)} <span class="rule-code">{rules.value.get(finding.rule)?.code}</span>
+        <RankBadge ranks={ranksOf(finding)} />
       </p>
       <h1 id="finding-title" ref={heading} tabIndex={-1}><Message text={finding.message} /></h1>
       <dl class="worth">

@@ -1,7 +1,7 @@
 /** The lines around a place. */
 
 import type { Finding, Place } from '../../api/types.gen';
-import { fileName } from '../../base/places';
+import { fileName, marksAt } from '../../base/places';
 import { nanoseconds } from '../../base/units';
 import { Code, type Mark } from '../../components/Code';
 import { Failure } from '../../components/Failure';
@@ -34,6 +34,6 @@ export function Snippet({ finding, place }: { finding: Finding; place: Place }) 
 }
 
 const marksOf = (finding: Finding, current: Place): Mark[] =>
-  finding.places.filter((each) => each.file === current.file).map((each) => ({
-    line: each.line, endLine: each.end_line, note: `${nanoseconds(each.duration_ns)}/${per.value}`, current: each === current,
-  }));
+  finding.places.filter((each) => each.file === current.file).flatMap((each) => marksAt(each).map((mark) => ({
+    ...mark, note: `${nanoseconds(each.duration_ns)}/${per.value}`, current: each === current,
+  })));

@@ -3,6 +3,7 @@
 import type { Finding, RuleSection, ThresholdInfo } from '../../api/types.gen';
 import { Markdown } from '../../components/Markdown';
 import { Message } from '../../components/Spans';
+import { outcomes } from '../../state/findings';
 import { rules } from '../../state/rules';
 import { byKind } from './details';
 import { Section } from './Section';
@@ -15,11 +16,13 @@ export function Why({ finding }: { finding: Finding }) {
   const { notes, changes } = byKind(finding.details);
   const reason = sections.find((section) => section.heading === REASON);
   const others = sections.filter((section) => section !== reason && !(changes.length > 0 && section.heading === EXAMPLE));
+  const leftOut = outcomes('found').find((outcome) => outcome.rule === finding.rule)?.reason;
   if (notes.length === 0 && sections.length === 0) return null;
   return (
     <Section title="Why">
       {notes.map((note) => <p class="note"><Message text={note.text} /></p>)}
       {reason && <Markdown text={reason.text} />}
+      {leftOut && <p class="muted left-out"><Message text={leftOut} /></p>}
       {others.length > 0 && <RulePage sections={others} thresholds={thresholds} />}
     </Section>
   );

@@ -4,7 +4,7 @@ import { listed, missing } from '../../base/recording';
 import { plural } from '../../base/units';
 import { Notice } from '../../components/Notice';
 import { Message } from '../../components/Spans';
-import { outcomes } from '../../state/findings';
+import { checks, outcomes } from '../../state/findings';
 import { report } from '../../state/profile';
 import { rules } from '../../state/rules';
 
@@ -14,7 +14,7 @@ export function CannotCheck() {
   if (!lack) return null;
   return (
     <Notice kind="info">
-      <p><b>{lack.rules} of {plural(report.value?.outcomes.length ?? 0, 'check')}</b> could not run: the profile has no {listed(lack.labels)}.</p>
+      <p><b>{lack.rules} of {plural(checks.value.length, 'check')}</b> could not run: the profile has no {listed(lack.labels)}.</p>
       <p>Record <Message text={listed(lack.how)} /> to run {lack.rules === 1 ? 'it' : 'them'}.</p>
     </Notice>
   );

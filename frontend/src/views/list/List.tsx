@@ -11,6 +11,7 @@ import { narrow } from '../../state/viewport';
 import { CannotCheck } from './CannotCheck';
 import { Muted } from './Muted';
 import { Outcomes } from './Outcomes';
+import { Ranks } from './Ranks';
 import { Row } from './Row';
 
 const SORTS = [
@@ -43,6 +44,7 @@ export function List() {
           <Button onClick={() => setQuery('')}>Clear the filter</Button>
         </div>
       )}
+      <Ranks />
       <CannotCheck />
       <Muted />
       <Outcomes />

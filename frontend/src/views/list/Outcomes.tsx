@@ -25,6 +25,7 @@ function Group({ title, kind, outcomes: group, open }: GroupProps) {
   return (
     <details class={`outcome-group ${kind}`} open={open}>
       <summary><span>{title}</span> <span class="count">{group.length}</span></summary>
+      {kind === 'clean' && <p class="outcome-note muted">Looked for, and not found or not worth a finding:</p>}
       <ul>
         {group.map(({ rule, reason }) => (
           <li>

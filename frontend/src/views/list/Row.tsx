@@ -6,12 +6,14 @@ import type { Finding } from '../../api/types.gen';
 import { placeText } from '../../base/places';
 import { count, inUnit, nanoseconds, share } from '../../base/units';
 import { rangeText } from '../../base/words';
+import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { openFinding as choose } from '../../state/actions';
 import { biggestSaving, finding as openFinding, rowInFocus, savingUnit } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
 import { per, report } from '../../state/profile';
+import { ranksOf } from '../../state/ranks';
 import { narrow } from '../../state/viewport';
 
 export function Row({ finding }: { finding: Finding }) {
@@ -28,7 +30,7 @@ export function Row({ finding }: { finding: Finding }) {
       <SeverityGlyph level={finding.severity} />
       <span class="row-title"><Message text={finding.message} /></span>
       <SavingCell finding={finding} />
-      <span class="row-facts">{facts(finding)}</span>
+      <span class="row-facts"><RankBadge ranks={ranksOf(finding)} />{facts(finding)}</span>
     </div>
   );
 }

@@ -4,11 +4,13 @@ import type { Finding } from '../../api/types.gen';
 import { sorted } from '../../base/ranking';
 import { nanoseconds } from '../../base/units';
 import { Button } from '../../components/Button';
+import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { chooseView, openFinding } from '../../state/actions';
 import { mutedFindings } from '../../state/findings';
 import { per } from '../../state/profile';
+import { ranksOf } from '../../state/ranks';
 
 const TOP = 3;
 
@@ -28,7 +30,7 @@ export function Headline({ findings }: { findings: readonly Finding[] }) {
           <li key={finding.id}>
             <button type="button" class="headline-finding" onClick={() => openFinding(finding.id, true)}>
               <SeverityGlyph level={finding.severity} />
-              <span class="headline-text"><Message text={finding.message} /></span>
+              <span class="headline-text"><Message text={finding.message} /><RankBadge ranks={ranksOf(finding)} /></span>
               <span class="number">{finding.saving ? <>saves <b>{nanoseconds(finding.saving.expected_ns)}</b> per {per.value}</> : <span class="muted">no saving known</span>}</span>
             </button>
           </li>

@@ -1,15 +1,20 @@
 /** Whole files, with the findings at their lines. */
 
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { fileName } from '../../base/places';
 import { Button } from '../../components/Button';
+import { Choice } from '../../components/Choice';
 import { Failure } from '../../components/Failure';
 import { Hero } from '../../components/Hero';
 import { Notice } from '../../components/Notice';
 import { Select } from '../../components/Select';
 import { Message } from '../../components/Spans';
 import { backToList } from '../../state/actions';
+import { shownVersion } from '../../state/answers';
+import { gone } from '../../state/connection';
+import { finding } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
+import { gutter, lineCosts, loadLineCosts, missingCosts } from '../../state/lines';
 import { openFile, openLine, outline, showSpot, type FileOutline } from '../../state/outline';
 import { useSource } from '../../state/source';
 import { narrow } from '../../state/viewport';
@@ -33,11 +38,15 @@ export function Source() {
         <Button kind="quiet" icon="back" onClick={backToList}>Finding</Button>
         <h1 id="source-title" class={inSelect ? 'hidden' : 'path'} ref={heading} tabIndex={-1}>{narrow.value ? fileName(file.file) : file.file}</h1>
         {inSelect && <FileSelect />}
+        <span class="chart-space" />
+        {finding.value && <Choice label="Costs of" value={gutter.value} options={GUTTERS} onChoose={(id) => { gutter.value = id; }} />}
       </div>
       <Text file={file} />
     </main>
   );
 }
+
+const GUTTERS = [{ id: 'calls', label: 'All calls' }, { id: 'finding', label: 'This finding' }] as const;
 
 const FileSelect = () => (
   <Select label="File" value={openFile.value?.file ?? ''} options={outline.value.map(({ file, name }) => ({ value: file, label: name }))}
@@ -49,6 +58,9 @@ const FileSelect = () => (
 
 function Text({ file }: { file: FileOutline }) {
   const [source, again] = useSource(file.file);
+  const of = shownVersion();
+  const offline = gone.value;
+  useEffect(() => void loadLineCosts(), [file.file, of, offline]);
   switch (source.kind) {
     case 'loading': return <div class="code-wait" aria-hidden="true" />;
     case 'failed': return <div class="pad"><Failure error={source.error} onRetry={again} /></div>;
@@ -56,7 +68,8 @@ function Text({ file }: { file: FileOutline }) {
     case 'ready': return (
       <>
         {source.answer.changed && <Notice kind="warning"><p>The file is newer than the recording: marked lines may have moved.</p></Notice>}
-        <WholeFile key={file.file} file={file} lines={source.lines} line={openLine.value} />
+        {missingCosts.value && <p class="no-costs"><Message text={missingCosts.value} /></p>}
+        <WholeFile key={file.file} file={file} lines={source.lines} line={openLine.value} costs={lineCosts.value} />
       </>
     );
     default: return source satisfies never;

@@ -1,0 +1,46 @@
+/** What lines cost, for the gutter of a source file. */
+
+import { nanoseconds, partShare, plural } from './units';
+
+interface Columns { wall_ns: number; line: number[]; host_ns: number[]; device_ns: number[]; calls: number[] }
+interface PlaceLike { file: string; line: number; ties?: number[]; matches: number; duration_ns: number }
+
+export interface LineCost {
+  /** Length of the bar: the part of what the costliest line takes. */
+  bar: number;
+  time: string;
+  share: string;
+  /** All that is known, in words. */
+  words: string;
+}
+
+export type LineCosts = ReadonlyMap<number, LineCost>;
+
+/** The costs of all calls over the recording. */
+export function costsOfCalls({ wall_ns: wall, line, host_ns: host, device_ns: device, calls }: Columns): LineCosts {
+  const most = Math.max(1, ...host);
+  return new Map(line.map((number, at) => {
+    const [hostNs, deviceNs] = [host[at] ?? 0, device[at] ?? 0];
+    const part = wall > 0 ? partShare(hostNs / wall) : '';
+    const onDevice = deviceNs > 0 ? `, ${nanoseconds(deviceNs)} on the device` : '';
+    const words = `${nanoseconds(hostNs)} in ${plural(calls[at] ?? 0, 'call')}${onDevice}${part && `; ${part} of the recording`}`;
+    return [number, { bar: hostNs / most, time: nanoseconds(hostNs), share: part, words }];
+  }));
+}
+
+/** What one finding costs at its places in a file, per step or per trace. */
+export function costsOfPlaces(places: readonly PlaceLike[], file: string, per: string, stepNs: number | null): LineCosts {
+  const here = places.filter((place) => place.file === file);
+  const most = Math.max(1, ...here.map((place) => place.duration_ns));
+  return new Map(here.toReversed().map(({ line, matches, duration_ns: duration }) => {
+    const part = stepNs ? partShare(duration / stepNs) : '';
+    const words = `${nanoseconds(duration)} per ${per} in ${plural(matches, 'match', 'matches')}${part && `; ${part} of the ${per} time`}`;
+    return [line, { bar: duration / most, time: nanoseconds(duration), share: part, words }];
+  }));
+}
+
+/** The line that costs next to most after `from`; after the last of them, and from anywhere else, the costliest. */
+export function nextHottest(costs: LineCosts, from: number | null): number | null {
+  const order = [...costs].toSorted(([, a], [, b]) => b.bar - a.bar).map(([line]) => line);
+  return order[(order.indexOf(from ?? 0) + 1) % Math.max(1, order.length)] ?? null;
+}

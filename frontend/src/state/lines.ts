@@ -1,0 +1,69 @@
+/** What lines of a source file cost, for the gutter of the source view. */
+
+import { computed, signal } from '@preact/signals';
+import { getLines } from '../api/client';
+import { costsOfCalls, costsOfPlaces, nextHottest, type LineCosts } from '../base/lineCosts';
+import { faultInfo, reach } from './connection';
+import { finding } from './findings';
+import { openFile, openLine } from './outline';
+import { loaded, per, report } from './profile';
+import { go, route } from './route';
+import { selectedKey } from './runs';
+import { keyText } from '../base/selection';
+
+/** Whose costs the gutter shows: those of all calls, or those of the open finding. */
+export const gutter = signal<'calls' | 'finding'>('calls');
+
+interface Said { of: string; calls: LineCosts; missing: string }
+
+const said = signal<Said | null>(null);
+
+/** Names the file on the screen, in this recording of it. */
+const wanted = computed<string>(() => {
+  const { value: key } = selectedKey;
+  const file = route.value.view === 'source' ? openFile.value?.file : undefined;
+  return key && file ? JSON.stringify([keyText(key), loaded.value?.state.version, file]) : '';
+});
+
+/** What is known of the lines of the open file; null until the server has said. */
+const calls = computed<Said | null>(() => (said.value?.of === wanted.value ? said.value : null));
+
+/** What one finding costs on the lines of the open file; null where all calls are shown. */
+const ofFinding = computed<LineCosts | null>(() => {
+  if (gutter.value === 'calls' || !finding.value) return null;
+  return costsOfPlaces(finding.value.places, openFile.value?.file ?? '', per.value, report.value?.steps.median_ns ?? null);
+});
+
+export const lineCosts = computed<LineCosts>(() => ofFinding.value ?? calls.value?.calls ?? new Map());
+
+export const missingCosts = computed<string>(() => {
+  if (ofFinding.value) return ofFinding.value.size > 0 ? '' : 'The open finding has no line in this file.';
+  return calls.value?.missing ?? '';
+});
+
+/** Asks for the costs of the open file; a view calls it as an effect. */
+export async function loadLineCosts(): Promise<void> {
+  const of = wanted.peek();
+  const [key, file] = [selectedKey.peek(), openFile.peek()?.file];
+  if (!of || !key || file === undefined || said.peek()?.of === of) return;
+  try {
+    const { costs } = await reach(getLines({ ...key, file }));
+    said.value = { of, calls: costs ? costsOfCalls(costs) : new Map(), missing: missingText(costs?.left_out ?? null) };
+  } catch (error) {
+    const fault = faultInfo(error);
+    if (fault) said.value = { of, calls: new Map(), missing: fault.message };
+  }
+}
+
+function missingText(leftOut: readonly string[] | null): string {
+  if (leftOut === null) return 'No recorded call could be placed on a line of this file.';
+  if (leftOut.length === 0) return '';
+  return `Too many calls to place them all: lines in ${leftOut.map((name) => `\`${name}\``).join(', ')} have no costs.`;
+}
+
+/** To the costliest line of the open file, then to the next costliest. */
+export function moveToHottest(): void {
+  const line = nextHottest(lineCosts.peek(), openLine.peek());
+  const file = openFile.peek()?.file;
+  if (line !== null && file !== undefined) go({ file, line: String(line) }, 'replace');
+}

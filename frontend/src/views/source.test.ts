@@ -1,0 +1,97 @@
+import { fireEvent, screen, within } from '@testing-library/preact';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { finding, lines, place, report, source, state } from '../testing/fixtures';
+import { key, openPage } from '../testing/page';
+import { serveProfile, type TestServer } from '../testing/server';
+
+const FINDINGS = [
+  finding('a', { places: [place({ line: 42, end_line: 42, duration_ns: 4e6 }), place({ line: 50, end_line: 50, duration_ns: 1e6 })] }),
+  finding('b', { places: [place({ line: 60, end_line: 60 })] }),
+];
+
+async function open(more: (server: TestServer) => void = () => undefined): Promise<TestServer> {
+  const server = serveProfile(report({ findings: FINDINGS }), state());
+  server.answers['source'] = () => source();
+  server.answers['lines'] = () => lines();
+  more(server);
+  await openPage('torchtidy&p.torchtidy.view=source&p.torchtidy.finding=a&p.torchtidy.file=%2Fjob%2Ftrain.py&p.torchtidy.line=42');
+  await vi.waitFor(() => expect(row(42).textContent).toContain('line 42'));
+  return server;
+}
+
+const row = (line: number): Element => {
+  const found = [...document.querySelectorAll('.code-line')].find((each) => each.querySelector('.code-number')?.textContent === String(line));
+  if (!found) throw new Error(`line ${line} is not drawn`);
+  return found;
+};
+const cost = (line: number): string => row(line).querySelector('.gutter')?.textContent ?? '';
+
+beforeEach(() => {
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(2000); // all 100 lines are in sight
+});
+
+describe('the gutter', () => {
+  it('has what all calls on a line cost, its part of the recording, and both in words', async () => {
+    await open();
+    await vi.waitFor(() => expect(cost(42)).toContain('120 ms'));
+    expect(cost(42)).toBe('120 ms40 %Line costs 120 ms in 36 calls, 90 ms on the device; 40 % of the recording. ');
+    expect(row(42).querySelector('.gutter')?.getAttribute('title')).toBe('120 ms in 36 calls, 90 ms on the device; 40 % of the recording');
+    expect(row(41).querySelector('.gutter-track > span')?.getAttribute('style')).toBe('width: 25%;');
+    expect(cost(43)).toBe('');
+    expect(row(43).querySelector('.gutter')).toBeTruthy();
+  });
+
+  it('changes to what the open finding costs on its lines', async () => {
+    await open();
+    fireEvent.click(screen.getByRole('button', { name: 'This finding' }));
+    await vi.waitFor(() => expect(cost(42)).toBe('4 ms4 %Line costs 4 ms per step in 12 matches; 4 % of the step time. '));
+    expect(cost(50)).toContain('1 ms');
+    expect(cost(41)).toBe('');
+    expect(screen.getByRole('button', { name: 'This finding' }).getAttribute('aria-pressed')).toBe('true');
+    fireEvent.click(screen.getByRole('button', { name: 'All calls' }));
+    await vi.waitFor(() => expect(cost(41)).toContain('30 ms'));
+  });
+
+  it('leaves the marks of findings where they are', async () => {
+    await open();
+    expect([...document.querySelectorAll('.marked .code-number')].map((each) => each.textContent)).toEqual(['42', '50', '60']);
+    key('j');
+    await vi.waitFor(() => expect(window.location.hash).toContain('line=50'));
+    key('k');
+    await vi.waitFor(() => expect(window.location.hash).toContain('line=42'));
+  });
+
+  it('is walked from the costliest line down', async () => {
+    await open();
+    await vi.waitFor(() => expect(cost(41)).toContain('30 ms'));
+    key('h');
+    await vi.waitFor(() => expect(window.location.hash).toContain('line=41'));
+    key('h');
+    await vi.waitFor(() => expect(window.location.hash).toContain('line=60'));
+    key('h');
+    await vi.waitFor(() => expect(window.location.hash).toContain('line=42'));
+  });
+
+  it('says where nothing could be placed, and what was too much', async () => {
+    await open((server) => { server.answers['lines'] = () => ({ file: '/job/train.py', costs: null }); });
+    expect(await screen.findByText('No recorded call could be placed on a line of this file.')).toBeTruthy();
+    await open((server) => { server.answers['lines'] = () => lines({ left_out: ['forward', 'step'] }); });
+    expect((await screen.findByText(/Too many calls/)).textContent).toBe('Too many calls to place them all: lines in forward, step have no costs.');
+    expect(cost(42)).toContain('120 ms');
+  });
+
+  it('is asked for once per file and recording', async () => {
+    const server = await open();
+    await vi.waitFor(() => expect(cost(42)).toContain('120 ms'));
+    key('j');
+    await vi.waitFor(() => expect(window.location.hash).toContain('line=50'));
+    expect(server.asked.filter((each) => each.startsWith('lines'))).toEqual(['lines?run=job&worker=host_1&span=1&file=%2Fjob%2Ftrain.py']);
+  });
+
+  it('sets what the server sends as text', async () => {
+    await open((server) => { server.answers['lines'] = () => lines({ left_out: ['<img src=x>'] }); });
+    const note = await screen.findByText(/Too many calls/);
+    expect(within(note).getByText('<img src=x>')).toBeTruthy();
+    expect(document.querySelector('img[src]')).toBeNull();
+  });
+});
