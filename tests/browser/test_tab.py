@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import FrameLocator, Locator, expect
@@ -11,6 +12,7 @@ from playwright.sync_api import FrameLocator, Locator, expect
 import tb_tidy_plugin
 from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.report.figures import Figures
+from tb_tidy_plugin.report.lines import line_costs
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.report.tables import figures_of
 from tb_tidy_plugin.trace.files import find_traces
@@ -49,7 +51,9 @@ def test_opens_with_all_runs_to_choose_from(tab: Tab, logdir: Path) -> None:
     expect(picker).to_be_visible()
     assert {path.name for path in logdir.iterdir()} == set(picker.locator("option").all_text_contents())
     picker.select_option(UNTIDY)
-    expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible()
+    expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible(
+        timeout=30_000
+    )  # the first analysis
 
 
 def test_every_finding_of_the_report_is_listed_in_its_order(tab: Tab) -> None:
@@ -84,13 +88,67 @@ def test_click_through_to_the_source_line(tab: Tab) -> None:
     place = finding.places[0]
     rows(frame).nth(report.findings.index(finding)).click()
     main = frame.get_by_role("main")
+    assert place.precision == "aligned"
     expect(main).to_contain_text(f"{place.file}:{place.line}")
-    expect(main).to_contain_text("The call is inside this function")
+    expect(main).to_contain_text("Line found by matching the recorded calls with the source text")
     line = (ROOT / "sample_runs" / UNTIDY / place.file).read_text().splitlines()[place.line - 1]
     expect(main.get_by_text(re.compile(re.escape(line.strip()[:30]))).first).to_be_visible()
     main.get_by_role("button", name="Show whole file").click()
     expect(frame.get_by_role("heading", name=place.file, exact=True)).to_be_visible()
     expect(frame.get_by_text(line.strip()[:30]).first).to_be_visible()
+
+
+def test_what_called_a_place_leads_to_its_line(tab: Tab) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    at = next(at for at, each in enumerate(report.findings) if each.places and each.places[0].function == "train_step")
+    rows(frame).nth(at).click()
+    source = (ROOT / "sample_runs" / UNTIDY / "train.py").read_text().splitlines()
+    line = next(number for number, text in enumerate(source, 1) if "losses.append(train_step(" in text)
+    frame.get_by_role("button", name=f"train train.py:{line}").click()
+    expect(frame.get_by_role("heading", name="train.py", exact=True)).to_be_visible()
+    expect(frame.locator(".code-line.current")).to_contain_text("losses.append(train_step(")
+
+
+def test_the_gutter_has_what_each_line_costs(tab: Tab) -> None:
+    (file,) = find_traces(ROOT / "sample_runs" / UNTIDY)
+    analysis = analyze_file(file)
+    hottest = max(line_costs(analysis.profile, analysis.aligner).lines, key=lambda cost: cost.host_ns)
+    frame = tab.open(run=UNTIDY, view="source", file="train.py", line=str(hottest.line))
+    row = frame.locator(".code-line").filter(has=frame.get_by_text(str(hottest.line), exact=True))
+    expect(row.locator(".gutter")).to_contain_text(
+        f"Line costs {Nanoseconds(hottest.host_ns)} in {hottest.calls:,} calls"
+    )
+    finding = reported(UNTIDY).findings[0]
+    place = finding.places[0]
+    frame.get_by_role("button", name="This finding").click()
+    tab.page.keyboard.press("h")
+    expect(frame.locator(".code-line.current .gutter")).to_contain_text(f"{Nanoseconds(place.duration_ns)} per step")
+    assert f"line={place.line}" in tab.hash
+
+
+def test_a_line_opens_in_the_editor_of_choice(tab: Tab, logdir: Path) -> None:
+    frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
+    place = report.findings[0].places[0]
+    path = quote(str((logdir / UNTIDY / place.file).resolve()))
+    link = frame.get_by_role("link", name="Open in VS Code")
+    expect(link).to_have_attribute("href", f"vscode://file{path}:{place.line}")
+    link.click()  # there is none here, and the page goes on as before
+    frame.get_by_label("Editor").select_option("cursor")
+    tab.page.reload()
+    expect(tab.frame.get_by_role("link", name="Open in Cursor")).to_be_visible()
+
+
+def test_what_two_ranks_show_together_is_on_top_of_each_ones_findings(tab: Tab, logdir: Path) -> None:
+    (run,) = tb_tidy_plugin.analyze(logdir / "two_ranks").runs
+    [finding] = run.findings
+    for worker in ("host_0", "host_1"):
+        frame = tab.open(run="two_ranks", worker=worker)
+        expect(rows(frame).first).to_contain_text(plain(finding.message))
+        expect(rows(frame).first).to_contain_text("rank 1")
+    rows(frame).first.click()
+    main = frame.get_by_role("main")
+    expect(main).to_contain_text("No single event of this profile shows it")
+    expect(main.get_by_role("table")).to_have_count(0)
 
 
 def test_matched_events_are_listed(tab: Tab) -> None:
