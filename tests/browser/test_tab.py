@@ -145,8 +145,8 @@ def test_what_two_ranks_show_together_is_on_top_of_each_ones_findings(tab: Tab, 
         frame = tab.open(run="two_ranks", worker=worker)
         expect(rows(frame).first).to_contain_text(plain(finding.message))
         expect(rows(frame).first).to_contain_text("rank 1")
-    rows(frame).first.click()
-    main = frame.get_by_role("main")
+    rows(tab.frame).first.click()
+    main = tab.frame.get_by_role("main")
     expect(main).to_contain_text("No single event of this profile shows it")
     expect(main.get_by_role("table")).to_have_count(0)
 

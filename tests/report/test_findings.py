@@ -52,7 +52,7 @@ def test_a_place_keeps_the_lines_that_are_as_likely_and_the_event_of_its_costlie
     either = Frame("train.py", 3, "step", "aligned", own_code=True, end_line=9, ties=(3, 9))
     surely = Frame("train.py", 5, "step", "aligned", own_code=True, end_line=5)
     places = {short: either, long: either, other: surely}
-    evidence = findings_of(profile, SlowMultiplication(), found.matches, places.get)[0]
+    evidence = findings_of(profile, SlowMultiplication(), found.matches, lambda row, _: places.get(row))[0]
     assert [(place.line, place.ties) for place in evidence.finding.places] == [(3, [3, 9]), (5, [])]
     assert evidence.anchors == (long, other)
 
