@@ -139,9 +139,7 @@ def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]
         found = read_source(name, result.source_files, kept.file, source_roots, result.captured_sources)
         if isinstance(found, Unavailable):
             return json_answer(_source(name, reason=found.reason))
-        return json_answer(
-            _source(name, changed=found.changed, lines=found.lines, path=found.path and _text_of(found.path))
-        )
+        return json_answer(_source(name, changed=found.changed, lines=found.lines, path=_text_of(found.path)))
 
     @api.get("/lines")
     def lines() -> Response:
@@ -240,10 +238,10 @@ def _source(
     )
 
 
-def _text_of(path: Path) -> str | None:
+def _text_of(path: Path | None) -> str | None:
     """A path as text, None where it is none: with another letter in it, it would name another file."""
-    text = str(path)
-    return text if printable(text) == text else None
+    text = None if path is None else str(path)
+    return text if text is not None and printable(text) == text else None
 
 
 def _key() -> Key:

@@ -291,7 +291,7 @@ class TestCaptured:
         trace = trace_in(tmp_path)
         (trace.path.parent / "train.py").write_text("now = 1\n")
         assert read_source("train.py", {"train.py"}, trace, (), {"train.py": "then = 1\n"}) == SourceText(
-            ["then = 1"], changed=False
+            ["then = 1"], changed=False, path=trace.path.parent / "train.py"
         )
 
     def test_only_of_files_that_the_trace_names(self, tmp_path: Path) -> None:
