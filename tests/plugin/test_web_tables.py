@@ -285,9 +285,9 @@ def test_the_lines_of_a_file_with_what_they_cost(client: FlaskClient) -> None:
     assert costs is not None
     source = sample().with_name("train.py").read_text().splitlines()
     hottest = source[costs.line[costs.host_ns.index(max(costs.host_ns))] - 1]
-    assert "optimizer.step()" in hottest or "loss" in hottest or "train_one_step" in hottest
+    assert hottest.strip() == "main()", "which leads to all others"
     assert costs.line == sorted(set(costs.line))
-    assert max(costs.host_ns) < costs.wall_ns
+    assert max(costs.host_ns) <= costs.wall_ns
     assert set(costs.device_ns) == {0}, "a recording of a CPU"
     assert costs.left_out == []
 
