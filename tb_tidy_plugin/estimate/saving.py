@@ -1,18 +1,23 @@
 """Savings with bounds and basis.
 
-A saving of basis `bound` needs no replay. It is at most the time that the edited events cover together, per step; and
+A saving of basis `replayed` is what the steps get shorter by when they are replayed without what is fixed. Where that
+cannot be done, for want of steps, a saving is a `bound`: it is at most the time that the edited events cover together, per step; and
 it is expected where the step waits for that time: for device work, and for the host while no device runs. Whether the
 step really becomes shorter by that much depends on what else waits for what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin.estimate.changes import Outlook, Touch, changes_of, touches
+from tb_tidy_plugin.estimate.graph import Graph, graph_of
+from tb_tidy_plugin.estimate.replay import replay
 from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, in_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
@@ -35,6 +40,92 @@ class Saving:
     low_ns: int
     high_ns: int
     basis: tuple[Basis, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What fixing one finding changes, and the time that it loses where this is not the time of the changed events."""
+
+    edits: Sequence[Edit]
+    lost: Lost | None = None
+
+
+class Estimates:
+    """What fixes of one profile save. The graph is built when it is first asked for."""
+
+    def __init__(self, profile: Profile, true_step_ns: int | None = None) -> None:
+        """`true_step_ns` is how long a step takes without the profiler, None where that is not known."""
+        self._profile = profile
+        self._true_step_ns = true_step_ns
+
+    def saving(self, *fixes: Fix) -> Saving:
+        """What `fixes` save when all of them are made: replayed, and never more than the time that they touch.
+
+        What is fixed together can save less than the sum, where fixes touch the same time, and more, where host and
+        device would each still be waited for without the other's fix.
+        """
+        bounds = [bound(self._profile, fix.edits, fix.lost) for fix in fixes]
+        most_ns = sum(each.high_ns for each in bounds)
+        if self._graph is None:
+            return Saving(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
+        touched = [touch for fix in fixes for touch in touches(self._graph, fix.edits, fix.lost)]
+        is_certain = all(len(set(touch.left)) == 1 and not touch.beside_ns for touch in touched)
+        expected_ns = min(self._saved_ns(self._graph, touched, "expected"), most_ns)
+        high_ns = expected_ns if is_certain else min(self._saved_ns(self._graph, touched, "most"), most_ns)
+        low_ns = min(self._saved_ns(self._unrecorded, touched, "least"), expected_ns)
+        return Saving(round(expected_ns), round(low_ns), round(max(high_ns, expected_ns)), ("replayed",))
+
+    @cached_property
+    def residual(self) -> float | None:
+        """By which part of itself the replay of a step without any fix misses it at most; None without a replay."""
+        if self._recorded is None:
+            return None
+        recorded_ns = np.array([step.duration_ns for step in self._profile.steps.items], np.float64)
+        known = recorded_ns > 0
+        return float(np.abs(replay(self._recorded).steps_ns[known] / recorded_ns[known] - 1).max(initial=0.0))
+
+    @cached_property
+    def unexplained(self) -> float:
+        """Share of the steps in which devices wait for what the trace does not hold."""
+        return self._recorded.unexplained if self._recorded else 0.0
+
+    @cached_property
+    def recording(self) -> float:
+        """About which part of the steps the profiler itself takes, where their true time is not known."""
+        if self._recorded is None or self._true_step_ns:
+            return 0.0
+        before_ns, after_ns = (self._length_ns(graph) for graph in (self._recorded, self._recorded.without_recording()))
+        return 1 - after_ns / before_ns if before_ns else 0.0
+
+    @cached_property
+    def _recorded(self) -> Graph | None:
+        return graph_of(self._profile)
+
+    @cached_property
+    def _graph(self) -> Graph | None:
+        """The recording, without what it took to record it where the true time of a step tells that."""
+        if self._recorded is None or not self._true_step_ns:
+            return self._recorded
+        return _as_long_as(self._recorded, self._true_step_ns * len(self._profile.steps.items), self._length_ns)
+
+    @cached_property
+    def _unrecorded(self) -> Graph:
+        assert self._graph is not None
+        return self._graph if self._true_step_ns else self._graph.without_recording()
+
+    def _length_ns(self, graph: Graph) -> float:
+        return replay(graph).horizon_ns - self._profile.steps.items[0].start_ns
+
+    @cached_property
+    def _lengths_ns(self) -> dict[int, float]:
+        return {}
+
+    def _saved_ns(self, graph: Graph, touched: Sequence[Touch], outlook: Outlook) -> float:
+        """What a step gets shorter by, on average over the steps."""
+        if id(graph) not in self._lengths_ns:
+            self._lengths_ns[id(graph)] = replay(graph).horizon_ns
+        shorter_ns = self._lengths_ns[id(graph)] - replay(graph, changes_of(graph, touched, outlook)).horizon_ns
+        return max(shorter_ns / len(self._profile.steps.items), 0.0)
 
 
 def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> Saving:
@@ -93,3 +184,17 @@ def _hidden(profile: Profile, beside: Sequence[int], spans: Intervals | None) ->
     time_ns = per_step(profile, critical_time(profile, rows) if spans is None else spans)
     rest_ns = max((profile.steps.median_ns or time_ns) - time_ns, 0)
     return min(rest_ns / time_ns, 1.0) if time_ns else 0.0
+
+
+MOST_RECORDING, HALVINGS = 4.0, 8
+
+
+def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float]) -> Graph:
+    """The graph with so much taken off each recorded event that its steps take `true_ns`, as near as that gets."""
+    if length_ns(graph) <= true_ns:
+        return graph
+    low, high = 0.0, MOST_RECORDING
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if length_ns(graph.without_recording(middle)) > true_ns else (low, middle)
+    return graph.without_recording(high)

@@ -1,0 +1,161 @@
+"""What edits of events change in a graph: which stretches of host time, which activities, which waits.
+
+An edited host event changes its thread's time from its start to its end, whatever runs there, and what it launched. Where
+a rule names the time that is lost, an edit changes host time only then, and of an activity only the part that lies in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from tb_tidy_plugin.estimate.graph import Graph
+from tb_tidy_plugin.estimate.host import Floats, expanded
+from tb_tidy_plugin.estimate.replay import Changes
+from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
+from tb_tidy_plugin.trace.columns import ABSENT, Rows
+
+Outlook: TypeAlias = Literal["least", "expected", "most"]
+"""How much is saved: the least, what is most likely, the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What edits of one kind touch in a graph.
+
+    Attributes:
+        left: what remains of it, by outlook.
+        cuts, cut_shares: stretches of host time, and which part of each.
+        work, work_shares: activities, and which part of each.
+        waits: those that no longer happen.
+        leaves_line: the activities no longer happen in line with others.
+        beside_ns: how long what is touched runs beside the rest, if it does.
+    """
+
+    left: tuple[float, float, float]
+    cuts: Rows
+    cut_shares: Floats
+    work: Rows
+    work_shares: Floats
+    waits: Rows
+    leaves_line: bool
+    beside_ns: float = 0.0
+
+
+def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]] | None = None) -> Iterator[Touch]:
+    """What `edits` touch, those that leave equally much together; only `lost` time where it is given."""
+    spans = None
+    if lost is not None:
+        edges = np.array(lost, np.int64).reshape(-1, 2)
+        spans = clipped_to_steps(graph.profile, Intervals.union(edges[:, 0], edges[:, 1]))
+    groups: dict[tuple[type[Edit], tuple[float, float, float]], list[int]] = {}
+    for edit in edits:
+        groups.setdefault(_kind(edit), []).extend((edit.event,) if isinstance(edit, Unblock) else edit.events)
+    for (kind, left), events in groups.items():
+        rows = in_steps(graph.profile, np.unique(np.array(events, np.int64)))
+        yield _touch(graph, kind, left, rows, spans)
+
+
+def changes_of(graph: Graph, touched: Iterable[Touch], outlook: Outlook) -> Changes:
+    """All touches together; what several of them touch keeps the least that any of them leaves."""
+    host, device = np.ones(len(graph.host.time_ns)), np.ones(len(graph.device))
+    gone, unblocked = np.zeros(len(graph.device), np.bool_), np.zeros(len(graph.waits), np.bool_)
+    beside_ns = 0.0
+    for touch in touched:
+        left = touch.left[("most", "expected", "least").index(outlook)]
+        host[touch.cuts] = np.minimum(host[touch.cuts], 1 - touch.cut_shares * (1 - left))
+        device[touch.work] = np.minimum(device[touch.work], 1 - touch.work_shares * (1 - left))
+        if left < 1:
+            gone[touch.work] |= touch.leaves_line
+            unblocked[touch.waits] = True
+            beside_ns += touch.beside_ns if outlook != "most" else 0.0
+    return Changes(host, device, gone, unblocked, beside_ns)
+
+
+def _kind(edit: Edit) -> tuple[type[Edit], tuple[float, float, float]]:
+    """Kind of an edit, and what it leaves at least, most likely and at most."""
+    match edit:
+        case Scale(_, factor, low, high):
+            return Scale, (low, factor, high)
+        case Overlap():
+            return Overlap, (0.0, 0.0, 1.0)  # nothing is certain to hide
+        case Unblock():
+            return Unblock, (0.0, 0.0, 0.0)
+        case _:
+            return Remove, (0.0, 0.0, 0.0)
+
+
+def _touch(
+    graph: Graph, kind: type[Edit], left: tuple[float, float, float], rows: Rows, spans: Intervals | None
+) -> Touch:
+    begin, end = _cuts(graph, rows)
+    nothing = np.empty(0, np.int64)
+    waits = _inside(np.where(graph.wait_for_device, graph.wait_begin, ABSENT), begin, end)
+    waits = waits if kind in (Remove, Unblock) else nothing
+    if kind is Unblock:
+        return Touch(left, nothing, np.empty(0), nothing, np.empty(0), waits, leaves_line=False)
+    work = np.flatnonzero(np.isin(graph.device.row, rows))
+    if kind is not Overlap:
+        work = np.union1d(work, _inside(graph.device.launch_cut, begin, end))
+    cuts, cut_shares = _stretches(graph, begin, end, spans)
+    work_shares = _shares(graph, work, spans)
+    beside_ns = 0.0
+    if kind is Overlap:
+        beside_ns = float((covered(graph.profile.table, rows) if spans is None else spans).total_ns)
+    leaves_line = kind is Overlap or (kind is Remove and spans is None)
+    return Touch(left, cuts, cut_shares, work, work_shares, waits, leaves_line, beside_ns)
+
+
+def _cuts(graph: Graph, rows: Rows) -> tuple[Rows, Rows]:
+    """Where the host events among `rows`, and what hangs below them on other threads, begin and end."""
+    host, tree = graph.host, graph.profile.tree
+    rows = rows[host.start_cut[rows] != ABSENT]
+    below = rows[rows < tree.size]
+    first = np.searchsorted(graph.foreign, below, side="right")
+    last = np.searchsorted(graph.foreign, tree.last_descendant[below], side="right")
+    rows = np.union1d(rows, graph.foreign[expanded(first, last)[0]])
+    rows = rows[host.start_cut[rows] != ABSENT]
+    return host.start_cut[rows], host.end_cut[rows]
+
+
+def _inside(cuts: Rows, begin: Rows, end: Rows) -> Rows:
+    """The entries of `cuts` that lie in one of the stretches from `begin` to `end`, its end left out."""
+    order = np.argsort(cuts, kind="stable")
+    found, _ = expanded(np.searchsorted(cuts[order], begin), np.searchsorted(cuts[order], end))
+    return np.unique(order[found])
+
+
+def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) -> tuple[Rows, Floats]:
+    """The stretches between cuts that edited host events take, wholly; else what lies in `spans` on any thread."""
+    if spans is None:
+        cuts = np.unique(expanded(begin, end)[0])
+        return cuts, np.ones(len(cuts))
+    found, shares = [np.empty(0, np.int64)], [np.empty(0)]
+    time_ns = graph.host.time_ns
+    for lane in range(len(graph.host.first) - 1) if len(begin) else ():
+        here = graph.host.cuts_of(lane)
+        first = graph.host.at_or_before(lane, spans.starts)
+        last = np.minimum(here.start + np.searchsorted(time_ns[here], spans.ends), here.stop - 1)
+        cuts, span = expanded(first, last)
+        covered = np.minimum(time_ns[cuts + 1], spans.ends[span]) - np.maximum(time_ns[cuts], spans.starts[span])
+        lane_cuts, at = np.unique(cuts, return_inverse=True)
+        length = np.maximum(time_ns[lane_cuts + 1] - time_ns[lane_cuts], 1)
+        found.append(lane_cuts)
+        shares.append(np.bincount(at.reshape(-1), np.maximum(covered, 0), len(lane_cuts)) / length)
+    return np.concatenate(found), np.concatenate(shares)
+
+
+def _shares(graph: Graph, work: Rows, spans: Intervals | None) -> Floats:
+    """Which part of each activity lies in `spans`, which are of the device's own clock."""
+    if spans is None:
+        return np.ones(len(work))
+    table, rows = graph.profile.table, graph.device.row[work]
+    length = np.maximum(table.end_ns[rows] - table.start_ns[rows], 1)
+    shares: Floats = spans.within(table.start_ns[rows], table.end_ns[rows]) / length
+    return shares

@@ -1,0 +1,226 @@
+"""What devices do, in the order in which it began, and what each piece of it waited for.
+
+An activity starts when it has been launched, when its stream is free and when the stream that it was told to wait for
+is. A short rest is the time that hardware takes; whatever else an activity waited for is in no trace (peers of a
+collective, the middle of a graph), and stays as it was recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.estimate.host import Floats, HostLanes
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
+
+EXPLAINED_NS = 25_000
+"""So long may an activity take to begin after what it waits for: launches take 3 to 10 µs on the recorded devices, and
+waiting for another stream 2 to 7 µs with CUDA, 15 to 20 µs with HIP."""
+
+LONG_NS = 10 * EXPLAINED_NS
+"""Activities of which hardly one ends by chance just before another begins."""
+
+CLOCKS_NS = 2_000
+"""By which the clocks of host and device may differ where they were set to agree."""
+
+LONG_AGO = np.iinfo(np.int64).min // 2
+
+MOST_SKEW_NS = 10_000_000
+"""Activities that begin earlier than this before their launch were joined to the wrong one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activities:
+    """Device work in order of start, on the host's clock; one entry each.
+
+    Attributes:
+        row: in the profile. start_ns, end_ns: on the host's clock, which the device's has been shifted to.
+        stream: number of its (device, stream). launch_cut: where it was launched, `ABSENT` where that is not known.
+        launched_ns: when that was; its start where it is not known.
+        after_launch_ns: how long after its launch it starts at the earliest; after time 0 where no launch is known.
+        has_launch_bound: whether `after_launch_ns` holds at all.
+        after_stream_ns: how long after all earlier work of its stream; negative where it ran beside some of that.
+        other, after_other_ns: the activity of another stream that it waits for, and how long after that.
+        unexplained: when activities waited for something that the trace does not name.
+    """
+
+    row: Rows
+    start_ns: Times
+    end_ns: Times
+    stream: Rows
+    launch_cut: Rows
+    launched_ns: Times
+    after_launch_ns: Floats
+    has_launch_bound: Mask
+    after_stream_ns: Floats
+    other: Rows
+    after_other_ns: Floats
+    unexplained: Intervals
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Activities before anything is known of why they started when they did."""
+
+    row: Rows
+    start_ns: Times
+    end_ns: Times
+    device: Rows
+    stream: Rows
+    launch_cut: Rows
+    launched_ns: Times
+
+
+def activities_of(profile: Profile, host: HostLanes) -> Activities:
+    """The device work of `profile`, bounded by what it waited for."""
+    order = _ordered(profile, host)
+    free_ns = _free_since(order)
+    other = _other_streams(profile, host, order, np.maximum(free_ns, order.launched_ns))
+    other_end_ns = np.where(other == ABSENT, LONG_AGO, order.end_ns[other])
+    has_launch = order.launch_cut != ABSENT
+    took_ns = order.start_ns - order.launched_ns
+    least_ns = np.minimum(took_ns, _latency(took_ns[has_launch & (free_ns <= order.launched_ns)]))
+    ready_ns = np.where(has_launch, order.launched_ns + least_ns, LONG_AGO)
+    known_ns = np.maximum(np.maximum(ready_ns, free_ns), other_end_ns)
+    is_first = known_ns == LONG_AGO
+    rest_ns = np.where(is_first, 0, np.maximum(order.start_ns - known_ns, 0))
+    is_long = (rest_ns > EXPLAINED_NS) & has_launch  # then it keeps its distance from its launch, else from all
+    after_ns = np.where(is_long, 0, rest_ns)
+    return Activities(
+        row=order.row,
+        start_ns=order.start_ns,
+        end_ns=order.end_ns,
+        stream=order.stream,
+        launch_cut=order.launch_cut,
+        launched_ns=order.launched_ns,
+        after_launch_ns=_exact(np.where(is_first, order.start_ns, np.where(is_long, took_ns, least_ns + rest_ns))),
+        has_launch_bound=has_launch | is_first,
+        after_stream_ns=_exact(np.minimum(order.start_ns - free_ns, after_ns)),
+        other=other,
+        after_other_ns=_exact(np.minimum(order.start_ns - other_end_ns, after_ns)),
+        unexplained=Intervals.union((order.start_ns - rest_ns)[rest_ns > EXPLAINED_NS], order.start_ns[rest_ns > EXPLAINED_NS]),
+    )
+
+
+def _exact(times: Times) -> Floats:
+    """Times of a recording are exact in float64."""
+    return times.astype(np.float64)
+
+
+def _ordered(profile: Profile, host: HostLanes) -> _Order:
+    table = profile.table
+    row = np.flatnonzero(table.is_category(DEVICE_WORK))
+    launch = profile.launch[row]
+    early_ns = np.where(launch == ABSENT, 0, table.start_ns[launch] - table.start_ns[row])
+    launch[(early_ns > MOST_SKEW_NS) | (host.start_cut[launch] == ABSENT)] = ABSENT
+    shift_ns = np.zeros(len(row), np.int64)
+    for device in np.unique(table.device[row]).tolist():
+        here = table.device[row] == device
+        shift_ns[here] = max(int(early_ns[here & (launch != ABSENT)].max(initial=0)), 0)
+    start_ns, end_ns = table.start_ns[row] + shift_ns, table.end_ns[row] + shift_ns
+    order = np.lexsort((row, start_ns))
+    lanes = np.stack([table.device[row].astype(np.int64), table.stream[row]])
+    _, stream = np.unique(lanes, axis=1, return_inverse=True)
+    row, launch = row[order], launch[order]
+    return _Order(
+        row=row,
+        start_ns=start_ns[order],
+        end_ns=end_ns[order],
+        device=table.device[row].astype(np.int64),
+        stream=stream.reshape(-1)[order],
+        launch_cut=np.where(launch == ABSENT, ABSENT, host.start_cut[launch]),
+        launched_ns=np.where(launch == ABSENT, start_ns[order], table.start_ns[launch]),
+    )
+
+
+def _free_since(order: _Order) -> Times:
+    """When all earlier work of each activity's stream was done; far in the past for the first."""
+    free_ns = np.full(len(order.row), LONG_AGO, np.int64)
+    for stream in np.unique(order.stream).tolist():
+        here = np.flatnonzero(order.stream == stream)
+        free_ns[here[1:]] = np.maximum.accumulate(order.end_ns[here])[:-1]
+    return free_ns
+
+
+def _latency(idle_ns: Times) -> int:
+    """What a launch on an idle stream takes as a rule."""
+    return int(np.median(idle_ns)) if len(idle_ns) else 0
+
+
+def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: Times) -> Rows:
+    """For each activity the last one of another stream that it waited for, `ABSENT` where it waited for none.
+
+    A stream is told to wait by a call between two launches, which names neither stream: the launch that follows waits
+    for all that was launched before on other streams, as far as that was done when it began. Where such calls are not
+    recorded, work that began late is taken to wait for long work that ended just before; within a graph, and without
+    a launch, for any.
+    """
+    found = np.full(len(order.row), ABSENT, np.int64)
+    if len(np.unique(order.stream)) < 2:
+        return found
+    told, blind = _told_to_wait(profile, host, order), _blind(order)
+    late = order.start_ns - ready_ns > EXPLAINED_NS
+    for device in np.unique(order.device).tolist():
+        streams = np.unique(order.stream[order.device == device])
+        for mine in streams.tolist():
+            here = np.flatnonzero((order.stream == mine) & (told | late))
+            for other in streams[streams != mine].tolist():
+                theirs = np.flatnonzero(order.stream == other)
+                last, ended = _last_launched(order, theirs, here), _just_ended(order, theirs, here)
+                any_ended = told[here] | blind[here] | (order.end_ns[ended] - order.start_ns[ended] >= LONG_NS)
+                told_last = np.where(told[here], last, ABSENT)
+                awaited = np.where(told_last != ABSENT, told_last, np.where(any_ended, ended, ABSENT))
+                found[here] = _later(order, found[here], awaited)
+    found[found >= np.arange(len(found))] = ABSENT
+    return found
+
+
+def _told_to_wait(profile: Profile, host: HostLanes, order: _Order) -> Mask:
+    """Before which activities, since the launch before on their thread, a stream was told to wait."""
+    told = np.zeros(len(order.row), np.bool_)
+    calls = np.sort(host.start_cut[profile.matching("StreamWaitEvent", Category.RUNTIME)])
+    launched = np.flatnonzero(order.launch_cut != ABSENT)
+    launched = launched[np.argsort(order.launch_cut[launched], kind="stable")]
+    cuts = order.launch_cut[launched]
+    before = np.searchsorted(calls, cuts)
+    told[launched] = before > np.concatenate([[0], before[:-1]])
+    # The first launch of a thread must not look at calls of another one.
+    lane = host.lane_of(cuts)
+    same = np.concatenate([[False], lane[1:] == lane[:-1]])
+    told[launched[~same]] = False
+    return told
+
+
+def _blind(order: _Order) -> Mask:
+    """Activities of a launch that launched several, and those without a known one."""
+    _, at, count = np.unique(order.launch_cut, return_inverse=True, return_counts=True)
+    blind: Mask = (count[at.reshape(-1)] > 1) | (order.launch_cut == ABSENT)
+    return blind
+
+
+def _last_launched(order: _Order, theirs: Rows, here: Rows) -> Rows:
+    """For each of `here` the last of `theirs` that was launched before it, if that was done when it began."""
+    by_launch = theirs[np.argsort(order.launched_ns[theirs], kind="stable")]
+    at = np.searchsorted(order.launched_ns[by_launch], order.launched_ns[here]) - 1
+    last = np.where(at >= 0, by_launch[at], ABSENT)
+    return np.where(order.end_ns[last] <= order.start_ns[here] + CLOCKS_NS, last, ABSENT)
+
+
+def _just_ended(order: _Order, theirs: Rows, here: Rows) -> Rows:
+    """For each of `here` the last of `theirs` to end before it began, if that was just before."""
+    by_end = theirs[np.argsort(order.end_ns[theirs], kind="stable")]
+    at = np.searchsorted(order.end_ns[by_end], order.start_ns[here], side="right") - 1
+    ended = np.where(at >= 0, by_end[at], ABSENT)
+    return np.where(order.start_ns[here] - order.end_ns[ended] <= EXPLAINED_NS, ended, ABSENT)
+
+
+def _later(order: _Order, one: Rows, two: Rows) -> Rows:
+    """Of two activities each the one that ends later; `ABSENT` is none."""
+    takes_two = (two != ABSENT) & ((one == ABSENT) | (order.end_ns[two] > order.end_ns[one]))
+    return np.where(takes_two, two, one)

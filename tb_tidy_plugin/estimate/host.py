@@ -1,0 +1,98 @@
+"""Host threads as lanes: time cut wherever an event begins or ends.
+
+Between two cuts a thread does one thing: an operator's own work, or what the recording does not name. An edit of an
+event changes how fast time passes between its two cuts, whatever the event tree says of what lies below it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import BACKWARD, covered, named
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class HostLanes:
+    """The cuts of all host threads, thread after thread, ascending within each.
+
+    Attributes:
+        time_ns: when each cut is.
+        work_ns: what passes from each cut to the next of its lane; 0 at a lane's last cut.
+        first: the first cut of each lane, and behind the last lane the number of cuts.
+        start_cut, end_cut: of each row of the profile, `ABSENT` where it is no host event.
+        main: the lane that the steps are marked on.
+        runs_backward: which lanes the autograd engine works on, other than the main one.
+        bursts: per lane when its events run, without what is between them.
+    """
+
+    time_ns: Times
+    work_ns: Floats
+    first: Rows
+    start_cut: Rows
+    end_cut: Rows
+    main: int
+    runs_backward: Mask
+    bursts: tuple[Intervals, ...]
+
+    def lane_of(self, cuts: Rows) -> Rows:
+        """The lane of each cut."""
+        lanes: Rows = np.searchsorted(self.first, cuts, side="right") - 1
+        return lanes
+
+    def cuts_of(self, lane: int) -> slice:
+        """All cuts of a lane."""
+        return slice(int(self.first[lane]), int(self.first[lane + 1]))
+
+    def at_or_before(self, lane: int, times: Times) -> Rows:
+        """The last cut of `lane` that is not after each of `times`; its first where there is none."""
+        here = self.cuts_of(lane)
+        found = np.searchsorted(self.time_ns[here], times, side="right") - 1
+        return here.start + np.maximum(found, 0)
+
+
+def host_lanes(profile: Profile) -> HostLanes:
+    """The lanes of a profile that has host events; the edges of steps are cuts of the main lane."""
+    table = profile.table
+    rows = np.flatnonzero(table.is_category((*HOST_TREE, Category.RUNTIME)) & (table.category != Category.MEMORY))
+    threads = np.unique(table.thread[rows])
+    by_thread = [rows[table.thread[rows] == thread] for thread in threads.tolist()]
+    edges = np.concatenate([profile.steps.starts, profile.steps.ends])
+    cuts = [np.unique(np.concatenate([table.start_ns[ours], table.end_ns[ours]])) for ours in by_thread]
+    main = max(range(len(cuts)), key=lambda lane: (int(np.isin(edges, cuts[lane]).sum()), len(cuts[lane])))
+    cuts[main] = np.union1d(cuts[main], np.clip(edges, cuts[main][0], cuts[main][-1]))
+    first = np.cumsum([0, *map(len, cuts)])
+    start_cut, end_cut = (np.full(len(table), ABSENT, np.int64) for _ in range(2))
+    for lane, ours in enumerate(by_thread):
+        start_cut[ours] = first[lane] + np.searchsorted(cuts[lane], table.start_ns[ours])
+        end_cut[ours] = first[lane] + np.searchsorted(cuts[lane], table.end_ns[ours])
+    time_ns = np.concatenate(cuts)
+    work_ns = np.append(np.diff(time_ns), 0).astype(np.float64)
+    work_ns[first[1:] - 1] = 0
+    backward = np.isin(threads, np.unique(table.thread[named(table, BACKWARD.search) & (start_cut != ABSENT)]))
+    backward[main] = False
+    return HostLanes(
+        time_ns=time_ns,
+        work_ns=work_ns,
+        first=first,
+        start_cut=start_cut,
+        end_cut=end_cut,
+        main=main,
+        runs_backward=backward,
+        bursts=tuple(covered(table, ours) for ours in by_thread),
+    )
+
+
+def expanded(first: Rows, last: Rows) -> tuple[Rows, Rows]:
+    """All numbers of the ranges `first` to `last` (without it), and the range that each comes from."""
+    count = np.maximum(last - first, 0)
+    owner = np.repeat(np.arange(len(first)), count)
+    numbers: Rows = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count) + first[owner]
+    return numbers, owner

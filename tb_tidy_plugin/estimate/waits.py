@@ -1,0 +1,190 @@
+"""Where a host thread cannot go on by itself: it waits for a device, or for another thread.
+
+Each wait ends at a cut, no earlier than the thread's own time allows and no earlier than what it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
+from tb_tidy_plugin.estimate.host import HostLanes
+from tb_tidy_plugin.profile.debug_modes import blocking_launches
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.readbacks import WAIT
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+
+COINCIDENCE_NS = 20_000
+"""A wait that ends so soon after an activity, while its stream goes on, waited for that one."""
+
+COPIES = "Memcpy|Memset"
+LAUNCHES = "LaunchKernel|ModuleLaunch|LaunchCooperative"
+
+FULL_QUEUE = 256
+"""Pieces of work not yet done from which on a long launch is one that waits for a place in the queue: drivers hold
+about 1,024 launches, fewer of those with many arguments."""
+
+LONG_LAUNCH_NS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One wait of a host thread.
+
+    Attributes:
+        lane, begin, end: where it waits, as cuts. A wait of no length meets another one that ends there.
+        own_ns: what the thread itself does there.
+        activities: the activities it waits for, by their number, and how long after each one's end it goes on.
+        thread_cut, after_thread_ns: the cut of another lane that it waits for, and how long after that; else `ABSENT`.
+        for_device: whether it waits for a device, so that a fix can take the wait away.
+    """
+
+    lane: int
+    begin: int
+    end: int
+    own_ns: float
+    activities: tuple[tuple[int, float], ...] = ()
+    thread_cut: int = ABSENT
+    after_thread_ns: float = 0.0
+    for_device: bool = False
+
+
+def waits_of(profile: Profile, host: HostLanes, device: Activities) -> list[Wait]:
+    """All waits, in the order in which they ended."""
+    found = [*_joins(host), *_forks(host)]
+    if len(device):
+        found += [*_for_devices(profile, host, device)]
+    # Of waits that end together those for devices end first, then threads meet, and then others part.
+    rank = {True: 0, False: 1}
+    return sorted(found, key=lambda wait: (host.time_ns[wait.end], rank[wait.for_device], wait.lane != host.main))
+
+
+# Threads
+
+
+def _parts(host: HostLanes) -> Iterator[tuple[int, Times, Times, Rows]]:
+    """Per other lane its stretches of work: while it rests in between, the main thread goes on; and their first cuts.
+
+    Where the main thread does nothing that is recorded, the rest is the lane's own.
+    """
+    main = host.time_ns[host.cuts_of(host.main)]
+    for lane, bursts in enumerate(host.bursts):
+        if lane != host.main and len(bursts.starts):
+            before = np.searchsorted(main, bursts.starts, side="right")
+            rested = np.concatenate([[0], np.searchsorted(main, bursts.ends[:-1], side="right")])
+            is_first = (before > rested) & (before > 0)
+            starts = bursts.starts[is_first]
+            last = np.concatenate([np.flatnonzero(is_first)[1:] - 1, [len(bursts.ends) - 1]])
+            if len(starts):
+                yield lane, starts, bursts.ends[last], host.at_or_before(lane, starts)
+
+
+def _forks(host: HostLanes) -> Iterator[Wait]:
+    """A thread begins a stretch of work when the main thread has come to where it was then."""
+    for lane, starts, _, cuts in _parts(host):
+        main_cuts = host.at_or_before(host.main, starts)
+        after = starts - host.time_ns[main_cuts]
+        for cut, main_cut, after_ns in zip(cuts.tolist(), main_cuts.tolist(), after.tolist(), strict=True):
+            yield Wait(lane, max(cut - 1, int(host.first[lane])), cut, 0.0, (), main_cut, float(after_ns))
+
+
+def _joins(host: HostLanes) -> Iterator[Wait]:
+    """The main thread does nothing itself while a whole stretch of the backward pass runs on another thread."""
+    whole: dict[int, list[tuple[int, int, int]]] = {}
+    for lane, starts, ends, _ in _parts(host):
+        if host.runs_backward[lane]:
+            segments = host.at_or_before(host.main, starts)
+            nexts = np.minimum(segments + 1, host.cuts_of(host.main).stop - 1)
+            inside = host.time_ns[nexts] >= ends
+            cuts = host.at_or_before(lane, ends)
+            for at in np.flatnonzero(inside).tolist():
+                whole.setdefault(int(segments[at]), []).append((int(ends[at]), int(cuts[at]), int(starts[at])))
+    for segment, parts in whole.items():
+        end = segment + 1
+        begin_ns, end_ns = int(host.time_ns[segment]), int(host.time_ns[end])
+        away_ns = max(part[0] for part in parts) - min(part[2] for part in parts)
+        for at, (part_end_ns, cut, _) in enumerate(sorted(parts)):
+            own_ns = 0.0 if at else float(end_ns - begin_ns - away_ns)
+            yield Wait(host.main, end if at else segment, end, own_ns, (), cut, float(end_ns - part_end_ns))
+
+
+# Devices
+
+
+def _for_devices(profile: Profile, host: HostLanes, device: Activities) -> Iterator[Wait]:
+    table = profile.table
+    awaited: dict[int, list[int]] = {}
+    for row, number in (*_synchronised(profile, device), *_own_work(profile, device), *_queued(profile, device)):
+        awaited.setdefault(row, []).append(number)
+    for row, numbers in awaited.items():
+        begin, end = int(host.start_cut[row]), int(host.end_cut[row])
+        if begin == ABSENT or begin == end:
+            continue
+        begin_ns, end_ns = int(table.start_ns[row]), int(table.end_ns[row])
+        done_ns = int(device.end_ns[numbers].max())
+        binds = done_ns > begin_ns
+        after_ns = end_ns - done_ns if binds else 0  # negative by what clocks differ
+        own_ns = max(after_ns, 0) if binds else end_ns - begin_ns
+        yield Wait(
+            lane=int(host.lane_of(np.array([begin]))[0]),
+            begin=begin,
+            end=end,
+            own_ns=float(min(own_ns, end_ns - begin_ns)),
+            activities=tuple((number, float(after_ns)) for number in sorted(set(numbers))),
+            for_device=True,
+        )
+
+
+def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
+    """Calls that wait, with the last activity of each stream that was done by their end.
+
+    What was launched before on a stream that went on is not waited for, except what ended together with the wait.
+    """
+    table = profile.table
+    calls = profile.matching(WAIT.pattern, Category.RUNTIME)
+    begin, end = table.start_ns[calls], table.end_ns[calls]
+    for stream in np.unique(device.stream).tolist():
+        ours = np.flatnonzero(device.stream == stream)
+        ours = ours[np.argsort(device.launched_ns[ours], kind="stable")]
+        launched = np.searchsorted(device.launched_ns[ours], begin)
+        reach = np.maximum.accumulate(device.end_ns[ours])
+        done = np.minimum(launched, np.searchsorted(reach, end + CLOCKS_NS, side="right"))
+        all_done = (done == launched) & (done > 0)
+        some_done = (done > 0) & (end - reach[done - 1] <= COINCIDENCE_NS)
+        for at in np.flatnonzero(all_done | some_done).tolist():
+            yield int(calls[at]), int(ours[done[at] - 1])
+
+
+def _own_work(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
+    """Copies that return when they are done, and launches that block."""
+    table, launch = profile.table, profile.launch[device.row]
+    blocking = np.union1d(profile.matching(COPIES, Category.RUNTIME), blocking_launches(profile))
+    ended = np.isin(launch, blocking) & (device.launch_cut != ABSENT)
+    ended &= device.end_ns <= table.end_ns[launch] + CLOCKS_NS
+    for number in np.flatnonzero(ended).tolist():
+        yield int(launch[number]), number
+
+
+def _queued(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
+    """Long launches while much work is waiting, with the last activity that ended before they returned."""
+    table = profile.table
+    calls = profile.matching(LAUNCHES, Category.RUNTIME)
+    calls = calls[table.duration_ns[calls] > LONG_LAUNCH_NS]
+    launched, ended = np.sort(device.launched_ns), np.argsort(device.end_ns, kind="stable")
+    ends = device.end_ns[ended]
+    depth = np.searchsorted(launched, table.start_ns[calls]) - np.searchsorted(ends, table.start_ns[calls])
+    last = np.searchsorted(ends, table.end_ns[calls], side="right") - 1
+    is_near = (last >= 0) & (table.end_ns[calls] - ends[last] <= LONG_LAUNCH_NS) & (ends[last] > table.start_ns[calls])
+    for at in np.flatnonzero(is_near & (depth >= FULL_QUEUE)).tolist():
+        yield int(calls[at]), int(ended[last[at]])
+
+
+def unexplained_waits(profile: Profile, waits: Sequence[Wait], host: HostLanes) -> Rows:
+    """Calls that wait, and long, for something that is not recorded."""
+    calls = profile.matching(WAIT.pattern, Category.RUNTIME)
+    known = np.array([wait.begin for wait in waits if wait.for_device], np.int64)
+    unknown: Rows = calls[~np.isin(host.start_cut[calls], known)]
+    return unknown[profile.table.duration_ns[unknown] > EXPLAINED_NS]
