@@ -1,7 +1,7 @@
 """What edits of events change in a graph: which stretches of host time, which activities, which waits.
 
-An edited host event changes its thread's time from its start to its end, whatever runs there, and what it launched. Where
-a rule names the time that is lost, an edit changes host time only then, and of an activity only the part that lies in it.
+An edited host event changes its thread's time from its start to its end, whatever runs there, and what it launched.
+Where a rule names the time that is lost, an edit changes host time only then, and of an activity only the part in it.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def activities_of(profile: Profile, host: HostLanes) -> Activities:
     other_end_ns = np.where(other == ABSENT, LONG_AGO, order.end_ns[other])
     has_launch = order.launch_cut != ABSENT
     took_ns = order.start_ns - order.launched_ns
-    least_ns = np.minimum(took_ns, _latency(took_ns[has_launch & (free_ns <= order.launched_ns)]))
+    least_ns = np.minimum(took_ns, _latency(took_ns[has_launch & (free_ns <= order.launched_ns) & (other == ABSENT)]))
     ready_ns = np.where(has_launch, order.launched_ns + least_ns, LONG_AGO)
     known_ns = np.maximum(np.maximum(ready_ns, free_ns), other_end_ns)
     is_first = known_ns == LONG_AGO
@@ -104,7 +104,9 @@ def activities_of(profile: Profile, host: HostLanes) -> Activities:
         after_stream_ns=_exact(np.minimum(order.start_ns - free_ns, after_ns)),
         other=other,
         after_other_ns=_exact(np.minimum(order.start_ns - other_end_ns, after_ns)),
-        unexplained=Intervals.union((order.start_ns - rest_ns)[rest_ns > EXPLAINED_NS], order.start_ns[rest_ns > EXPLAINED_NS]),
+        unexplained=Intervals.union(
+            (order.start_ns - rest_ns)[rest_ns > EXPLAINED_NS], order.start_ns[rest_ns > EXPLAINED_NS]
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """What waits for what in a recording: host threads and device streams as lanes, and where one waits for another.
 
-Time on a host lane is a sum between two waits, so the graph holds no nodes for it: only launches, waits and the device's
-activities need to be visited in order, which keeps a replay short however much the host did.
+Time on a host lane is a sum between two waits, so the graph holds no nodes for it: only waits and the activities of
+devices need to be visited in order, which keeps a replay short however much the host did.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class Graph:
 
 def graph_of(profile: Profile) -> Graph | None:
     """The graph of a profile; None where nothing can be replayed, because it has no steps or no time in them."""
-    if not profile.steps.items or not profile.steps.median_ns:
+    table = profile.table
+    has_host = bool((table.is_category((*HOST_TREE, Category.RUNTIME)) & (table.category != Category.MEMORY)).any())
+    if not has_host or not profile.steps.median_ns:
         return None
     host = host_lanes(profile)
     device = activities_of(profile, host)
@@ -162,5 +164,4 @@ def _unrecorded(profile: Profile, host: HostLanes, scale: float) -> Floats:
         rows = np.flatnonzero((table.category == category) & (host.start_cut != ABSENT))
         for cuts in (host.start_cut[rows], host.end_cut[rows]):
             spent_ns += np.bincount(cuts, minlength=len(spent_ns)) * (each_ns * scale / 2)
-    assert set(RECORDED_NS) >= set(HOST_TREE) - {Category.MEMORY}
     return np.maximum(host.work_ns - spent_ns, 0.0)

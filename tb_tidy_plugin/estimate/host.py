@@ -55,7 +55,8 @@ class HostLanes:
         """The last cut of `lane` that is not after each of `times`; its first where there is none."""
         here = self.cuts_of(lane)
         found = np.searchsorted(self.time_ns[here], times, side="right") - 1
-        return here.start + np.maximum(found, 0)
+        cuts: Rows = here.start + np.maximum(found, 0)
+        return cuts
 
 
 def host_lanes(profile: Profile) -> HostLanes:

@@ -6,7 +6,7 @@ itself, to the ns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -18,6 +18,13 @@ from tb_tidy_plugin.estimate.host import Floats
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows
 
 NEVER = -np.inf
+
+_Activity: TypeAlias = tuple[int, int, float, float, int, float, float]
+"""Stream; epoch of the launch, and time added to it; time after the stream; other activity, time after it; length."""
+
+_Wait: TypeAlias = tuple[int, int, float, int, float, bool, float]
+"""Activities begun before; epoch, and time added to it; the same of another thread; whether it waits for devices; time
+passed on its lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,94 +89,90 @@ class Schedule:
 
 def replay(graph: Graph, changes: Changes | None = None) -> Schedule:
     """The schedule of `graph` under `changes`."""
-    host, device = graph.host, graph.device
-    work_ns = host.work_ns if changes is None else host.work_ns * changes.host
-    passed_ns = np.concatenate([[0.0], np.cumsum(work_ns[:-1])]) if len(work_ns) else work_ns
-    lanes = len(host.first) - 1
-    offsets = [*(host.time_ns[host.first[:-1]] - passed_ns[host.first[:-1]]).tolist(), *[0.0] * (len(graph.waits) + 1)]
-    launched_ns = np.where(device.launch_cut == ABSENT, 0.0, passed_ns[device.launch_cut]) + device.after_launch_ns
+    work_ns = graph.host.work_ns if changes is None else graph.host.work_ns * changes.host
+    passed_ns = np.concatenate([[0.0], np.cumsum(work_ns[:-1])])
+    offsets, ends = _walk(graph, _waits(graph, passed_ns, changes), _activities(graph, passed_ns, changes), passed_ns)
+    return Schedule(
+        graph=graph,
+        passed_ns=passed_ns,
+        offset_ns=np.array(offsets),
+        device_end_ns=np.array(ends),
+        beside_ns=0.0 if changes is None else changes.beside_ns,
+    )
+
+
+def _activities(graph: Graph, passed_ns: Floats, changes: Changes | None) -> list[_Activity]:
+    """What the walk needs of each activity."""
+    device = graph.device
+    has_launch = device.launch_cut != ABSENT
+    launched_ns = np.where(has_launch, passed_ns[device.launch_cut], 0.0) + device.after_launch_ns
     launched_ns[~device.has_launch_bound] = NEVER
-    duration_ns = (device.end_ns - device.start_ns).astype(np.float64)
-    after_stream_ns = device.after_stream_ns
+    # What has no launch but a bound keeps its recorded time: the last epoch is that of the recording itself.
+    epochs = np.where(has_launch, graph.launch_epoch, len(graph.host.first) - 1 + len(graph.waits))
+    duration_ns, after_stream_ns = (device.end_ns - device.start_ns).astype(np.float64), device.after_stream_ns
     if changes is not None:
         duration_ns = np.where(changes.gone, 0.0, duration_ns * changes.device)
         launched_ns[changes.gone] = NEVER
-        after_stream_ns = np.where(after_stream_ns > 0, after_stream_ns * changes.device, after_stream_ns)
-        after_stream_ns[changes.gone] = 0.0
-    absolute = len(offsets) - 1  # the epoch of what has no launch: its time is that of the recording
-    epochs = np.where(device.launch_cut == ABSENT, absolute, graph.launch_epoch)
-    ends = _Pass(graph, offsets, passed_ns, changes).run(
-        device.stream.tolist(), epochs.tolist(), launched_ns.tolist(), after_stream_ns.tolist(),
-        device.other.tolist(), device.after_other_ns.tolist(), duration_ns.tolist(),
-    )  # fmt: skip
-    beside_ns = 0.0 if changes is None else changes.beside_ns
-    return Schedule(graph, passed_ns, np.array(offsets[: lanes + len(graph.waits)]), np.array(ends), beside_ns)
+        # Rests between activities go with them; what ran beside others still does.
+        shorter_ns = np.where(after_stream_ns > 0, after_stream_ns * changes.device, after_stream_ns)
+        after_stream_ns = np.where(changes.gone, 0.0, shorter_ns)
+    columns = (device.stream, epochs, launched_ns, after_stream_ns, device.other, device.after_other_ns, duration_ns)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-_Activity: TypeAlias = tuple[int, int, float, float, int, float, float]
-"""Stream, epoch and distance of the launch, distance from the stream, the other activity and distance, duration."""
+def _waits(graph: Graph, passed_ns: Floats, changes: Changes | None) -> list[_Wait]:
+    """What the walk needs of each wait; a wait's own time changes as the time of its events does."""
+    host, begin, end = graph.host, graph.wait_begin, graph.wait_end
+    length_ns = host.time_ns[end] - host.time_ns[begin]
+    pace = np.where(length_ns > 0, (passed_ns[end] - passed_ns[begin]) / np.maximum(length_ns, 1), 1.0)
+    own_ns = passed_ns[begin] + np.minimum(graph.wait_own_ns, length_ns) * pace
+    there = np.minimum(graph.wait_thread, len(passed_ns) - 2)
+    recorded_ns = host.time_ns[there + 1] - host.time_ns[there]
+    there_pace = np.where(recorded_ns > 0, (passed_ns[there + 1] - passed_ns[there]) / np.maximum(recorded_ns, 1), 1.0)
+    thread_ns = passed_ns[graph.wait_thread] + graph.wait_thread_after_ns * there_pace
+    thread_ns[graph.wait_thread == ABSENT] = NEVER
+    blocked = np.ones(len(graph.waits), np.bool_) if changes is None else ~changes.unblocked
+    columns = (graph.wait_before, graph.wait_epoch, own_ns, graph.wait_thread_epoch, thread_ns, blocked, passed_ns[end])
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-class _Pass:
-    """One walk over waits and activities in recorded order."""
-
-    def __init__(self, graph: Graph, offsets: list[float], passed_ns: Floats, changes: Changes | None) -> None:
-        self._graph = graph
-        self._offsets = offsets
-        self._passed = passed_ns
-        work, time = graph.host.work_ns, graph.host.time_ns
-        length = time[graph.wait_end] - time[graph.wait_begin]
-        # A wait's own time changes as the time of its events does.
-        pace = np.where(length > 0, (passed_ns[graph.wait_end] - passed_ns[graph.wait_begin]) / np.maximum(length, 1), 1.0)
-        self._own = passed_ns[graph.wait_begin] + np.minimum(graph.wait_own_ns, length) * pace
-        has_thread = graph.wait_thread != ABSENT
-        there = np.where(has_thread, graph.wait_thread, 0)
-        slope = np.where(work[there] > 0, np.append(np.diff(passed_ns), 0.0)[there] / np.maximum(work[there], 1.0), 1.0)
-        self._thread = np.where(has_thread, passed_ns[there] + graph.wait_thread_after_ns * slope, NEVER)
-        self._unblocked = changes.unblocked if changes is not None else np.zeros(len(graph.waits), np.bool_)
-
-    def run(
-        self, streams: list[int], epochs: list[int], launched: list[float], after_stream: list[float],
-        others: list[int], after_other: list[float], durations: list[float],
-    ) -> list[float]:  # fmt: skip
-        """The end of each activity; the offset of each epoch is filled in on the way."""
-        offsets, first_wait = self._offsets, len(self._graph.host.first) - 1
-        free = [NEVER] * (max(streams, default=0) + 1)
-        ends = [NEVER] * (len(streams) + 1)  # the last one is what `ABSENT` points at
-        activities = enumerate(
-            zip(streams, epochs, launched, after_stream, others, after_other, durations, strict=True)
-        )
-        columns = (
-            self._graph.wait_before, self._own, self._graph.wait_epoch, self._thread, self._graph.wait_thread_epoch,
-            self._passed[self._graph.wait_end], self._unblocked,
-        )  # fmt: skip
-        done = 0
-        rows = zip(*(column.tolist() for column in columns), self._graph.waits, strict=True)
-        for number, (before, own, epoch, thread, thread_epoch, passed, unblocked, wait) in enumerate(rows):
-            if done < before:
-                _begin(activities, before - done, offsets, free, ends)
-                done = before
-            end = max(offsets[epoch] + own, offsets[thread_epoch] + thread)
-            if not unblocked:
-                for activity, after in wait.activities:
-                    end = max(end, ends[activity] + after)
-            offsets[first_wait + number] = end - passed
-        _begin(activities, len(streams) - done, offsets, free, ends)
-        return ends[:-1]
+def _walk(
+    graph: Graph, waits: list[_Wait], activities: list[_Activity], passed_ns: Floats
+) -> tuple[list[float], list[float]]:
+    """The offset of each epoch, and the end of each activity, in recorded order."""
+    lanes = graph.host.first[:-1]
+    offsets = (graph.host.time_ns[lanes] - passed_ns[lanes]).tolist()
+    first_wait = len(offsets)
+    offsets += [0.0] * (len(waits) + 1)
+    free = [NEVER] * (int(graph.device.stream.max(initial=0)) + 1)
+    ends = [NEVER] * (len(activities) + 1)  # the last one is what `ABSENT` points at
+    remaining = enumerate(activities)
+    begun = 0
+    for number, (before, epoch, own, thread_epoch, thread, blocked, passed) in enumerate(waits):
+        _begin(islice(remaining, before - begun), offsets, free, ends)
+        begun = before
+        end = max(offsets[epoch] + own, offsets[thread_epoch] + thread)
+        if blocked:
+            for activity, after in graph.waits[number].activities:
+                end = max(end, ends[activity] + after)
+        offsets[first_wait + number] = end - passed
+    _begin(remaining, offsets, free, ends)
+    return offsets[:-1], ends[:-1]
 
 
 def _begin(
-    activities: Iterator[tuple[int, _Activity]], count: int, offsets: list[float], free: list[float], ends: list[float]
+    activities: Iterable[tuple[int, _Activity]], offsets: list[float], free: list[float], ends: list[float]
 ) -> None:
-    """The next `count` activities, whose launches are known; `free` tells when all work of a stream is done."""
-    for at, (stream, epoch, launched, after_stream, other, after_other, duration) in islice(activities, count):
+    """Fills in the ends of `activities`, whose launches are known, and when all work of each stream is done.
+
+    Comparisons stand where `max` would read better: this loop is nearly all of a replay, and they halve it.
+    """
+    for at, (stream, epoch, launched, after_stream, other, after_other, duration) in activities:
         start = offsets[epoch] + launched
-        begun = free[stream] + after_stream
-        if begun > start:
-            start = begun
-        begun = ends[other] + after_other
-        if begun > start:
-            start = begun
+        if (free_at := free[stream] + after_stream) > start:
+            start = free_at
+        if (other_at := ends[other] + after_other) > start:
+            start = other_at
         ends[at] = end = start + duration
-        if end > free[stream]:
+        if end > free[stream]:  # noqa: PLR1730 - as above
             free[stream] = end

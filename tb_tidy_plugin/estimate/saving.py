@@ -1,9 +1,9 @@
 """Savings with bounds and basis.
 
 A saving of basis `replayed` is what the steps get shorter by when they are replayed without what is fixed. Where that
-cannot be done, for want of steps, a saving is a `bound`: it is at most the time that the edited events cover together, per step; and
-it is expected where the step waits for that time: for device work, and for the host while no device runs. Whether the
-step really becomes shorter by that much depends on what else waits for what.
+cannot be done, for want of steps, a saving is a `bound`: it is at most the time that the edited events cover together,
+per step; and it is expected where the step waits for that time: for device work, and for the host while no device runs.
+Whether the step really becomes shorter by that much depends on what else waits for what.
 """
 
 from __future__ import annotations
@@ -21,9 +21,18 @@ from tb_tidy_plugin.estimate.replay import replay
 from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, in_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.rulekit import Edit, Overlap, Scale, Unblock
+from tb_tidy_plugin.rulekit import Confidence, Edit, Overlap, Scale, Unblock
 
 Basis: TypeAlias = Literal["bound", "replayed", "measured"]
+
+MOST_RESIDUAL = 0.05
+"""A replay that misses a step by more than this part of it is not to be relied on."""
+
+SOME_UNEXPLAINED, MUCH_UNEXPLAINED = 0.2, 0.5
+"""From these shares of the steps on, waiting that the trace does not explain lowers confidence."""
+
+MOST_RECORDING, HALVINGS = 4.0, 8
+"""What one event takes to record lies below this multiple of what it usually takes; how closely that is sought."""
 
 Lost: TypeAlias = Sequence[tuple[int, int]]
 """Time that a pattern costs where this is not the time of its events, as starts and ends in ns."""
@@ -61,26 +70,38 @@ class Estimates:
     def saving(self, *fixes: Fix) -> Saving:
         """What `fixes` save when all of them are made: replayed, and never more than the time that they touch.
 
-        What is fixed together can save less than the sum, where fixes touch the same time, and more, where host and
-        device would each still be waited for without the other's fix.
+        Together they can save less than the sum, where they touch the same time, and more, where host and device would
+        each still be waited for without the other's fix.
         """
         bounds = [bound(self._profile, fix.edits, fix.lost) for fix in fixes]
         most_ns = sum(each.high_ns for each in bounds)
         if self._graph is None:
             return Saving(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
         touched = [touch for fix in fixes for touch in touches(self._graph, fix.edits, fix.lost)]
-        is_certain = all(len(set(touch.left)) == 1 and not touch.beside_ns for touch in touched)
         expected_ns = min(self._saved_ns(self._graph, touched, "expected"), most_ns)
-        high_ns = expected_ns if is_certain else min(self._saved_ns(self._graph, touched, "most"), most_ns)
+        high_ns = expected_ns if _is_certain(touched) else self._saved_ns(self._graph, touched, "most")
+        # Nobody knows whether time that nothing explains goes with what is fixed.
+        high_ns += self.unexplained * self._recorded_step_ns if high_ns < most_ns else 0
         low_ns = min(self._saved_ns(self._unrecorded, touched, "least"), expected_ns)
-        return Saving(round(expected_ns), round(low_ns), round(max(high_ns, expected_ns)), ("replayed",))
+        return Saving(round(expected_ns), round(low_ns), round(max(min(high_ns, most_ns), expected_ns)), ("replayed",))
+
+    def joint_saving(self, *fixes: Fix) -> Saving | None:
+        """The same for all findings of a report; None where there are none, or no replay that could tell."""
+        return self.saving(*fixes) if fixes and self._graph is not None else None
+
+    @cached_property
+    def confidence(self) -> Confidence:
+        """How sure a saving can be at most: a step that the replay misses, or cannot explain, does not tell much."""
+        if (self.residual or 0.0) > MOST_RESIDUAL or self.unexplained > MUCH_UNEXPLAINED:
+            return "low"
+        return "medium" if self.unexplained > SOME_UNEXPLAINED else "high"
 
     @cached_property
     def residual(self) -> float | None:
-        """By which part of itself the replay of a step without any fix misses it at most; None without a replay."""
+        """By which part of itself the replay without any fix misses a step at most; None without a replay."""
         if self._recorded is None:
             return None
-        recorded_ns = np.array([step.duration_ns for step in self._profile.steps.items], np.float64)
+        recorded_ns = (self._profile.steps.ends - self._profile.steps.starts).astype(np.float64)
         known = recorded_ns > 0
         return float(np.abs(replay(self._recorded).steps_ns[known] / recorded_ns[known] - 1).max(initial=0.0))
 
@@ -91,11 +112,11 @@ class Estimates:
 
     @cached_property
     def recording(self) -> float:
-        """About which part of the steps the profiler itself takes, where their true time is not known."""
+        """About which part of the steps the profiler itself takes; 0 where their true time is known and used."""
         if self._recorded is None or self._true_step_ns:
             return 0.0
-        before_ns, after_ns = (self._length_ns(graph) for graph in (self._recorded, self._recorded.without_recording()))
-        return 1 - after_ns / before_ns if before_ns else 0.0
+        before_ns = self._length_ns(self._recorded)
+        return 1 - self._length_ns(self._recorded.without_recording()) / before_ns if before_ns else 0.0
 
     @cached_property
     def _recorded(self) -> Graph | None:
@@ -113,19 +134,31 @@ class Estimates:
         assert self._graph is not None
         return self._graph if self._true_step_ns else self._graph.without_recording()
 
+    @property
+    def _recorded_step_ns(self) -> float:
+        steps = self._profile.steps
+        return float((steps.ends - steps.starts).mean())
+
     def _length_ns(self, graph: Graph) -> float:
         return replay(graph).horizon_ns - self._profile.steps.items[0].start_ns
 
     @cached_property
-    def _lengths_ns(self) -> dict[int, float]:
-        return {}
+    def _ends_ns(self) -> dict[bool, float]:
+        """When the steps are done without a fix, with and without what recording takes."""
+        assert self._graph is not None
+        return {False: replay(self._graph).horizon_ns, True: replay(self._unrecorded).horizon_ns}
 
     def _saved_ns(self, graph: Graph, touched: Sequence[Touch], outlook: Outlook) -> float:
         """What a step gets shorter by, on average over the steps."""
-        if id(graph) not in self._lengths_ns:
-            self._lengths_ns[id(graph)] = replay(graph).horizon_ns
-        shorter_ns = self._lengths_ns[id(graph)] - replay(graph, changes_of(graph, touched, outlook)).horizon_ns
+        shorter_ns = (
+            self._ends_ns[graph is self._unrecorded] - replay(graph, changes_of(graph, touched, outlook)).horizon_ns
+        )
         return max(shorter_ns / len(self._profile.steps.items), 0.0)
+
+
+def _is_certain(touched: Sequence[Touch]) -> bool:
+    """Whether as much is left of everything in any case."""
+    return all(len(set(touch.left)) == 1 and not touch.beside_ns for touch in touched)
 
 
 def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> Saving:
@@ -137,10 +170,10 @@ def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> 
     spans = None if lost is None else clipped_to_steps(profile, intervals_of(lost))
     expected = high = 0.0
     waited, touched = Intervals.none(), Intervals.none()
-    for waits, touches, most_likely, most in _parts(profile, edits, spans):
+    for waits, all_time, most_likely, most in _parts(profile, edits, spans):
         expected += per_step(profile, waits.minus(waited)) * most_likely
-        high += per_step(profile, touches.minus(touched)) * most
-        waited, touched = waited.plus(waits), touched.plus(touches)
+        high += per_step(profile, all_time.minus(touched)) * most
+        waited, touched = waited.plus(waits), touched.plus(all_time)
     return Saving(round(min(expected, high)), 0, round(high), ("bound",))
 
 
@@ -184,9 +217,6 @@ def _hidden(profile: Profile, beside: Sequence[int], spans: Intervals | None) ->
     time_ns = per_step(profile, critical_time(profile, rows) if spans is None else spans)
     rest_ns = max((profile.steps.median_ns or time_ns) - time_ns, 0)
     return min(rest_ns / time_ns, 1.0) if time_ns else 0.0
-
-
-MOST_RECORDING, HALVINGS = 4.0, 8
 
 
 def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float]) -> Graph:

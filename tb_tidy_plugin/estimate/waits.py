@@ -88,7 +88,9 @@ def _forks(host: HostLanes) -> Iterator[Wait]:
         main_cuts = host.at_or_before(host.main, starts)
         after = starts - host.time_ns[main_cuts]
         for cut, main_cut, after_ns in zip(cuts.tolist(), main_cuts.tolist(), after.tolist(), strict=True):
-            yield Wait(lane, max(cut - 1, int(host.first[lane])), cut, 0.0, (), main_cut, float(after_ns))
+            is_first = cut == host.first[lane]  # what came before it is not recorded, and no bound
+            own_ns = -np.inf if is_first else 0.0
+            yield Wait(lane, cut if is_first else cut - 1, cut, own_ns, (), main_cut, float(after_ns))
 
 
 def _joins(host: HostLanes) -> Iterator[Wait]:
@@ -121,7 +123,7 @@ def _for_devices(profile: Profile, host: HostLanes, device: Activities) -> Itera
         awaited.setdefault(row, []).append(number)
     for row, numbers in awaited.items():
         begin, end = int(host.start_cut[row]), int(host.end_cut[row])
-        if begin == ABSENT or begin == end:
+        if begin in {ABSENT, end}:
             continue
         begin_ns, end_ns = int(table.start_ns[row]), int(table.end_ns[row])
         done_ns = int(device.end_ns[numbers].max())

@@ -17,6 +17,7 @@ import numpy as np
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.estimate.saving import Estimates
 from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.run import RankSummary
@@ -25,12 +26,10 @@ from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
 from tb_tidy_plugin.report.findings import (
     Evidence,
-    Locate,
-    Measured,
     by_saving,
     findings_of,
     left_out_of,
-    nothing_measured,
+    saving_in_report,
     worth_reporting,
 )
 from tb_tidy_plugin.report.ignores import PathIgnores
@@ -163,13 +162,14 @@ def analyze_file(
     size = max(file.path.stat().st_size, 1) if file.path.exists() else 1
     profile = Profile(read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0))))
     chosen = [rule() for rule in all_rules()] if rules is None else rules
-    aligner = Aligner(profile, sources_of(file, source_roots, profile.metadata.captured.sources))
+    captured = profile.metadata.captured
+    aligner = Aligner(profile, sources_of(file, source_roots, captured.sources))
     measurements = Measurements(file.path, profile.platform)
-    outcomes, ranked = checked(
-        profile, chosen, lambda fraction: report("analysing", fraction), ignores, aligner.place_of, measurements.of
-    )
+    estimates = Estimates(profile, captured.step_ns)
+    find = partial(findings_of, profile, locate=aligner.place_of, measured=measurements.of, estimates=estimates)
+    outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores, find)
     return Analysis(
-        report=_noted(_profile_report(file, profile, outcomes, ranked), measurements.complaint),
+        report=_noted(_profile_report(file, profile, outcomes, ranked, estimates), measurements.complaint),
         profile=profile,
         evidence={evidence.finding.id: evidence for evidence in ranked},
         problem=_partly(file, profile),
@@ -182,15 +182,14 @@ def checked(
     rules: Sequence[Rule],
     progress: Callable[[float], object] = lambda _: None,
     ignores: PathIgnores = NOTHING_IGNORED,
-    locate: Locate | None = None,
-    measured: Measured = nothing_measured,
+    find: Find | None = None,
 ) -> tuple[dict[str, Outcome], list[Evidence]]:
     """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
     outcomes: dict[str, Outcome] = {}
     for at, rule in enumerate(rules):
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
-    find = partial(findings_of, profile, locate=locate, measured=measured)
+    find = find or partial(findings_of, profile, estimates=Estimates(profile))
     ranked: list[Evidence] = []
     spoken: dict[str, Rows] = {}
     for rule in owners_first(rules):
@@ -242,9 +241,14 @@ def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:
 
 
 def _profile_report(
-    file: TraceFile, profile: Profile, outcomes: Mapping[str, Outcome], ranked: Sequence[Evidence]
+    file: TraceFile,
+    profile: Profile,
+    outcomes: Mapping[str, Outcome],
+    ranked: Sequence[Evidence],
+    estimates: Estimates,
 ) -> model.ProfileReport:
     table = profile.table
+    joint = estimates.joint_saving(*(evidence.fix for evidence in ranked))
     lanes = step_parts(table, profile.steps)
     return model.ProfileReport(
         worker=file.worker,
@@ -259,9 +263,11 @@ def _profile_report(
         steps=_steps(profile),
         breakdown=breakdown_of(profile, lanes),
         lanes=lanes_of(profile, lanes),
-        quality=quality_of(profile),
+        quality=quality_of(profile, estimates),
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[evidence.finding for evidence in ranked],
+        residual=estimates.residual,
+        joint_saving=None if joint is None else saving_in_report(profile, joint),
         settings=table.metadata.captured.settings,
         true_step_ns=table.metadata.captured.step_ns,
     )

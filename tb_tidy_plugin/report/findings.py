@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
-from tb_tidy_plugin.benchmarks.factor import Factor, factor_of
+from tb_tidy_plugin.benchmarks.factor import factor_of
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.estimate.saving import bound, intervals_of
+from tb_tidy_plugin.estimate import saving as estimated
+from tb_tidy_plugin.estimate.saving import Estimates, Fix, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving, Severity
-from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Match, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
 from tb_tidy_plugin.units import Share
@@ -23,6 +24,7 @@ HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
 
 ID_DIGITS = 12
+MEASURED: tuple[estimated.Basis, ...] = ("measured",)
 
 
 Locate: TypeAlias = Callable[[int, Sequence[int]], Frame | None]
@@ -40,12 +42,14 @@ class Evidence:
         rows: all its events, in order of start.
         anchors: for each of the finding's places the event that leads to it, of the match that costs most there.
         pair: the statements of its costliest match, to be measured.
+        fix: what fixing it changes.
     """
 
     finding: Finding
     rows: Rows
     anchors: tuple[int, ...] = ()
     pair: Benchmark | None = None
+    fix: Fix = field(default_factory=lambda: Fix(()))
 
 
 def nothing_measured(_rule: str, _pair: Benchmark) -> None:
@@ -58,15 +62,19 @@ def findings_of(
     matches: Sequence[Match],
     locate: Locate | None = None,
     measured: Measured = nothing_measured,
+    estimates: Estimates | None = None,
 ) -> list[Evidence]:
-    """One finding per subject and function, in the order of `by_saving`; places by `locate`, else functions."""
+    """One finding per subject and function, in the order of `by_saving`.
+
+    Places are told by `locate`, else they are functions; savings by `estimates`, else they are bounds.
+    """
     locate = locate or (lambda row, _: place_of(profile, row))
     groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
     for match in matches:
         frame = locate(match.anchor, match.events)
         key = (match.subject, frame.file if frame else "", frame.function if frame else "")
         groups.setdefault(key, []).append((match, frame))
-    found = (_finding(profile, rule, key, group, measured) for key, group in groups.items())
+    found = (_finding(profile, rule, key, group, measured, estimates) for key, group in groups.items())
     return sorted(found, key=by_saving)
 
 
@@ -99,6 +107,7 @@ def _finding(
     key: tuple[str, str, str],
     group: Sequence[tuple[Match, Frame | None]],
     measured: Measured,
+    estimates: Estimates | None,
 ) -> Evidence:
     matches = [match for match, _ in group]
     rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
@@ -108,7 +117,10 @@ def _finding(
     cost_ns = cost_ns_of(profile, matches)
     pair = rule.benchmark(lead)
     measurement = measured(rule.name(), pair) if pair else None
-    saving = _saving(profile, rule, matches, factor_of(measurement, pair, profile.platform))
+    factor = factor_of(measurement, pair, profile.platform)
+    edits = [edit for match in matches for edit in rule.remedy(profile, match)]
+    fix = Fix(factor.applied(edits) if factor else edits, _lost(matches))
+    saved = bound(profile, fix.edits, fix.lost) if estimates is None else estimates.saving(fix)
     page = page_of(type(rule))
     facts = {name: str(fact) for name, fact in lead.facts.items()}
     places = _places(profile, group, costs)
@@ -116,8 +128,8 @@ def _finding(
         id=hashlib.sha256("\0".join((rule.name(), *key)).encode()).hexdigest()[:ID_DIGITS],
         rule=rule.name(),
         category=rule.category(),
-        severity=severity_of(profile.share_of_step(saving.expected_ns)),
-        confidence=lead.confidence,
+        severity=severity_of(profile.share_of_step(saved.expected_ns)),
+        confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
         message=rule.message.format(**facts),
         fix=rule.fix.format(**facts),
         matches=len(matches),
@@ -125,14 +137,14 @@ def _finding(
         places=[place for place, _ in places],
         cost_ns=cost_ns,
         share=profile.share_of_step(cost_ns),
-        saving=saving,
+        saving=saving_in_report(profile, saved, *(MEASURED if factor else ())),
         details=[
             Note(text=rule.why.format(**facts).rstrip(".") + "."),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         measurement=measurement,
     )
-    return Evidence(finding, rows, tuple(anchor for _, anchor in places), pair)
+    return Evidence(finding, rows, tuple(anchor for _, anchor in places), pair, fix)
 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:
@@ -150,17 +162,20 @@ def _lost(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
     return [span for match in matches for span in match.lost or ()]
 
 
-def _saving(profile: Profile, rule: Rule, matches: Sequence[Match], factor: Factor | None) -> Saving:
-    edits = [edit for match in matches for edit in rule.remedy(profile, match)]
-    edits = factor.applied(edits) if factor else edits
-    saving = bound(profile, edits, _lost(matches))
+def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estimated.Basis) -> Saving:
+    """A saving with what it makes of the step; `further` bases are where its factors come from."""
     return Saving(
         expected_ns=saving.expected_ns,
         low_ns=saving.low_ns,
         high_ns=saving.high_ns,
         speedup=speedup_of(profile.steps.median_ns, saving.expected_ns),
-        basis=[*saving.basis, "measured"] if factor else list(saving.basis),
+        basis=[*saving.basis, *further],
     )
+
+
+def less_sure(*confidences: Confidence) -> Confidence:
+    """The least of several confidences."""
+    return min(confidences, key=("low", "medium", "high").index)
 
 
 def speedup_of(step_ns: int | None, saved_ns: int) -> float | None:

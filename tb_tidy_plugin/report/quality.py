@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, Estimates
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Quality
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.units import Nanoseconds, Share
 
 LAUNCH = r"LaunchKernel|LaunchCooperative|ModuleLaunch|GraphLaunch|Memcpy\w*Async|Memset\w*Async"
 """Runtime calls that give the device something to do."""
@@ -18,7 +19,11 @@ NOTABLE_MISMATCH = 0.001
 """Above this share of misplaced Python frames the user is told."""
 
 
-def quality_of(profile: Profile) -> Quality:
+NOTABLE_RECORDING = 0.05
+"""From this part of a step on that the profiler itself takes the user is told."""
+
+
+def quality_of(profile: Profile, estimates: Estimates | None = None) -> Quality:
     """Counts of what is missing, misplaced or impossible in the recording, with a sentence for each."""
     table = profile.table
     mismatch = parent_mismatch(profile)
@@ -32,6 +37,8 @@ def quality_of(profile: Profile) -> Quality:
     notes += [*_steps(profile), *_launches(profile), *_devices(profile)]
     if "device" in profile.recorded and not profile.tree.size:
         notes.append("Only device events were recorded: there are no steps and no source lines.")
+    if estimates is not None:
+        notes += _estimates(estimates)
     return Quality(
         partial=table.partial is not None,
         dropped_events=sum(table.dropped.values()),
@@ -84,6 +91,21 @@ def _devices(profile: Profile) -> Iterator[str]:
     if strange and known:
         names = ", ".join(map(str, strange))
         yield f"The trace describes no device {names}: its name and peak rates are unknown."
+
+
+def _estimates(estimates: Estimates) -> Iterator[str]:
+    """How far savings can be trusted."""
+    sure = f"savings are of {estimates.confidence} confidence at most."
+    if estimates.residual is not None and estimates.residual > MOST_RESIDUAL:
+        yield f"Replaying the recording misses one of its steps by {Share(estimates.residual)}: {sure}"
+    if estimates.unexplained > SOME_UNEXPLAINED:
+        share = Share(estimates.unexplained)
+        yield f"For {share} of the steps the device waits for something that is not recorded: {sure}"
+    if estimates.recording > NOTABLE_RECORDING:
+        yield (
+            f"Recording itself takes about {Share(estimates.recording)} of a step: the least that fixes save allows "
+            "for it."
+        )
 
 
 def _many(count: int, one: str, many: str) -> str:

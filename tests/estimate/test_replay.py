@@ -1,0 +1,209 @@
+"""Replays: laws on made-up machines and real recordings, and what single edits do."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tb_tidy_plugin.estimate.saving import Estimates, Fix
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
+from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category
+from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.trace.kineto import read_trace
+from tests.support.drawn import A100, draw, row_of
+from tests.support.made_up_machine import Instruction, recorded
+from tests.support.recordings import shared, shared_names
+
+US = 1000
+
+INSTRUCTIONS = st.builds(
+    Instruction,
+    host_us=st.integers(1, 200),
+    kernel_us=st.sampled_from([0, 0, 1, 20, 150, 600]),
+    stream=st.integers(0, 1),
+    joins=st.booleans(),
+    sync=st.sampled_from([False, False, False, True]),
+)
+PROGRAMS = st.lists(st.lists(INSTRUCTIONS, min_size=1, max_size=8), min_size=1, max_size=3)
+KINDS = st.lists(st.sampled_from(["remove", "halve", "unblock", "overlap", "kernel"]), min_size=1, max_size=4)
+
+
+def edit_of(profile: Profile, kind: str, at: int) -> Edit:
+    operators = np.flatnonzero(profile.table.category == Category.OPERATOR).tolist()
+    row = operators[at % len(operators)]
+    work = np.flatnonzero(profile.table.is_category(DEVICE_WORK)).tolist() or operators
+    match kind:
+        case "remove":
+            return Remove((row,))
+        case "halve":
+            return Scale((row,), 0.5, 0.25, 0.75)
+        case "unblock":
+            return Unblock(row)
+        case "overlap":
+            return Overlap((work[at % len(work)],))
+        case _:
+            return Scale((work[at % len(work)],), 0.5, 0.25, 0.75)
+
+
+def expected_us(profile: Profile, *edits: Edit) -> float:
+    saving = Estimates(profile).saving(Fix(edits))
+    assert saving.basis == ("replayed",)
+    assert 0 <= saving.low_ns <= saving.expected_ns <= saving.high_ns
+    return saving.expected_ns / US
+
+
+class TestLaws:
+    @settings(max_examples=30)
+    @given(PROGRAMS)
+    def test_without_an_edit_the_recording_comes_out(self, program: list[list[Instruction]]) -> None:
+        estimates = Estimates(recorded(program))
+        assert estimates.residual == 0
+        assert estimates.saving(Fix(())).high_ns == 0
+
+    @settings(max_examples=30)
+    @given(PROGRAMS, KINDS, st.integers(0, 20))
+    def test_no_edit_makes_a_step_slower_and_more_edits_never_save_less(
+        self, program: list[list[Instruction]], kinds: list[str], first: int
+    ) -> None:
+        profile = recorded(program)
+        edits = [edit_of(profile, kind, first + at) for at, kind in enumerate(kinds)]
+        savings = [expected_us(profile, *some) for some in itertools.accumulate([edit] for edit in edits)]
+        in_line = all(not isinstance(edit, Overlap) for edit in edits)  # what runs beside can become the longer part
+        assert all(saving >= 0 for saving in savings)
+        assert savings == sorted(savings) or not in_line
+
+    @settings(max_examples=20)
+    @given(st.lists(st.lists(st.integers(1, 200), min_size=2, max_size=8), min_size=1, max_size=3))
+    def test_on_one_lane_together_is_never_more_than_the_sum(self, program: list[list[int]]) -> None:
+        profile = recorded([[Instruction(host_us) for host_us in step] for step in program])
+        edits = [edit_of(profile, kind, at) for at, kind in enumerate(("remove", "halve", "halve", "remove"))]
+        assert expected_us(profile, *edits) <= sum(expected_us(profile, edit) for edit in edits) + len(edits)
+
+    @pytest.mark.parametrize("name", shared_names("traces"))
+    def test_on_real_recordings(self, name: str) -> None:
+        for file in find_traces(shared(f"traces/{name}")):
+            profile = Profile(read_trace(file.path))
+            estimates = Estimates(profile)
+            if profile.steps.items:
+                assert estimates.residual is not None
+                assert estimates.residual < 0.01
+                operators = np.flatnonzero(profile.table.category == Category.OPERATOR)
+                few, more = Scale(tuple(operators[::7].tolist()), 0.5, 0.2, 0.8), Remove(tuple(operators[::5].tolist()))
+                one, both = (estimates.saving(Fix(edits)).expected_ns for edits in ((few,), (few, more)))
+                assert 0 <= one <= both
+
+
+class TestHost:
+    PROFILE = draw(
+        "ProfilerStep#1  0-1000\n  aten::mm  100-300\n    aten::add  150-250\n"
+        "ProfilerStep#2  1001-2001\n  aten::mul  1100-1300"
+    )
+
+    def test_removed_work_is_saved_per_step(self) -> None:
+        assert expected_us(self.PROFILE, Remove((row_of(self.PROFILE, "aten::mm"),))) == 100
+
+    def test_work_inside_removed_work_goes_once(self) -> None:
+        edits = [Remove((row_of(self.PROFILE, name),)) for name in ("aten::mm", "aten::add")]
+        assert expected_us(self.PROFILE, *edits) == 100
+
+    def test_bounds_come_from_the_range_of_the_factor_and_what_recording_takes(self) -> None:
+        saving = Estimates(self.PROFILE).saving(Fix([Scale((row_of(self.PROFILE, "aten::mul"),), 0.5, 0.2, 0.9)]))
+        assert (saving.expected_ns, saving.high_ns) == (50 * US, 80 * US)
+        assert 9 * US < saving.low_ns < 10 * US
+
+    def test_only_lost_time_is_saved(self) -> None:
+        lost = [(1_250_000, 1_400_000)]
+        saving = Estimates(self.PROFILE).saving(Fix([Remove((row_of(self.PROFILE, "aten::mul"),))], lost))
+        assert saving.expected_ns == 75 * US
+
+    def test_what_runs_beside_the_rest_takes_at_least_its_own_time(self) -> None:
+        profile = draw("ProfilerStep#1  0-1000\n  load  100-900")
+        saving = Estimates(profile).saving(Fix([Overlap((row_of(profile, "load"),))]))
+        assert (saving.low_ns, saving.expected_ns, saving.high_ns) == (0, 200 * US, 800 * US)
+
+    def test_the_backward_pass_of_another_thread_is_waited_for(self) -> None:
+        profile = draw(
+            "ProfilerStep#1  0-1000\n"
+            "  aten::mm  100-200\n"
+            "autograd::engine::evaluate_function: MmBackward0  300-700  thread=2\n"
+            "  aten::t  350-450  thread=2\n"
+        )
+        assert expected_us(profile, Remove((row_of(profile, "aten::t"),))) == 100
+        assert expected_us(profile, Remove((row_of(profile, "aten::mm"),))) == 100
+
+
+class TestDevice:
+    def test_a_wait_where_the_device_is_the_bottleneck_saves_nothing(self) -> None:
+        profile = recorded([[Instruction(5, kernel_us=500) for _ in range(4)] + [Instruction(1, sync=True)]] * 3)
+        assert expected_us(profile, *(Unblock(row_of(profile, f"op{at}")) for at in (4, 9))) <= 2 * 10
+
+    def test_a_wait_that_lets_the_device_run_dry_saves_its_bubble(self) -> None:
+        step = [Instruction(100, kernel_us=100), Instruction(1, sync=True), Instruction(100, kernel_us=100)]
+        profile = recorded([[*step, Instruction(1, sync=True)]])
+        assert expected_us(profile, Unblock(row_of(profile, "op1"))) == pytest.approx(100, abs=5)
+
+    def test_a_host_that_runs_ahead_saves_nothing(self) -> None:
+        profile = recorded([[Instruction(50, kernel_us=400) for _ in range(5)] + [Instruction(1, sync=True)]])
+        assert expected_us(profile, Scale((row_of(profile, "op3"),), 1.0, 1.0, 1.0)) == 0
+        assert expected_us(profile, Scale((row_of(profile, "kernel3"),), 0.5, 0.5, 0.5)) == 200
+
+    def test_kernels_of_a_host_that_is_too_slow_save_nothing(self) -> None:
+        profile = recorded([[Instruction(400, kernel_us=50) for _ in range(5)] + [Instruction(1, sync=True)]])
+        assert expected_us(profile, Remove((row_of(profile, "kernel2"),))) == 0
+
+    def test_host_and_device_that_hide_each_other_save_more_together(self) -> None:
+        """Neither is waited for without the other: the sum of single savings is no bound for two lanes."""
+        step = [Instruction(90), Instruction(5, kernel_us=100)] * 6
+        profile = recorded([[*step, Instruction(1, sync=True)]])
+        host = Scale(tuple(row_of(profile, f"op{at}") for at in range(2, 12, 2)), 0.5, 0.5, 0.5)
+        device = Scale(tuple(row_of(profile, f"kernel{at}") for at in range(1, 12, 2)), 0.5, 0.5, 0.5)
+        assert expected_us(profile, host) + expected_us(profile, device) < 100
+        assert expected_us(profile, host, device) > 200
+
+    def test_work_of_a_stream_that_waits_for_another_moves_with_it(self) -> None:
+        step = [Instruction(5, kernel_us=600, stream=1), Instruction(5, kernel_us=100, joins=True)]
+        profile = recorded([[*step, Instruction(1, sync=True)]])
+        assert expected_us(profile, Scale((row_of(profile, "kernel0"),), 0.5, 0.5, 0.5)) == 300
+
+    def test_communication_beside_other_work_frees_the_step(self) -> None:
+        step = [
+            Instruction(5, kernel_us=900), Instruction(5, kernel_us=300, stream=1, joins=True),
+            Instruction(5, kernel_us=100, joins=True), Instruction(1, sync=True),
+        ]  # fmt: skip
+        profile = recorded([step])
+        assert expected_us(profile, Overlap((row_of(profile, "kernel1"),))) == pytest.approx(300, abs=10)
+
+    def test_kernels_without_a_launch_keep_their_order(self) -> None:
+        profile = draw("ProfilerStep#1  0-1000\n  aten::mm  10-20  kernel=gemm@100-500  wait=510-900", A100)
+        assert expected_us(profile, Remove((row_of(profile, "aten::mm"),))) == 10
+
+
+class TestRecording:
+    STEPS = "ProfilerStep#1  0-1000\n" + "".join(f"  aten::add  {at}-{at + 5}\n" for at in range(10, 900, 10))
+
+    def test_the_true_step_time_scales_what_is_saved(self) -> None:
+        """A step of 950 µs without the profiler: 50 µs go with its 90 events."""
+        profile = draw(self.STEPS)
+        rows = tuple(row_of(profile, "aten::add", at) for at in range(89))
+        recorded_saving = Estimates(profile).saving(Fix([Remove(rows)]))
+        true = Estimates(profile, true_step_ns=950 * US).saving(Fix([Remove(rows)]))
+        assert recorded_saving.expected_ns == 445 * US
+        assert true.expected_ns == pytest.approx((445 - 25) * US, rel=0.02)
+        assert true.low_ns == true.high_ns == true.expected_ns
+
+    def test_without_it_the_least_allows_for_recording(self) -> None:
+        profile = draw(self.STEPS)
+        saving = Estimates(profile).saving(Fix([Remove((row_of(profile, "aten::add"),))]))
+        assert saving.low_ns < saving.expected_ns == saving.high_ns == 5 * US
+
+
+def test_without_steps_a_saving_is_a_bound() -> None:
+    profile = draw("ProfilerStep#1  0-0")
+    assert Estimates(profile).saving(Fix(())).basis == ("bound",)
+    assert Estimates(profile).joint_saving(Fix(())) is None
+    assert Estimates(profile).residual is None
