@@ -19,7 +19,10 @@ from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
-from tb_tidy_plugin.trace.columns import ABSENT, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+
+LARGE_NS = 20_000
+"""Writing 128 KiB, from where on the C library maps memory anew, takes about so long where that memory is new."""
 
 Outlook: TypeAlias = Literal["least", "expected", "most"]
 """How much is saved: the least, what is most likely, the most."""
@@ -36,6 +39,7 @@ class Touch:
         waits: those that no longer happen.
         leaves_line: the activities no longer happen in line with others.
         beside_ns: how long what is touched runs beside the rest, if it does.
+        beyond_ns: how much of it is no edited event's own time.
     """
 
     left: tuple[float, float, float]
@@ -46,6 +50,7 @@ class Touch:
     waits: Rows
     leaves_line: bool
     beside_ns: float = 0.0
+    beyond_ns: float = 0.0
 
 
 def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]] | None = None) -> Iterator[Touch]:
@@ -60,6 +65,8 @@ def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]]
     for (kind, left), events in groups.items():
         rows = in_steps(graph.profile, np.unique(np.array(events, np.int64)))
         yield _touch(graph, kind, left, rows, spans)
+        if kind in {Remove, Scale} and spans is None and not len(graph.device):
+            yield _freed(graph, left, rows)
 
 
 def changes_of(graph: Graph, touched: Iterable[Touch], outlook: Outlook) -> Changes:
@@ -110,6 +117,29 @@ def _touch(
         beside_ns = float((covered(graph.profile.table, rows) if spans is None else spans).total_ns)
     leaves_line = kind is Overlap or (kind is Remove and spans is None)
     return Touch(left, cuts, cut_shares, work, work_shares, waits, leaves_line, beside_ns)
+
+
+def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
+    """The time after operators in which their results, or what these replaced, are given back to the system.
+
+    Large memory of a CPU is mapped anew for each tensor, and unmapped in time that no event has: from an operator's end
+    to the next event's start, as far as that is longer than is usual and shorter than half of the operator, which had
+    to write that memory. Python code may take that time, too, so it is not part of the least.
+    """
+    host, table = graph.host, graph.profile.table
+    is_long = table.duration_ns[rows] >= LARGE_NS
+    rows = rows[(table.category[rows] == Category.OPERATOR) & is_long & (host.start_cut[rows] != ABSENT)]
+    ends, nexts = host.end_cut[rows], host.next_start[host.end_cut[rows]]
+    rest_ns = host.time_ns[nexts] - host.time_ns[ends]
+    freed_ns = np.clip(rest_ns - host.usual_rest_ns, 0, table.duration_ns[rows] / 2)
+    cuts, row = expanded(ends, nexts)
+    share_of = np.zeros(len(host.time_ns))
+    np.maximum.at(share_of, cuts, (freed_ns / np.maximum(rest_ns, 1))[row])
+    cuts = np.flatnonzero(share_of)
+    nothing = np.empty(0, np.int64)
+    beyond_ns = float((host.work_ns[cuts] * share_of[cuts]).sum())
+    spared = (left[0], left[1], 1.0)
+    return Touch(spared, cuts, share_of[cuts], nothing, np.empty(0), nothing, leaves_line=False, beyond_ns=beyond_ns)
 
 
 def _cuts(graph: Graph, rows: Rows) -> tuple[Rows, Rows]:

@@ -30,6 +30,8 @@ class HostLanes:
         start_cut, end_cut: of each row of the profile, `ABSENT` where it is no host event.
         main: the lane that the steps are marked on.
         runs_backward: which lanes the autograd engine works on, other than the main one.
+        next_start: for each cut the next one, or itself, at which an event begins; else the lane's last.
+        usual_rest_ns: how long it takes from an operator's end to the next event, as a rule.
         bursts: per lane when its events run, without what is between them.
     """
 
@@ -40,6 +42,8 @@ class HostLanes:
     end_cut: Rows
     main: int
     runs_backward: Mask
+    next_start: Rows
+    usual_rest_ns: float
     bursts: tuple[Intervals, ...]
 
     def lane_of(self, cuts: Rows) -> Rows:
@@ -79,6 +83,9 @@ def host_lanes(profile: Profile) -> HostLanes:
     work_ns[first[1:] - 1] = 0
     backward = np.isin(threads, np.unique(table.thread[named(table, BACKWARD.search) & (start_cut != ABSENT)]))
     backward[main] = False
+    next_start = _next_starts(first, start_cut[rows])
+    ends = end_cut[rows[table.category[rows] == Category.OPERATOR]]
+    rest_ns = time_ns[next_start[ends]] - time_ns[ends]
     return HostLanes(
         time_ns=time_ns,
         work_ns=work_ns,
@@ -87,8 +94,20 @@ def host_lanes(profile: Profile) -> HostLanes:
         end_cut=end_cut,
         main=main,
         runs_backward=backward,
+        next_start=next_start,
+        usual_rest_ns=float(np.median(rest_ns)) if len(rest_ns) else 0.0,
         bursts=tuple(covered(table, ours) for ours in by_thread),
     )
+
+
+def _next_starts(first: Rows, starts: Rows) -> Rows:
+    """For each cut the first one from it on that is one of `starts`, or the last of its lane."""
+    count = int(first[-1])
+    found = np.full(count, count, np.int64)
+    found[starts] = starts
+    found[first[1:] - 1] = first[1:] - 1
+    nexts: Rows = np.minimum.accumulate(found[::-1])[::-1]
+    return nexts
 
 
 def expanded(first: Rows, last: Rows) -> tuple[Rows, Rows]:

@@ -78,6 +78,7 @@ class Estimates:
         if self._graph is None:
             return Saving(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
         touched = [touch for fix in fixes for touch in touches(self._graph, fix.edits, fix.lost)]
+        most_ns += round(sum(touch.beyond_ns for touch in touched) / len(self._profile.steps.items))
         expected_ns = min(self._saved_ns(self._graph, touched, "expected"), most_ns)
         high_ns = expected_ns if _is_certain(touched) else self._saved_ns(self._graph, touched, "most")
         # Nobody knows whether time that nothing explains goes with what is fixed.
@@ -157,8 +158,8 @@ class Estimates:
 
 
 def _is_certain(touched: Sequence[Touch]) -> bool:
-    """Whether as much is left of everything in any case."""
-    return all(len(set(touch.left)) == 1 and not touch.beside_ns for touch in touched)
+    """Whether as much is left of everything in the expected case as in the best."""
+    return all(len(set(touch.left[:2])) == 1 and not touch.beside_ns for touch in touched)
 
 
 def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> Saving:
