@@ -24,6 +24,8 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 LARGE_NS = 20_000
 """Writing 128 KiB, from where on the C library maps memory anew, takes about so long where that memory is new."""
 
+MANY = 8
+
 Outlook: TypeAlias = Literal["least", "expected", "most"]
 """How much is saved: the least, what is most likely, the most."""
 
@@ -124,11 +126,13 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
 
     Large memory of a CPU is mapped anew for each tensor, and unmapped in time that no event has: from an operator's end
     to the next event's start, as far as that is longer than is usual and shorter than half of the operator, which had
-    to write that memory. Python code may take that time, too, so it is not part of the least.
+    to write that memory. Python code may take that time, too, so many operators must show it, and it is not part of
+    the least.
     """
     host, table = graph.host, graph.profile.table
     is_long = table.duration_ns[rows] >= LARGE_NS
     rows = rows[(table.category[rows] == Category.OPERATOR) & is_long & (host.start_cut[rows] != ABSENT)]
+    rows = rows if len(rows) >= MANY else rows[:0]
     ends, nexts = host.end_cut[rows], host.next_start[host.end_cut[rows]]
     rest_ns = host.time_ns[nexts] - host.time_ns[ends]
     freed_ns = np.clip(rest_ns - host.usual_rest_ns, 0, table.duration_ns[rows] / 2)
