@@ -152,7 +152,7 @@ def _free_since(order: _Order) -> Times:
 
 def _latency(idle_ns: Times) -> int:
     """What a launch on an idle stream takes as a rule."""
-    return int(np.median(idle_ns)) if len(idle_ns) else 0
+    return min(int(np.median(idle_ns)), EXPLAINED_NS) if len(idle_ns) else 0
 
 
 def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: Times) -> Rows:

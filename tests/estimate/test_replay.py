@@ -217,7 +217,7 @@ class TestFreedMemory:
         + "".join(f"  aten::cat  {at}-{at + 100}\n" for at in range(100, 1300, 150))
         + "".join(f"  aten::mm  {at}-{at + 8}\n" for at in range(1300, 1500, 10))
     )
-    CATS = tuple(row_of(PROFILE, "aten::cat", at) for at in range(8))
+    CATS = tuple(PROFILE.named("aten::cat").tolist())
 
     def test_goes_with_the_operators_that_made_it_but_not_for_certain(self) -> None:
         saving = Estimates(self.PROFILE).saving(Fix([Remove(self.CATS)]))

@@ -16,12 +16,12 @@ def matches_of(rule: type[Rule] | Rule, profile: Profile) -> tuple[Match, ...]:
 
 
 def findings(rule: type[Rule] | Rule, profile: Profile) -> list[Finding]:
-    """The findings, as the report has them."""
+    """The findings, with bounds as savings: what the rule itself says, whatever else happens in the profile."""
     return [evidence.finding for evidence in findings_of(profile, _instance(rule), matches_of(rule, profile))]
 
 
 def saving_ns(rule: type[Rule] | Rule, profile: Profile) -> tuple[int, int, int]:
-    """Low, expected and high saving of the only finding, per step."""
+    """Low, expected and high bound on the saving of the only finding, per step."""
     (finding,) = findings(rule, profile)
     assert finding.saving is not None
     return finding.saving.low_ns, finding.saving.expected_ns, finding.saving.high_ns
