@@ -13,8 +13,8 @@ import numpy as np
 from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
 from tb_tidy_plugin.estimate.host import HostLanes
 from tb_tidy_plugin.profile.debug_modes import blocking_launches
+from tb_tidy_plugin.profile.lanes import SYNCHRONISATION
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.readbacks import WAIT
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 
 COINCIDENCE_NS = 20_000
@@ -146,7 +146,7 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
     What was launched before on a stream that went on is not waited for, except what ended together with the wait.
     """
     table = profile.table
-    calls = profile.matching(WAIT.pattern, Category.RUNTIME)
+    calls = profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME)
     begin, end = table.start_ns[calls], table.end_ns[calls]
     for stream in np.unique(device.stream).tolist():
         ours = np.flatnonzero(device.stream == stream)
@@ -186,7 +186,7 @@ def _queued(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
 
 def unexplained_waits(profile: Profile, waits: Sequence[Wait], host: HostLanes) -> Rows:
     """Calls that wait, and long, for something that is not recorded."""
-    calls = profile.matching(WAIT.pattern, Category.RUNTIME)
+    calls = profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME)
     known = np.array([wait.begin for wait in waits if wait.for_device], np.int64)
     unknown: Rows = calls[~np.isin(host.start_cut[calls], known)]
     return unknown[profile.table.duration_ns[unknown] > EXPLAINED_NS]

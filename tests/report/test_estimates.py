@@ -56,7 +56,7 @@ def test_waiting_that_nothing_explains_makes_findings_unsure() -> None:
     estimates = Estimates(profile)
     assert estimates.unexplained == pytest.approx(0.7, abs=0.03)
     assert estimates.confidence == "low"
-    _, (evidence,) = checked(profile, [SlowMultiplication()], estimates=estimates)
+    _, (evidence,) = checked(profile, [SlowMultiplication()])
     assert evidence.finding.confidence == "low"
     assert any("waits for something that is not recorded" in note for note in quality_of(profile, estimates).notes)
 
