@@ -57,7 +57,7 @@ def test_the_same_program_twice_is_no_difference_nineteen_times_in_twenty(steps:
     tries, wrong = 100, 0
     for _ in range(tries):
         sides = [
-            (MS * random.lognormal(random.normal(0, 0.01), spread, steps)).astype(np.int64).tolist() for _ in range(2)
+            (MS * random.lognormal(random.normal(0, 0.008), spread, steps)).astype(np.int64).tolist() for _ in range(2)
         ]
         wrong += judged(*sides)[1] != "no_clear_difference"
     assert wrong <= 0.06 * tries

@@ -243,3 +243,52 @@ class TestTheStack:
         assert [frame.line for frame in aligner(profile).stack_of(kernel)] == [7]
         profile.launched_by[kernel] = -1
         assert aligner(profile).stack_of(kernel) == []
+
+
+class TestRecordedLines:
+    """The capture side file, and newer traces, know lines of calls; operators between them are still aligned."""
+
+    def profile(self, *lines: tuple[str, int], parent: int | None = None) -> Profile:
+        profile = draw(RECORDED)
+        for name, line in lines:
+            row = row_of(profile, name)
+            profile.table.called_from[row] = line
+            profile.table.python_parent_id[row] = profile.table.python_id[0] if parent is None else parent
+        return profile
+
+    def test_they_are_exact_without_any_source(self) -> None:
+        profile = self.profile(("<built-in method mean of Tensor object at 0x2>", 10))
+        for name in ("aten::mean", "aten::sum"):
+            found = place(profile, name, source=None)
+            assert (found.line, found.precision, found.function) == (10, "exact", "step")
+
+    def test_they_go_before_what_the_source_seems_to_say(self) -> None:
+        assert place(self.profile(("<built-in method relu of type object at 0x1>", 99)), "aten::relu").line == 99
+
+    def test_not_those_that_another_frame_called(self) -> None:
+        """A few events hang below another frame in the tree than they were recorded under."""
+        profile = self.profile(("<built-in method relu of type object at 0x1>", 99), parent=77)
+        assert (place(profile, "aten::relu").line, place(profile, "aten::relu").precision) == (5, "aligned")
+
+    def test_each_line_costs_what_was_called_from_it(self) -> None:
+        profile = self.profile(("<built-in method relu of type object at 0x1>", 5))
+        frame = place(profile, "aten::relu")
+        calls = dict(Aligner(profile, lambda _: None).calls_in(0, frame))
+        assert {profile.name(row): call.line for row, call in calls.items()} == {
+            "<built-in method relu of type object at 0x1>": 5
+        }
+
+    def test_they_hold_the_operators_between_them_in_place(self) -> None:
+        """Two equal branches are told apart by the call beside the operator."""
+        source = (
+            "def step(x, c):\n    if c:\n        y = f(x)\n        y = y * 2\n"
+            "    else:\n        y = f(x)\n        y = y * 2\n    return y\n"
+        )
+        recorded = "train.py(1): step 0-900\n  <built-in method f of type object at 0x1> 10-50\n  aten::mul 60-90\n"
+        for line, product in ((3, 4), (6, 7)):
+            profile = draw(recorded)
+            call = row_of(profile, "<built-in method f of type object at 0x1>")
+            profile.table.called_from[call] = line
+            profile.table.python_parent_id[call] = profile.table.python_id[0]
+            found = place(profile, "aten::mul", source=source)
+            assert (found.line, found.precision, found.ties) == (product, "aligned", ())
