@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import takewhile
+from threading import Lock
 from typing import TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
@@ -41,6 +42,10 @@ FRAMES = {
     ast.GeneratorExp: "<genexpr>", ast.Module: "<module>",
 }  # fmt: skip
 """Names of frames whose code has none of its own."""
+
+
+_PARSING = Lock()
+"""Two threads that parse at once make CPython up to 3.11 raise SystemError (cpython issue 106905)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +211,8 @@ def _functions_in(lines: Sequence[str] | None) -> Iterator[_Function]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is not our place to tell users of their own escapes
-            tree = ast.parse("\n".join(lines or ()))
+            with _PARSING:
+                tree = ast.parse("\n".join(lines or ()))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of another Python, or no Python at all
         return
     for node in ast.walk(tree):

@@ -116,7 +116,7 @@ def test_the_gutter_has_what_each_line_costs(tab: Tab) -> None:
     frame = tab.open(run=UNTIDY, view="source", file="train.py", line=str(hottest.line))
     row = frame.locator(".code-line").filter(has=frame.get_by_text(str(hottest.line), exact=True))
     expect(row.locator(".gutter")).to_contain_text(
-        f"Line costs {Nanoseconds(hottest.host_ns)} in {hottest.calls:,} calls"
+        f"Line costs {Nanoseconds(hottest.host_ns)} in {hottest.calls:,} call"
     )
     finding = reported(UNTIDY).findings[0]
     place = finding.places[0]

@@ -65,11 +65,11 @@ class TestOptimizerSingleTensor:
         assert not matches_of(optimizer.OptimizerSingleTensor, program_profile(program))
 
     @every_program
-    def test_upstreams_counts_without_a_least_number(self, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(optimizer, "MIN_PARAMETERS", 1)
+    def test_upstreams_counts_without_a_least_number(self, program: str) -> None:
+        any_number = optimizer.OptimizerSingleTensor({"min_parameters": 1})
         # Upstream counts plain SGD on a CPU too, for which no setting of the optimizer is faster.
         expected = 0 if program == "opt_sgd_1" else upstream_count(program, "OptimizerSingleTensorPattern")
-        assert len(matches_of(optimizer.OptimizerSingleTensor, program_profile(program))) == expected
+        assert len(matches_of(any_number, program_profile(program))) == expected
 
 
 class TestDataloaderNumWorkersZero:
