@@ -134,7 +134,7 @@ class TestMadeUpDevice:
     def test_without_the_side_file_there_is_no_device(self, trace: Path, tmp_path: Path) -> None:
         alone = Path(shutil.copy(trace, tmp_path))
         assert report_on(alone).devices == []
-        assert report_on(alone).quality.notes == []
+        assert not any("device" in note for note in report_on(alone).quality.notes)
 
     def test_the_host_side_is_as_without_it(self, trace: Path) -> None:
         alone, both = Profile(read_trace(trace)), Profile(read(trace))
