@@ -9,8 +9,9 @@ import ast
 from collections.abc import Sequence
 from typing import cast
 
+from tb_tidy_plugin.sources.callees import names_of, type_of
 from tb_tidy_plugin.sources.emissions import OPERATORS
-from tb_tidy_plugin.sources.expressions import Expressions, names_of, type_of
+from tb_tidy_plugin.sources.expressions import Expressions
 from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT, Automaton
 
 TRIED = 0.5

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Sequence
 
+from tb_tidy_plugin.sources.callees import (
+    PYTHON,
+    all_names,
+    called_as,
+    dunders_of,
+    names_of,
+    operators_of_type,
+    run_when_drawn,
+    silence_of,
+    type_of,
+)
 from tb_tidy_plugin.sources.emissions import (
-    BUILT_IN_TYPES,
-    DRAWN_THROUGH,
     IN_PYTHON,
-    LIBRARIES_OF_TYPES,
-    LIBRARY_TYPES,
     NOTHING,
     NUMBERS,
     OPERATORS,
@@ -22,7 +28,7 @@ from tb_tidy_plugin.sources.emissions import (
     UNPACKED,
 )
 from tb_tidy_plugin.sources.scalars import Scalars
-from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT, SURE, THROWN, Called, Walker
+from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT, SURE, THROWN, Walker
 from tb_tidy_plugin.sources.subscripts import elements_of
 
 GETTERS = frozenset({"__getitem__", "__missing__", "__class_getitem__", IN_PYTHON})
@@ -38,13 +44,8 @@ COMPREHENSIONS = {ast.ListComp: "<listcomp>", ast.SetComp: "<setcomp>", ast.Dict
 MODULES = frozenset(
     {"torch", "F", "nn", "np", "numpy", "math", "os", "sys", "time", "random", "functools", "itertools"}
 )
-CONVERSIONS = frozenset({"__float__", "__int__", "__bool__", "__index__", "__str__", "__repr__", "__format__"})
-ITERATIONS = frozenset({"__iter__", "__next__", "__len__", "__getitem__", "<genexpr>", "<lambda>"})
 ITEMS = frozenset({"select", "unbind"})
 OF_KEYS = frozenset({"__index__", "__hash__", "__eq__"})
-
-PYTHON = frozenset(name for name in dir(builtins) if not isinstance(getattr(builtins, name), type))
-"""Functions that are part of the language, and always called by these names."""
 
 
 class Expressions(Walker):
@@ -129,12 +130,12 @@ class Expressions(Walker):
         if operators is None:
             self.site(
                 "call", node, silent=silence_of(callee), names=names_of(callee), again=1.0,
-                anything=self.through_variable(callee), line=line, calls=_called(callee),
+                anything=self.through_variable(callee), line=line, calls=called_as(callee),
             )  # fmt: skip
             return
-        names, drawn = _run_when_drawn(*node.args)
+        names, drawn = run_when_drawn(*node.args)
         self.site(
-            "call", node, silent=SILENT, names=names_of(callee) | _dunders_of(callee) | names,
+            "call", node, silent=SILENT, names=names_of(callee) | dunders_of(callee) | names,
             operators=operators | drawn, again=0.1, line=line,
         )  # fmt: skip
 
@@ -267,14 +268,14 @@ class Expressions(Walker):
     def next_item(self, node: ast.expr, target: ast.expr) -> None:
         if self.scalars.is_plain(node):
             return
-        names = frozenset({"__next__", "<genexpr>", "<lambda>", "__getitem__", "next"}) | _all_names(node)
-        _, operators = _run_when_drawn(node)
+        names = frozenset({"__next__", "<genexpr>", "<lambda>", "__getitem__", "next"}) | all_names(node)
+        _, operators = run_when_drawn(node)
         self.site("iteration", node, silent=SILENT, names=names, operators=ITEMS | operators, again=0.05, anything=1.2)
 
     def drawn(self, node: ast.expr, source: ast.expr | None) -> None:
         """All items of something, taken at once."""
         if source is None or not self.scalars.is_plain(source):
-            names, operators = (NOTHING, NOTHING) if source is None else _run_when_drawn(source)
+            names, operators = (NOTHING, NOTHING) if source is None else run_when_drawn(source)
             self.site(
                 "iteration", node, silent=SILENT, names=names | {"__iter__", "__next__", "__len__"},
                 operators=operators | UNPACKED, again=0.05,
@@ -384,97 +385,3 @@ class Expressions(Walker):
                 rarely=each.rarely, literal=each.literal, again=0.1,
             )  # fmt: skip
         self.site("subscript", node, silent=SILENT, operators=STORES, again=0.1)
-
-
-def _dunders_of(callee: ast.expr) -> frozenset[str]:
-    """Methods of its argument that a built-in type calls."""
-    is_number = isinstance(callee, ast.Name) and BUILT_IN_TYPES.get(callee.id, UNPACKED) <= NUMBERS
-    return CONVERSIONS if is_number else ITERATIONS
-
-
-def operators_of_type(callee: ast.expr) -> frozenset[str] | None:
-    """What a type that is written in C runs on a tensor when it is called; None for all else."""
-    match callee:
-        case ast.Name(name) if name in BUILT_IN_TYPES:
-            return BUILT_IN_TYPES[name]
-        case ast.Name(name) if name in LIBRARY_TYPES:
-            return NOTHING
-        case ast.Attribute(ast.Name(library), name) if library in LIBRARIES_OF_TYPES and name in LIBRARY_TYPES:
-            return NOTHING
-        case _:
-            return None
-
-
-def silence_of(callee: ast.expr) -> float:
-    """Cost of a call's making no event: what is written in C and is no function makes none."""
-    match callee:
-        case ast.Name(name) | ast.Attribute(_, name) if name.endswith(("Error", "Exception", "Warning")):
-            return RARE
-        case ast.Attribute(ast.Call(ast.Name("super")), name) if name.startswith("__"):
-            return RARE
-        case ast.Call():
-            return LIKELY
-        case _:
-            return SURE
-
-
-def _called(callee: ast.expr) -> Called:
-    match callee:
-        case ast.Name(name) if name in PYTHON:
-            return "python"
-        case ast.Name(name) if name[:1].islower():
-            return "variable"
-        case ast.Attribute(ast.Name("torch"), _):
-            return "torch"
-        case ast.Attribute(ast.Call() | ast.BinOp() | ast.Subscript() | ast.Compare() | ast.UnaryOp(), _):
-            return "method"
-        case ast.Subscript() | ast.Call():
-            return "variable"
-        case _:
-            return ""
-
-
-def _run_when_drawn(*sources: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of functions, and operators, that iterators anywhere in `sources` run when they are drawn from."""
-    names, operators = set[str](), set[str]()
-    for each in (node for source in sources for node in ast.walk(source)):
-        match each:
-            case ast.Call(ast.Name("map" | "filter" as kind), [function, *_]):
-                operators |= DRAWN_THROUGH[kind] | (operators_of_type(function) or names_of(function))
-                names |= names_of(function) | {"<lambda>"}
-            case ast.GeneratorExp():
-                names.add("<genexpr>")
-            case _:  # draws from nothing
-                pass
-    return frozenset(names), frozenset(operators)
-
-
-def type_of(value: ast.expr) -> str:
-    """C++ type that a literal operand has in the recording, empty for what is no literal."""
-    match value:
-        case ast.UnaryOp(_, operand):
-            return type_of(operand)
-        case ast.Constant(bool()):
-            return "bool"
-        case ast.Constant(int()):
-            return "long int"
-        case ast.Constant(float()):
-            return "double"
-        case _:
-            return ""
-
-
-def names_of(callee: ast.expr) -> frozenset[str]:
-    """Names under which what is called may show up."""
-    match callee:
-        case ast.Name(name) | ast.Attribute(_, name):
-            return frozenset({name})
-        case ast.Call(inner):
-            return names_of(inner)
-        case _:
-            return frozenset()
-
-
-def _all_names(node: ast.AST) -> frozenset[str]:
-    """Names of everything that is called anywhere in an expression: generators run where they are drawn from."""
-    return frozenset(name for each in ast.walk(node) if isinstance(each, ast.Call) for name in names_of(each.func))
