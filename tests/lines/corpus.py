@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +15,6 @@ from tests.accuracy.processes import record_step_in
 from tests.lines.judged import Judged, Recording, aligned, definition, marked_recording, shared_recording, unique_name
 
 HARD: Final = Path(__file__).parent / "programs"
-AT_ONCE = 1  # threads that parse at once break CPython up to 3.11
 
 METHODS = {"TorchTidy": aligned, "unique name in the function": unique_name, "the recording's own line": definition}
 TORCHTIDY: Final = "TorchTidy"
@@ -53,15 +51,12 @@ def fits(program: Program) -> bool:
 
 
 def results(said: Callable[[str], object] = lambda _: None) -> list[Result]:
-    """All programs recorded and judged."""
-
-    def result(program: Program) -> Result:
-        found = result_of(program)
+    """All programs recorded and judged, one after the other: CPython up to 3.11 cannot parse in two threads at once."""
+    found = []
+    for program in programs():
+        found.append(result_of(program))
         said(program.name)
-        return found
-
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        return list(threads.map(result, programs()))
+    return found
 
 
 def result_of(program: Program) -> Result:
