@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,12 +17,14 @@ from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.compare.compare import compared
 from tb_tidy_plugin.compare.markdown import to_markdown
-from tb_tidy_plugin.compare.model import Comparison
+from tb_tidy_plugin.compare.model import Comparison, first_rows
+from tb_tidy_plugin.compare.reading import asked_for
+from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
 from tb_tidy_plugin.compare.text import to_text
 from tb_tidy_plugin.configuration.checks import checks_of
 from tb_tidy_plugin.configuration.files import Configuration
-from tb_tidy_plugin.report.summary import summary_of
 
+MOST_ROWS = 200  # of operators and of kernels
 REGRESSION = re.compile(r"regression(?::(\d+(?:\.\d+)?)%)?")
 
 
@@ -38,9 +41,26 @@ class FailOn(click.ParamType[float]):
         return float(match[1] or 0) / 100
 
 
+class Steps(click.ParamType[StepRange]):
+    """`3-7`, or `5`."""
+
+    name = "steps"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> StepRange:
+        """The range of steps."""
+        try:
+            return step_range(str(value))
+        except StepsError as problem:
+            self.fail(str(problem), param, ctx)
+
+
 @click.command()
 @click.argument("base", type=click.Path(path_type=Path))
-@click.argument("candidate", type=click.Path(path_type=Path))
+@click.argument("candidate", type=click.Path(path_type=Path), required=False)
+@click.option("--steps", type=Steps(), metavar="3-7", help="Only these steps of BASE, by the numbers of their names.")
+@click.option(
+    "--with", "other_steps", type=Steps(), metavar="8-12", help="Only these steps of CANDIDATE, or of BASE without one."
+)
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option(
     "--fail-on",
@@ -52,12 +72,17 @@ class FailOn(click.ParamType[float]):
 def compare(
     configuration: Configuration,
     base: Path,
-    candidate: Path,
+    candidate: Path | None,
+    steps: StepRange | None,
+    other_steps: StepRange | None,
     form: str,
     fail_on: float | None,
     source_roots: tuple[Path, ...],
 ) -> None:
     """Compare the recording CANDIDATE with BASE: trace files, run folders or logdirs.
+
+    With `--steps` and `--with`, compare some steps with others: of BASE alone, or of both. Without them all steps count
+    but those that warm up.
 
     Says whether steps became faster, which findings are gone, new, better or worse, and what fixes were expected to
     save against what they did. Findings are matched by rule, function and the text of their lines, so that lines may
@@ -65,16 +90,19 @@ def compare(
 
     Exit codes: 0 done, 1 `--fail-on` reached, 2 one of the two could not be read.
     """
+    if candidate is None and (steps is None or other_steps is None):
+        raise click.UsageError("Give a CANDIDATE, or two ranges of steps of one recording: --steps 3-7 --with 8-12.")
     checks = checks_of(configuration)
     with progress_bar() as progress:
-        before, after = (
-            summary_of(path, checks.of_profiles, progress, checks.ignores, source_roots) for path in (base, candidate)
-        )
-    for path, side in ((base, before), (candidate, after)):
-        if not side.profiles:
-            click.echo(f"tb-tidy: nothing in `{path}` could be read.", err=True)
+        before = asked_for(base, steps, checks.of_profiles, progress, checks.ignores, source_roots)
+        after = replace(before, steps=other_steps)
+        if candidate is not None:
+            after = asked_for(candidate, other_steps, checks.of_profiles, progress, checks.ignores, source_roots)
+    for side in (before, after):
+        if not side.recordings:
+            click.echo(f"tb-tidy: nothing in `{side.path}` could be read.", err=True)
             sys.exit(NOTHING_READ)
-    comparison = compared(before, after, str(base), str(candidate))
+    comparison = first_rows(compared(before, after), MOST_ROWS)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
     elif form == "markdown":

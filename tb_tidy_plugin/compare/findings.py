@@ -100,6 +100,7 @@ def _change(pair: Pair, promised_ns: int, realised_ns: int | None) -> FindingCha
     part = None if promise is None or realised_ns is None or not promised_ns else promise / promised_ns
     saving = pair.base.saving if pair.base else None
     return FindingChange(
+        id=known.id,
         rule=known.rule,
         state=state_of(pair),
         message=known.message,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from tb_tidy_plugin.report.model import Model, Place, Severity
 
 SCHEMA_VERSION = 1
@@ -21,19 +23,28 @@ class Ratio(Model, frozen=True):
 
 
 class Side(Model, frozen=True):
-    """One of the two: where it is from, and its steps."""
+    """One of the two: where it is from, and its steps.
+
+    Attributes:
+        path: what was asked for: a path, or a run of the logdir.
+        profiles: trace files, one per rank and span.
+        steps: how many count; those that warm up only where they were asked for.
+        chosen: the steps that were asked for (`3-7`), empty where all but warm-up count.
+    """
 
     path: str
     runs: list[str]
     profiles: int
     steps: int
     median_ns: int | None
+    chosen: str
 
 
 class FindingChange(Model, frozen=True):
     """One finding of either side.
 
     Attributes:
+        id: the candidate's finding, or the baseline's where it is gone; the same for both unless code has moved.
         places: where it is now, or where it was.
         base_ns, candidate_ns: what it costs per step; null on the side that does not have it.
         predicted_ns: what the baseline expected its fix to save, null for new findings.
@@ -41,6 +52,7 @@ class FindingChange(Model, frozen=True):
             proportion to the predictions where there are several, since only their sum can be measured.
     """
 
+    id: str
     rule: str
     state: FindingState
     message: str
@@ -78,6 +90,29 @@ class OperatorChange(Model, frozen=True):
     candidate_device_ns: int | None
 
 
+class KernelChange(Model, frozen=True):
+    """Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did."""
+
+    name: str
+    shapes: str
+    base_calls: float
+    candidate_calls: float
+    base_ns: int
+    candidate_ns: int
+
+
+class SettingChange(Model, frozen=True):
+    """Something of the job or its recording that is not the same on both sides, in words; empty where it is not known.
+
+    Attributes:
+        name: what it is: `torch version`, `loader batch_size`.
+    """
+
+    name: str
+    base: str
+    candidate: str
+
+
 class Comparison(Model, frozen=True):
     """`tb-tidy compare --format json`.
 
@@ -87,6 +122,9 @@ class Comparison(Model, frozen=True):
         notes: what makes the numbers doubtful, to be read before them: other devices, other kinds of steps.
         predicted_ns: what the baseline expected of the fixes of all findings that are gone or better.
         realised_ns: what the step became shorter by, negative where it became longer; null without steps.
+        findings: largest promise first.
+        operators, kernels: largest difference first; from the command line the first two hundred.
+        settings: what was changed between the two, where both recordings know it.
     """
 
     schema: int
@@ -101,3 +139,10 @@ class Comparison(Model, frozen=True):
     findings: list[FindingChange]
     breakdown: list[PartChange]
     operators: list[OperatorChange]
+    kernels: list[KernelChange]
+    settings: list[SettingChange]
+
+
+def first_rows(comparison: Comparison, most: int) -> Comparison:
+    """The comparison with at most this many operators and kernels, the largest differences."""
+    return msgspec.structs.replace(comparison, operators=comparison.operators[:most], kernels=comparison.kernels[:most])

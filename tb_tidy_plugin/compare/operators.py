@@ -1,53 +1,70 @@
-"""Operators that take more or less time per step than before, by name and shapes."""
+"""Operators and kernels that take more or less time per step than before, by name and shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from tb_tidy_plugin.compare.model import OperatorChange, PartChange
-from tb_tidy_plugin.report.figures import OperatorRow
+from tb_tidy_plugin.compare.model import KernelChange, OperatorChange, PartChange
+from tb_tidy_plugin.compare.recording import Chosen
 from tb_tidy_plugin.report.model import Lane
-from tb_tidy_plugin.report.summary import ProfileSummary
+from tb_tidy_plugin.report.step_costs import CallCosts, StepCosts
 
-MOST_ROWS = 200
+Costs: TypeAlias = Callable[[StepCosts], Sequence[CallCosts]]
 
 
 @dataclass(slots=True)
 class _PerStep:
+    """Means over the steps of a recording, and over recordings."""
+
     calls: float = 0.0
     host_ns: float = 0.0
-    device_ns: float | None = None
+    device_ns: float = 0.0
 
-    def add(self, row: OperatorRow, steps: int) -> None:
-        self.calls += row.calls / steps
-        self.host_ns += row.host_self_ns / steps
-        if row.device_self_ns is not None:
-            self.device_ns = (self.device_ns or 0.0) + row.device_self_ns / steps
+    def add(self, calls: int, host_ns: int, device_ns: int, share: float) -> None:
+        self.calls += calls * share
+        self.host_ns += host_ns * share
+        self.device_ns += device_ns * share
 
 
-def operator_changes(base: Sequence[ProfileSummary], candidate: Sequence[ProfileSummary]) -> list[OperatorChange]:
-    """The largest changes of self time per step, of the slower of host and device; the mean over ranks."""
-    before, after = _by_signature(base), _by_signature(candidate)
-    nothing = _PerStep()
+NOTHING = _PerStep()
+
+
+def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[OperatorChange]:
+    """All changes of self time per step, the largest of host and device first; the mean over ranks."""
+    before, after = (_by_signature(side, lambda costs: costs.operators) for side in (base, candidate))
+    has_device = any(each.recording.report.devices for each in (*base, *candidate))
     found = [
-        _change(key, before.get(key, nothing), after.get(key, nothing)) for key in dict.fromkeys([*before, *after])
+        _operator(key, before.get(key, NOTHING), after.get(key, NOTHING), has_device=has_device)
+        for key in dict.fromkeys([*before, *after])
     ]
-    return sorted((each for each in found if _size(each)), key=lambda each: -_size(each))[:MOST_ROWS]
+    return sorted((each for each in found if _operator_size(each)), key=lambda each: -_operator_size(each))
 
 
-def _by_signature(profiles: Sequence[ProfileSummary]) -> dict[tuple[str, str], _PerStep]:
+def kernel_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[KernelChange]:
+    """All changes of kernels' time per step, the largest first; the mean over ranks."""
+    before, after = (_by_signature(side, lambda costs: costs.kernels) for side in (base, candidate))
+    found = [
+        _kernel(key, before.get(key, NOTHING), after.get(key, NOTHING)) for key in dict.fromkeys([*before, *after])
+    ]
+    return sorted((each for each in found if _kernel_size(each)), key=lambda each: -_kernel_size(each))
+
+
+def _by_signature(side: Sequence[Chosen], costs: Costs) -> dict[tuple[str, str], _PerStep]:
     sums: dict[tuple[str, str], _PerStep] = {}
-    for profile in profiles:
-        steps = max(profile.report.steps.count, 1) * len(profiles)
-        for row in profile.figures.operators.get("shape") or profile.figures.operators.get("name", []):
-            if row.kind == "operator":
-                sums.setdefault((row.name, row.shapes), _PerStep()).add(row, steps)
+    for each in side:
+        if not each.steps:
+            continue
+        share, steps = 1 / (len(each.steps) * len(side)), set(each.steps)
+        for row in costs(each.recording.costs):
+            for step, calls, host_ns, device_ns in zip(row.step, row.calls, row.host_ns, row.device_ns, strict=True):
+                if step in steps:
+                    sums.setdefault((row.name, row.shapes), _PerStep()).add(calls, host_ns, device_ns, share)
     return sums
 
 
-def _change(key: tuple[str, str], before: _PerStep, after: _PerStep) -> OperatorChange:
-    has_device = before.device_ns is not None or after.device_ns is not None
+def _operator(key: tuple[str, str], before: _PerStep, after: _PerStep, *, has_device: bool) -> OperatorChange:
     return OperatorChange(
         name=key[0],
         shapes=key[1],
@@ -55,18 +72,33 @@ def _change(key: tuple[str, str], before: _PerStep, after: _PerStep) -> Operator
         candidate_calls=after.calls,
         base_ns=round(before.host_ns),
         candidate_ns=round(after.host_ns),
-        base_device_ns=round(before.device_ns or 0) if has_device else None,
-        candidate_device_ns=round(after.device_ns or 0) if has_device else None,
+        base_device_ns=round(before.device_ns) if has_device else None,
+        candidate_device_ns=round(after.device_ns) if has_device else None,
     )
 
 
-def _size(change: OperatorChange) -> int:
+def _kernel(key: tuple[str, str], before: _PerStep, after: _PerStep) -> KernelChange:
+    return KernelChange(
+        name=key[0],
+        shapes=key[1],
+        base_calls=before.calls,
+        candidate_calls=after.calls,
+        base_ns=round(before.device_ns),
+        candidate_ns=round(after.device_ns),
+    )
+
+
+def _operator_size(change: OperatorChange) -> int:
     device = (change.candidate_device_ns or 0) - (change.base_device_ns or 0)
     return max(abs(change.candidate_ns - change.base_ns), abs(device))
 
 
-def part_changes(base: Sequence[ProfileSummary], candidate: Sequence[ProfileSummary]) -> list[PartChange]:
-    """The parts of a step side by side; the mean over ranks."""
+def _kernel_size(change: KernelChange) -> int:
+    return abs(change.candidate_ns - change.base_ns)
+
+
+def part_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[PartChange]:
+    """The parts of a step side by side; the mean over steps, lanes of one kind and ranks."""
     before, after = _parts(base), _parts(candidate)
     return [
         PartChange(lane=lane, part=part, base_ns=round(before.get(key, 0.0)), candidate_ns=round(after.get(key, 0.0)))
@@ -75,13 +107,16 @@ def part_changes(base: Sequence[ProfileSummary], candidate: Sequence[ProfileSumm
     ]
 
 
-def _parts(profiles: Sequence[ProfileSummary]) -> dict[tuple[str, str], float]:
+def _parts(side: Sequence[Chosen]) -> dict[tuple[str, str], float]:
     sums: dict[tuple[str, str], float] = {}
-    for profile in profiles:
-        for lane in profile.report.lanes:
+    for each in side:
+        lanes = each.recording.report.lanes
+        for lane in lanes:
+            alike = sum(_kind(other) == _kind(lane) for other in lanes)
             for part in lane.parts:
+                mean_ns = sum(part.steps_ns[at] for at in each.steps) / max(len(each.steps), 1)
                 key = (_kind(lane), part.part)
-                sums[key] = sums.get(key, 0.0) + part.mean_ns / len(profiles)
+                sums[key] = sums.get(key, 0.0) + mean_ns / (len(side) * alike)
     return sums
 
 

@@ -22,13 +22,13 @@ T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 
 """Student's t for 1 to 15 degrees of freedom at 97.5 %; beyond, the normal distribution's 1.96 is near enough."""
 
 
-def step_ratio(base_ns: Sequence[int], candidate_ns: Sequence[int]) -> Ratio | None:
+def step_ratio(base_ns: Sequence[int], candidate_ns: Sequence[int], *, within_recording: bool = False) -> Ratio | None:
     """The ratio of median steps with its interval; None without steps.
 
     The interval is the wider of two: of medians resampled from the steps, which knows skewed steps, and of Student's t
     on logarithms, which knows that few steps show little of their spread. Both are widened by what recordings of one
-    program differ by. With fewer than two steps on a side there is no spread to know, and the interval says so: it
-    reaches from half to twice the ratio.
+    program differ by, unless the steps are of one recording. With fewer than two steps on a side there is no spread to
+    know, and the interval says so: it reaches from half to twice the ratio.
     """
     if not base_ns or not candidate_ns:
         return None
@@ -37,7 +37,8 @@ def step_ratio(base_ns: Sequence[int], candidate_ns: Sequence[int]) -> Ratio | N
     if min(len(base), len(candidate)) < FEWEST:
         return Ratio(value=value, low=value / 2, high=value * 2)
     spread = max(_by_resampling(base, candidate, value), _by_t(base, candidate))
-    width = float(np.exp(np.hypot(spread, np.log1p(BETWEEN_RECORDINGS))))
+    between = 0.0 if within_recording else np.log1p(BETWEEN_RECORDINGS)
+    width = float(np.exp(np.hypot(spread, between)))
     return Ratio(value=value, low=value / width, high=value * width)
 
 

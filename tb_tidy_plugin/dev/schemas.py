@@ -19,6 +19,7 @@ API_VALUES = (
     payloads.ModulesAnswer,
     payloads.MemoryAnswer,
     payloads.CpuAnswer,
+    payloads.CompareAnswer,
     payloads.MutesAnswer,
     payloads.LinesAnswer,
     payloads.StackAnswer,

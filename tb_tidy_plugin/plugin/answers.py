@@ -14,6 +14,7 @@ import msgspec
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
+from tb_tidy_plugin.compare.recording import StepsError
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.plugin.desk import BenchmarksRefusedError
 from tb_tidy_plugin.plugin.library import StillAnalysingError
@@ -59,6 +60,7 @@ STATUS: dict[type[TidyError], int] = {
     ForeignRequestError: 403,
     NotFoundError: 404,
     MutesError: 409,
+    StepsError: 400,
     StillAnalysingError: 503,
 }
 NOT_AVAILABLE = 404

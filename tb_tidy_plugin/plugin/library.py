@@ -163,6 +163,19 @@ class Library:
     def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
         return [self._kept[key].result.report for key in keys if key in self._kept]
 
+    def keys_of(self, run: str, span: str = "") -> list[Key]:
+        """The run's traces, of one span where one is named.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        self._refresh()
+        with self._changed:
+            keys = [key for key in self._entries if key.run == run and span in {"", key.span}]
+        if not keys:
+            raise _no_such(run, None, span)
+        return keys
+
     def progress(self, key: Key) -> Iterator[ProfileState]:
         """The state now and whenever it changes, until there is nothing to wait for or the trace is gone.
 
@@ -316,6 +329,7 @@ class Library:
         self._entries[key] = replace(entry, state="done", stage="", fraction=1.0, problem=outcome.problem)
         self._parts[key] = Part(entry.version, outcome.summaries)
         size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
+        size += memoryview(outcome.step_costs).nbytes
         self._kept[key] = Kept(file, outcome, size)
         self._make_room()
 

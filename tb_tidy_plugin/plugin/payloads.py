@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
+from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.model import Model, Problem, RunReport
 from tb_tidy_plugin.sources.frames import Precision
@@ -214,6 +215,24 @@ class CpuAnswer(Model, frozen=True):
     """`GET api/cpu`: what the CPU did."""
 
     cpu: CpuFigures
+
+
+class CompareAnswer(Model, frozen=True):
+    """`GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
+
+    Each side takes `…_rank` (a worker's name, or the number of a rank; all where it is not given), `…_span` and
+    `…_steps` (`3-7` or `5`, by the numbers in the steps' names; all that do not warm up where it is not given). `q`
+    finds operators and kernels by name and shapes; `offset` and `limit` say which of those found are here, largest
+    difference first.
+
+    Attributes:
+        operators, kernels: how many were found.
+    """
+
+    comparison: Comparison
+    offset: int
+    operators: int
+    kernels: int
 
 
 class Mutes(Model, frozen=True):

@@ -119,16 +119,16 @@ def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> Operat
 
 
 def _holding(text: str) -> Test:
-    """Shapes are also found where their `×` is typed as `x`."""
-    key, wanted = text, _plain(text)
-    return lambda row: wanted in _plain(" ".join((row.name, row.shapes, _place(row), row.module))) or row.key == key
+    key, wanted = text, searchable(text)
+    return lambda row: wanted in searchable(" ".join((row.name, row.shapes, _place(row), row.module))) or row.key == key
 
 
 def _place(row: OperatorRow) -> str:
     return f"{row.file}:{row.line} {row.function}" if row.file else ""
 
 
-def _plain(text: str) -> str:
+def searchable(text: str) -> str:
+    """The text as searches compare it: in any case, and with `×` as it is typed."""
     return text.casefold().replace("×", "x")
 
 

@@ -16,6 +16,7 @@ from flask import Blueprint, Flask, Response, request, send_from_directory
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.answers import BadQueryError, install, json_answer, posted, streamed
 from tb_tidy_plugin.plugin.bench_routes import add_benchmarks
+from tb_tidy_plugin.plugin.comparisons import Comparisons, Rows, Side
 from tb_tidy_plugin.plugin.desk import Desk
 from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
 from tb_tidy_plugin.plugin.library import Library
@@ -125,6 +126,7 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
 
     _add_evidence(api, library, source_roots)
     _add_tables(api, library)
+    _add_comparisons(api, Comparisons(library))
     return api
 
 
@@ -193,6 +195,18 @@ def _add_tables(api: Blueprint, library: Library) -> None:
     @api.get("/cpu")
     def cpu() -> Response:
         return json_answer(cpu_answer(tables()))
+
+
+def _add_comparisons(api: Blueprint, comparisons: Comparisons) -> None:
+    @api.get("/compare")
+    def compare() -> Response:
+        (offset, limit), text = _page(), request.args.get("q", "")
+        return json_answer(comparisons.answer(_side("base"), _side("candidate"), Rows(text, offset, limit), PATIENCE_S))
+
+
+def _side(name: str) -> Side:
+    """One side of a comparison, whose parameters begin with `name`."""
+    return Side(_given(name), *(request.args.get(f"{name}_{part}", "") for part in ("rank", "span", "steps")))
 
 
 def _add_mutes(api: Blueprint, mutes: MuteStore) -> None:

@@ -81,6 +81,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
         summaries: `RankSummary`s, what rules over the run's ranks need, left as text: hundreds of ranks may be kept.
         captured_sources: text of the user's own files as they ran, by name, where the capture kept them.
         pairs: statements to measure, by the finding's id.
+        step_costs: `StepCosts`, which comparisons need, left as text.
     """
 
     report: ProfileReport
@@ -92,6 +93,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     summaries: msgspec.Raw
     captured_sources: dict[str, str] = {}
     pairs: dict[str, PairOf] = {}
+    step_costs: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failure"):
@@ -168,6 +170,7 @@ def result_of(analysis: Analysis) -> Result:
     from tb_tidy_plugin.plugin.events import columns_of
     from tb_tidy_plugin.report.lines import line_costs
     from tb_tidy_plugin.report.runs import summaries_of
+    from tb_tidy_plugin.report.step_costs import step_costs_of
     from tb_tidy_plugin.report.tables import figures_of
 
     profile = analysis.profile
@@ -194,6 +197,7 @@ def result_of(analysis: Analysis) -> Result:
             for finding, evidence in analysis.evidence.items()
         },
         summaries=msgspec.Raw(msgspec.json.encode(summaries_of(profile, analysis.report))),
+        step_costs=msgspec.Raw(msgspec.json.encode(step_costs_of(profile, tuple(analysis.evidence.values())))),
         captured_sources={source.file: source.text for source in profile.metadata.captured.sources},
     )
 

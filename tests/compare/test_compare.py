@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.dev.generate import ROOT
-from tests.support.written import event, kineto_text, write
+from tests.support.step_recordings import recording
 
 UNTIDY, TIDY = ROOT / "sample_runs" / "image_classifier_untidy", ROOT / "sample_runs" / "image_classifier_tidy"
 
@@ -24,20 +24,6 @@ def as_json(*arguments: str | Path) -> Any:  # noqa: ANN401 - any JSON
     result = compare(*arguments, "--format", "json")
     assert result.exit_code == 0, result.output
     return json.loads(result.output)
-
-
-def recording(folder: Path, operators_us: int, steps: int = 6, name: str = "aten::mm") -> Path:
-    """Steps of 1 ms and an operator in each; step `n` is `n` µs longer."""
-    events = []
-    for step in range(steps):
-        start = 10_000 + 10_000 * step
-        events += [
-            event(f"ProfilerStep#{step}", start, 1000 + operators_us + step, cat="user_annotation"),
-            event(name, start + 10, operators_us, args={"External id": step}),
-        ]
-    folder.mkdir()
-    write(folder / "w.7.pt.trace.json", kineto_text(events))
-    return folder
 
 
 @pytest.fixture
@@ -80,7 +66,7 @@ def test_what_makes_numbers_doubtful_comes_first(tmp_path: Path) -> None:
     base, candidate = recording(tmp_path / "a", 100), recording(tmp_path / "b", 100, steps=3)
     assert as_json(base, candidate)["notes"] == ["Only 3 steps on one side: record more for a narrower interval."]
     shapes = as_json(UNTIDY, recording(tmp_path / "c", 100))["notes"]
-    assert "Different recorded: shapes, stacks against none." in shapes
+    assert "Different recorded: stacks, shapes against none." in shapes
 
 
 @pytest.mark.parametrize(("limit", "code"), [("regression", 1), ("regression:60%", 1), ("regression:70%", 0)])

@@ -9,6 +9,7 @@ export interface Api {
   BenchmarkCancel: BenchmarkCancel;
   BenchmarkRequest: BenchmarkRequest;
   BenchmarksAnswer: BenchmarksAnswer;
+  CompareAnswer: CompareAnswer;
   CpuAnswer: CpuAnswer;
   ErrorAnswer: ErrorAnswer;
   EventsAnswer: EventsAnswer;
@@ -161,6 +162,168 @@ export interface ErrorInfo {
   advice: string;
   code: number;
   message: string;
+}
+/**
+ * `GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
+ *
+ * Each side takes `…_rank` (a worker's name, or the number of a rank; all where it is not given), `…_span` and
+ * `…_steps` (`3-7` or `5`, by the numbers in the steps' names; all that do not warm up where it is not given). `q`
+ * finds operators and kernels by name and shapes; `offset` and `limit` say which of those found are here, largest
+ * difference first.
+ *
+ * Attributes:
+ *     operators, kernels: how many were found.
+ */
+export interface CompareAnswer {
+  comparison: Comparison;
+  kernels: number;
+  offset: number;
+  operators: number;
+}
+/**
+ * `tb-tidy compare --format json`.
+ *
+ * Attributes:
+ *     verdict: what can be said of the step times, noise allowed for.
+ *     step_ratio: null where one side has no steps.
+ *     notes: what makes the numbers doubtful, to be read before them: other devices, other kinds of steps.
+ *     predicted_ns: what the baseline expected of the fixes of all findings that are gone or better.
+ *     realised_ns: what the step became shorter by, negative where it became longer; null without steps.
+ *     findings: largest promise first.
+ *     operators, kernels: largest difference first; from the command line the first two hundred.
+ *     settings: what was changed between the two, where both recordings know it.
+ */
+export interface Comparison {
+  base: Side;
+  breakdown: PartChange[];
+  candidate: Side;
+  findings: FindingChange[];
+  kernels: KernelChange[];
+  notes: string[];
+  operators: OperatorChange[];
+  predicted_ns: number;
+  realised_ns: number | null;
+  schema: number;
+  settings: SettingChange[];
+  step_ratio: Ratio | null;
+  verdict: "faster" | "no_clear_difference" | "slower";
+  version: string;
+}
+/**
+ * One of the two: where it is from, and its steps.
+ *
+ * Attributes:
+ *     path: what was asked for: a path, or a run of the logdir.
+ *     profiles: trace files, one per rank and span.
+ *     steps: how many count; those that warm up only where they were asked for.
+ *     chosen: the steps that were asked for (`3-7`), empty where all but warm-up count.
+ */
+export interface Side {
+  chosen: string;
+  median_ns: number | null;
+  path: string;
+  profiles: number;
+  runs: string[];
+  steps: number;
+}
+/**
+ * What one part of a step took on average, on both sides; 0 where it does not occur.
+ */
+export interface PartChange {
+  base_ns: number;
+  candidate_ns: number;
+  lane: string;
+  part: string;
+}
+/**
+ * One finding of either side.
+ *
+ * Attributes:
+ *     id: the candidate's finding, or the baseline's where it is gone; the same for both unless code has moved.
+ *     places: where it is now, or where it was.
+ *     base_ns, candidate_ns: what it costs per step; null on the side that does not have it.
+ *     predicted_ns: what the baseline expected its fix to save, null for new findings.
+ *     realised_ns: its part of what the step really became shorter by, for findings that are gone or better: in
+ *         proportion to the predictions where there are several, since only their sum can be measured.
+ */
+export interface FindingChange {
+  base_ns: number | null;
+  candidate_ns: number | null;
+  function: string;
+  id: string;
+  message: string;
+  places: Place[];
+  predicted_ns: number | null;
+  realised_ns: number | null;
+  rule: string;
+  severity: "high" | "info" | "low" | "medium";
+  state: "better" | "gone" | "new" | "same" | "worse";
+}
+/**
+ * Where in the user's source the matches of a finding are.
+ *
+ * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
+ * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
+ * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
+ * lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
+ * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
+ */
+export interface Place {
+  duration_ns: number;
+  end_line: number;
+  file: string;
+  function: string;
+  line: number;
+  matches: number;
+  own_code: boolean;
+  precision: "aligned" | "definition" | "exact";
+  text?: string;
+  ties?: number[];
+}
+/**
+ * Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did.
+ */
+export interface KernelChange {
+  base_calls: number;
+  base_ns: number;
+  candidate_calls: number;
+  candidate_ns: number;
+  name: string;
+  shapes: string;
+}
+/**
+ * Self time per step of one operator with one set of shapes, on both sides; 0 where it is not called.
+ *
+ * `device_*` are null where there is no device.
+ */
+export interface OperatorChange {
+  base_calls: number;
+  base_device_ns: number | null;
+  base_ns: number;
+  candidate_calls: number;
+  candidate_device_ns: number | null;
+  candidate_ns: number;
+  name: string;
+  shapes: string;
+}
+/**
+ * Something of the job or its recording that is not the same on both sides, in words; empty where it is not known.
+ *
+ * Attributes:
+ *     name: what it is: `torch version`, `loader batch_size`.
+ */
+export interface SettingChange {
+  base: string;
+  candidate: string;
+  name: string;
+}
+/**
+ * Candidate divided by baseline, with the interval in which it lies 19 times in 20.
+ */
+export interface Ratio {
+  high: number;
+  low: number;
+  value: number;
 }
 /**
  * `GET api/cpu`: what the CPU did.
@@ -522,27 +685,6 @@ export interface CodeChange {
   before: string;
   caveat?: string | null;
   kind: "code_change";
-}
-/**
- * Where in the user's source the matches of a finding are.
- *
- * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
- * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
- * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
- * lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
- * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
- */
-export interface Place {
-  duration_ns: number;
-  end_line: number;
-  file: string;
-  function: string;
-  line: number;
-  matches: number;
-  own_code: boolean;
-  precision: "aligned" | "definition" | "exact";
-  text?: string;
-  ties?: number[];
 }
 /**
  * What removing a finding is worth, per step.

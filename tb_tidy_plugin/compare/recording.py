@@ -1,0 +1,132 @@
+"""One side's recordings, and which of their steps count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.report.model import Finding, Model, ProfileReport, Saving
+from tb_tidy_plugin.report.step_costs import StepCosts
+
+WARM_UP = "warmup"
+RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
+NUMBER_AT_END = re.compile(r"\d{1,15}$")
+
+
+class StepsError(TidyError):
+    """A range of steps that is none, or that a recording does not have."""
+
+
+class Recording(Model, frozen=True):
+    """One trace file: its report, and what each of its steps holds."""
+
+    run: str
+    report: ProfileReport
+    costs: StepCosts
+
+
+@dataclass(frozen=True, slots=True)
+class StepRange:
+    """Steps by their numbers, both ends included: `ProfilerStep#7` is step 7."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def step_range(text: str) -> StepRange:
+    """`3-7`, or `5` for one step.
+
+    Raises:
+        StepsError: it is something else.
+    """
+    match = RANGE.fullmatch(text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise StepsError(f"`{text}` is no range of steps.", "Write `3-7` for the steps 3 to 7, or `5` for one step.")
+    return StepRange(int(match[1]), int(match[2] or match[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A recording and the positions of the steps that count; a recording without steps counts as one step."""
+
+    recording: Recording
+    steps: tuple[int, ...]
+
+    @property
+    def durations_ns(self) -> list[int]:
+        """Of each step that counts."""
+        items = self.recording.report.steps.items
+        return [items[at].duration_ns for at in self.steps] if items else []
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """Those that cost anything in these steps, at what they cost and promise there."""
+        for finding in self.recording.report.findings:
+            costs = self.recording.costs.findings.get(finding.id)
+            if costs is None or len(self.steps) == len(costs):
+                yield finding
+            elif cost_ns := round(sum(costs[at] for at in self.steps) / len(self.steps)):
+                yield _costing(finding, cost_ns)
+
+
+def _costing(finding: Finding, cost_ns: int) -> Finding:
+    """The finding at another cost; share and saving are in proportion."""
+    part = cost_ns / finding.cost_ns if finding.cost_ns else 1.0
+    share = None if finding.share is None else finding.share * part
+    return msgspec.structs.replace(
+        finding, cost_ns=cost_ns, share=share, saving=finding.saving and _scaled(finding.saving, part)
+    )
+
+
+def _scaled(saving: Saving, part: float) -> Saving:
+    return msgspec.structs.replace(
+        saving,
+        expected_ns=round(saving.expected_ns * part),
+        low_ns=round(saving.low_ns * part),
+        high_ns=round(saving.high_ns * part),
+        speedup=None,
+    )
+
+
+def chosen(recordings: Sequence[Recording], wanted: StepRange | None, name: str) -> list[Chosen]:
+    """The recordings with their steps in `wanted`, by default all that do not warm up.
+
+    Recordings without any such step are left out.
+
+    Raises:
+        StepsError: none of them has one; `name` is what they are called.
+    """
+    if wanted is None:
+        return [Chosen(each, _after_warm_up(each)) for each in recordings]
+    found = [Chosen(each, _in_range(each, wanted)) for each in recordings]
+    found = [each for each in found if each.steps]
+    if not found:
+        raise StepsError(f"`{name}` has no steps {wanted}.", _known_steps(recordings))
+    return found
+
+
+def _after_warm_up(recording: Recording) -> tuple[int, ...]:
+    items = recording.report.steps.items
+    return tuple(at for at, step in enumerate(items) if step.oddity != WARM_UP) if items else (0,)
+
+
+def _in_range(recording: Recording, wanted: StepRange) -> tuple[int, ...]:
+    return tuple(at for at, number in enumerate(numbers_of(recording)) if wanted.first <= number <= wanted.last)
+
+
+def numbers_of(recording: Recording) -> list[int]:
+    """The number of each step, as its name ends; a step without one is told by its position, from 1."""
+    found = ((at, NUMBER_AT_END.search(step.name)) for at, step in enumerate(recording.report.steps.items, 1))
+    return [int(match[0]) if match else at for at, match in found]
+
+
+def _known_steps(recordings: Sequence[Recording]) -> str:
+    numbers = [number for each in recordings for number in numbers_of(each)]
+    return f"It has the steps {StepRange(min(numbers), max(numbers))}." if numbers else "It has no steps at all."

@@ -1,0 +1,204 @@
+"""Comparisons for the page: worked out by a process of their own, and kept while their recordings are the same."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChange
+from tb_tidy_plugin.compare.recording import StepsError, step_range
+from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
+from tb_tidy_plugin.plugin.comparing import Answer, Refused
+from tb_tidy_plugin.plugin.library import Kept, Library
+from tb_tidy_plugin.plugin.payloads import CompareAnswer
+from tb_tidy_plugin.plugin.tables import searchable
+
+log = logging.getLogger("tensorboard")
+
+_Change = TypeVar("_Change", OperatorChange, KernelChange)
+
+START = "import sys; sys.path[:] = sys.argv[1:]; from tb_tidy_plugin.plugin.comparing import main; main()"
+MOST_KEPT = 8
+MOST_RECORDINGS = 64  # on each side: a question with more would not fit beside all else that is kept
+LIMIT_S = 60.0
+LOGGED_BYTES = 4000
+
+
+class ComparisonError(TidyError):
+    """A comparison that cannot be made."""
+
+
+class SideText(msgspec.Struct, frozen=True):
+    """`comparing.SideAsked` with recordings as text."""
+
+    path: str
+    recordings: list[msgspec.Raw]
+    unread: int
+    steps: str
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side as the page asks for it: a run, one of its ranks (all where it is empty), a range of steps.
+
+    `rank` is a worker's name as `api/runs` has it, else the number of a rank.
+    """
+
+    run: str
+    rank: str = ""
+    span: str = ""
+    steps: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Which operators and kernels are wanted: those whose name or shapes hold `text`, in any case."""
+
+    text: str
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One side's analyses, and how many of its traces could not be read."""
+
+    side: Side
+    kept: list[Kept]
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A comparison without its rows, these as text, and what it was made from."""
+
+    made_from: tuple[Kept, ...]
+    comparison: Comparison
+    operators: bytes
+    kernels: bytes
+
+
+class Comparisons:
+    """May be asked from any thread; questions wait for each other, since each takes most of a core."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[Side, Side], _Known] = OrderedDict()
+
+    def answer(self, base: Side, candidate: Side, rows: Rows, patience_s: float) -> CompareAnswer:
+        """What changed from `base` to `candidate`.
+
+        Raises:
+            NotFoundError: there is no such run or rank.
+            StepsError: a range of steps is none, or has no steps.
+            TraceError: one of the traces could not be read.
+            StillAnalysingError: an analysis takes longer than `patience_s`; it goes on.
+            ComparisonError: there are too many recordings, or the process broke.
+        """
+        for side in (base, candidate):
+            if side.steps:
+                step_range(side.steps)
+        deadline = time.monotonic() + patience_s
+        sides = [self._read(side, deadline) for side in (base, candidate)]
+        made_from = tuple(kept for read in sides for kept in read.kept)
+        with self._lock:
+            known = self._known.get((base, candidate))
+            if known is None or known.made_from != made_from:
+                known = _worked_out(sides, made_from)
+            self._known[base, candidate] = known
+            self._known.move_to_end((base, candidate))
+            while len(self._known) > MOST_KEPT:
+                self._known.popitem(last=False)
+        return _page(known, rows)
+
+    def _read(self, side: Side, deadline: float) -> _Read:
+        """The analyses of one side. What cannot be read is left out, unless it is all there is."""
+        keys = self._library.keys_of(side.run, side.span)
+        named = [key for key in keys if key.worker == side.rank]
+        wanted = named or keys
+        if len(wanted) > MOST_RECORDINGS:
+            raise ComparisonError(
+                f"The run `{side.run}` has {len(wanted)} recordings; at most {MOST_RECORDINGS} are compared at once.",
+                "Choose one rank.",
+            )
+        found, problems = list[Kept](), list[TraceError]()
+        for key in wanted:
+            try:
+                found.append(self._library.kept(key, max(deadline - time.monotonic(), 0)))
+            except TraceError as problem:
+                problems.append(problem)
+        if side.rank and not named:
+            found = [kept for kept in found if str(kept.result.report.rank) == side.rank]
+        if found:
+            return _Read(side, found, len(problems))
+        if problems and (named or not side.rank):
+            raise problems[0]
+        raise NotFoundError(f"The run `{side.run}` has no rank `{side.rank}`.", "Reload the list of runs.")
+
+
+def _worked_out(sides: Sequence[_Read], made_from: tuple[Kept, ...]) -> _Known:
+    base, candidate = (
+        SideText(read.side.run, [_recording(read.side, each) for each in read.kept], read.unread, read.side.steps)
+        for read in sides
+    )
+    comparison = _asked(msgspec.json.encode({"base": base, "candidate": candidate}))
+    return _Known(
+        made_from=made_from,
+        comparison=msgspec.structs.replace(comparison, operators=[], kernels=[]),
+        operators=msgspec.json.encode(comparison.operators),
+        kernels=msgspec.json.encode(comparison.kernels),
+    )
+
+
+def _recording(side: Side, kept: Kept) -> msgspec.Raw:
+    return msgspec.Raw(
+        msgspec.json.encode({"run": side.run, "report": kept.result.report, "costs": kept.result.step_costs})
+    )
+
+
+def _asked(question: bytes) -> Comparison:
+    """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
+    command = [sys.executable, "-c", START, *(os.path.abspath(folder) for folder in sys.path)]  # noqa: PTH100
+    try:
+        ended = subprocess.run(
+            command, input=question, capture_output=True, timeout=LIMIT_S, start_new_session=True, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ComparisonError(f"The comparison took longer than {LIMIT_S:.0f} s.", "Choose one rank.") from None
+    if ended.stderr:
+        log.warning("torchtidy: comparison: %s", ended.stderr[-LOGGED_BYTES:].decode("utf-8", "replace").strip())
+    try:
+        answer: Answer = msgspec.json.decode(ended.stdout, type=Answer)
+    except msgspec.MsgspecError:
+        raise ComparisonError("The comparison broke off with an internal error.", "See TensorBoard's log.") from None
+    if isinstance(answer, Refused):
+        raise StepsError(answer.error, answer.advice)
+    return answer.comparison
+
+
+def _holding(rows: Sequence[_Change], text: str) -> list[_Change]:
+    wanted = searchable(text)
+    return [row for row in rows if wanted in searchable(f"{row.name} {row.shapes}")]
+
+
+def _page(known: _Known, rows: Rows) -> CompareAnswer:
+    operators = _holding(msgspec.json.decode(known.operators, type=list[OperatorChange]), rows.text)
+    kernels = _holding(msgspec.json.decode(known.kernels, type=list[KernelChange]), rows.text)
+    page = slice(rows.offset, rows.offset + rows.limit)
+    return CompareAnswer(
+        comparison=msgspec.structs.replace(known.comparison, operators=operators[page], kernels=kernels[page]),
+        offset=rows.offset,
+        operators=len(operators),
+        kernels=len(kernels),
+    )
