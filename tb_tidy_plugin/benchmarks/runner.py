@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import IO, TypeAlias
 
 import msgspec
@@ -30,6 +31,14 @@ COMPLAINT_BYTES = 1000
 
 CANCELLED = NotMeasured("The measurement was cancelled.", "Start it again.")
 TRY_AGAIN = "Run `tb-tidy bench` on the command line to see what it says."
+
+
+def has_torch() -> bool:
+    """Whether PyTorch could be imported; nothing of it is."""
+    try:
+        return find_spec("torch") is not None
+    except ValueError:  # it is kept from being imported
+        return False
 
 
 class Run:

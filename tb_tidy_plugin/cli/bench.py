@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -18,6 +17,7 @@ from rich.text import Text
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress
+from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import keep, save_beside
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
 from tb_tidy_plugin.cli.configured import with_checks
@@ -83,7 +83,7 @@ def bench_all(
     Raises:
         TidyError: nothing is there to be measured, PyTorch is missing, or results cannot be kept.
     """
-    if not _has_torch():
+    if not has_torch():
         raise TidyError(NO_TORCH.error, NO_TORCH.advice)
     with progress_bar() as progress:
         found = list(analyses(path, checks.of_profiles, progress, checks.ignores))
@@ -102,13 +102,6 @@ def bench_all(
         except KeyboardInterrupt:
             is_whole = False
     return results, is_whole
-
-
-def _has_torch() -> bool:
-    try:
-        return find_spec("torch") is not None
-    except ValueError:  # it is kept from being imported
-        return False
 
 
 def bench_for_report(path: Path, checks: Checks) -> None:

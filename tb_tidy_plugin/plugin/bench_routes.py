@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
 from flask import Blueprint, Response, request
 
+from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.answers import BadQueryError, json_answer, posted, streamed
 from tb_tidy_plugin.plugin.desk import Desk
 from tb_tidy_plugin.plugin.library import Library
-from tb_tidy_plugin.plugin.payloads import BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer
+from tb_tidy_plugin.plugin.payloads import (
+    BenchmarkCancel,
+    BenchmarkRequest,
+    BenchmarksAnswer,
+    BenchmarkStatements,
+)
 from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.plugin.worker import printable
+from tb_tidy_plugin.report.model import ProfileReport
+from tb_tidy_plugin.rulekit import Benchmark
 
 PATIENCE_S = 10.0  # for an analysis that was given up to make room and has to be made again
 
@@ -28,9 +41,18 @@ def add_benchmarks(api: Blueprint, library: Library, desk: Desk) -> None:
             for finding, pair in pairs.items()
         }
         measurements = {finding: found for finding, found in known.items() if found is not None}
-        jobs = desk.states(*key)
+        news = _not_in(kept.result.report, measurements)
+        if news and not desk.is_busy:
+            library.renew(key, news)
         return json_answer(
-            BenchmarksAnswer(refusal=desk.refusal, findings=list(pairs), jobs=jobs, measurements=measurements)
+            BenchmarksAnswer(
+                refusal=desk.refusal,
+                command=_command(kept.file.path, library.configuration),
+                kind=next((pair.kind for pair in pairs.values()), ""),
+                findings={finding: _statements(pair.statements) for finding, pair in pairs.items()},
+                jobs=desk.states(*key),
+                measurements=measurements,
+            )
         )
 
     @api.post("/benchmarks")
@@ -51,3 +73,23 @@ def add_benchmarks(api: Blueprint, library: Library, desk: Desk) -> None:
         if job is None:
             raise BadQueryError("The query names no benchmark.", "Add `job=…`.")
         return streamed(desk.progress(job))
+
+
+def _not_in(report: ProfileReport, measurements: Mapping[str, Measurement]) -> str:
+    """Names the measurements that a report was made without; empty where it has them all."""
+    shown = {finding.id: finding.measurement for finding in report.findings}
+    news = (
+        f"{finding} {each.measured_at} {each.ratio}"
+        for finding, each in measurements.items()
+        if shown.get(finding) != each
+    )
+    return "; ".join(news)
+
+
+def _command(trace: Path, configuration: Path | None) -> str:
+    configured = [] if configuration is None else ["--config", printable(str(configuration))]
+    return shlex.join(["tb-tidy", "bench", printable(str(trace)), *configured])
+
+
+def _statements(pair: Benchmark) -> BenchmarkStatements:
+    return BenchmarkStatements(before=pair.before, after=pair.after, setup=pair.setup, of_events=pair.of_events)

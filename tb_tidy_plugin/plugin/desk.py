@@ -9,11 +9,11 @@ from itertools import count
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import Progress, Request
+from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress, Request
 from tb_tidy_plugin.benchmarks.runner import CANCELLED, Run
 from tb_tidy_plugin.benchmarks.store import StoreError, keep
 from tb_tidy_plugin.errors import NotFoundError, TidyError
-from tb_tidy_plugin.plugin.payloads import BenchmarkRequest, BenchmarkState, ErrorInfo
+from tb_tidy_plugin.plugin.payloads import BenchmarkRefusal, BenchmarkRequest, BenchmarkState, ErrorInfo
 from tb_tidy_plugin.plugin.worker import PairOf
 
 MOST_WAITING = 20
@@ -22,27 +22,40 @@ HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that on
 OVER = frozenset({"done", "failed", "cancelled"})
 LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
-OFF = "Benchmarks are off: start TensorBoard with `--torchtidy_benchmarks=local`."
-REACHABLE = "TensorBoard can be reached from other machines, whose users could keep this one busy."
+OFF = BenchmarkRefusal(
+    reason="off",
+    message="Benchmarks are off.",
+    advice="Start TensorBoard with `--torchtidy_benchmarks=local` to run them here.",
+)
+REACHABLE = BenchmarkRefusal(
+    reason="reachable",
+    message="TensorBoard can be reached from other machines, whose users could keep this one busy.",
+    advice="Start it without `--bind_all` and `--host`, or with `--torchtidy_benchmarks=any` to allow it all the same.",
+)
+WITHOUT_TORCH = BenchmarkRefusal(
+    reason="no_torch",
+    message=NO_TORCH.error,
+    advice="Install it, or `pip install 'tb-tidy-plugin[bench]'`, and start TensorBoard again.",
+)
 
 
 class BenchmarksRefusedError(TidyError):
     """Benchmarks may not be run, or not now."""
 
 
-def refusal_of(flag: str, host: str, *, bind_all: bool) -> str | None:
-    """Why TensorBoard's flags let the tab run no benchmarks; None where they do."""
-    if flag == "any":
-        return None
-    if flag != "local":
+def refusal_of(flag: str, host: str, *, bind_all: bool, has_torch: bool) -> BenchmarkRefusal | None:
+    """Why the tab can run no benchmarks: TensorBoard's flags, or want of PyTorch; None where it can."""
+    if flag not in {"any", "local"}:
         return OFF
-    return REACHABLE if bind_all or host not in LOCAL else None
+    if flag == "local" and (bind_all or host not in LOCAL):
+        return REACHABLE
+    return None if has_torch else WITHOUT_TORCH
 
 
 class Desk:
     """All methods may be called from any thread."""
 
-    def __init__(self, refusal: str | None = OFF) -> None:
+    def __init__(self, refusal: BenchmarkRefusal | None = OFF) -> None:
         """`refusal` says why nothing may be run, None where it may."""
         self.refusal = refusal
         self._changed = threading.Condition()
@@ -52,14 +65,17 @@ class Desk:
         self._is_running = False
 
     def add(self, asked: BenchmarkRequest, pair: PairOf) -> BenchmarkState:
-        """Puts a pair in the queue.
+        """Puts a pair in the queue; one that waits there already, or runs, is given back.
 
         Raises:
             BenchmarksRefusedError: benchmarks are off, or too many wait.
         """
         if self.refusal:
-            raise BenchmarksRefusedError(self.refusal, "Run `tb-tidy bench` instead; `=any` allows it all the same.")
+            raise BenchmarksRefusedError(self.refusal.message, self.refusal.advice)
         with self._changed:
+            for job in self._runs:
+                if _names(self._states[job]) == _names(asked):
+                    return self._described(job)
             if len(self._runs) >= MOST_WAITING:
                 raise BenchmarksRefusedError(f"{MOST_WAITING} benchmarks wait already.", "Wait, or cancel some.")
             job = next(self._numbers)
@@ -73,7 +89,7 @@ class Desk:
             if not self._is_running:
                 self._is_running = True
                 threading.Thread(target=self._work, daemon=True, name="torchtidy-benchmarks").start()
-            return state
+            return self._described(job)
 
     def cancel(self, job: int) -> BenchmarkState:
         """Ends a benchmark, or takes it out of the queue; one that is over stays as it is.
@@ -85,15 +101,25 @@ class Desk:
             if job not in self._states:
                 raise NotFoundError(f"There is no benchmark {job}.", "Start it again.")
             run = self._runs.get(job)
+            if run is not None and self._ahead_of(job):
+                self._finish(job, CANCELLED)
         if run is not None:
             run.cancel()
         with self._changed:
-            return self._states[job]
+            return self._described(job)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is measured now, which other work would disturb."""
+        with self._changed:
+            return bool(self._runs)
 
     def states(self, run: str, worker: str, span: str) -> list[BenchmarkState]:
         """The benchmarks of one profile, in the order in which they were asked for."""
         with self._changed:
-            return [each for each in self._states.values() if (each.run, each.worker, each.span) == (run, worker, span)]
+            return [
+                self._described(job) for job, each in self._states.items() if _names(each)[:3] == (run, worker, span)
+            ]
 
     def progress(self, job: int) -> Iterator[BenchmarkState]:
         """The state now and whenever it changes, until the benchmark is over.
@@ -110,10 +136,13 @@ class Desk:
         last: BenchmarkState | None = None
         while last is None or last.state not in OVER:
             with self._changed:
-                self._changed.wait_for(lambda before=last: self._states.get(job) is not before, HEARTBEAT_S)  # type: ignore[misc]
-                last = self._states.get(job)
-            if last is None:
-                return
+                self._changed.wait_for(
+                    lambda before=last: job not in self._states or self._described(job) != before,  # type: ignore[misc]
+                    HEARTBEAT_S,
+                )
+                if job not in self._states:
+                    return
+                last = self._described(job)
             yield last
 
     def _work(self) -> None:
@@ -129,9 +158,19 @@ class Desk:
             if isinstance(result, Measurement):
                 result = _kept(result)
             with self._changed:
-                del self._runs[job]
-                self._states[job] = _finished(self._states[job], result)
-                self._changed.notify_all()
+                self._finish(job, result)
+
+    def _finish(self, job: int, result: Measurement | NotMeasured) -> None:
+        del self._runs[job]
+        self._states[job] = _finished(self._states[job], result)
+        self._changed.notify_all()
+
+    def _described(self, job: int) -> BenchmarkState:
+        return msgspec.structs.replace(self._states[job], ahead=self._ahead_of(job))
+
+    def _ahead_of(self, job: int) -> int:
+        """How many benchmarks come before this one; 0 for one that is over."""
+        return list(self._runs).index(job) if job in self._runs else 0
 
     def _note(self, job: int, progress: Progress) -> None:
         with self._changed:
@@ -139,6 +178,10 @@ class Desk:
                 self._states[job], state="measuring", stage=progress.stage, fraction=progress.fraction
             )
             self._changed.notify_all()
+
+
+def _names(of: BenchmarkState | BenchmarkRequest) -> tuple[str, str, str, str]:
+    return (of.run, of.worker, of.span, of.finding)
 
 
 def _kept(measurement: Measurement) -> Measurement | NotMeasured:

@@ -37,10 +37,11 @@ class StillAnalysingError(TidyError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One trace and how far its analysis is. `version` grows with each change of the file."""
+    """One trace and how far its analysis is. `recording` is the version in which the file was as it is now."""
 
     found: Found
     version: int
+    recording: int
     state: LoadState = "queued"
     fraction: float = 0.0
     stage: str = ""
@@ -63,6 +64,7 @@ class Entry:
             stage=self.stage,
             problem=self.problem,
             version=self.version,
+            recording=self.recording,
         )
 
 
@@ -100,6 +102,7 @@ class Library:
         self._running: dict[Key, Analysis] = {}
         self._kept: OrderedDict[Key, Kept] = OrderedDict()  # the first one was unused longest
         self._parts: dict[Key, Part] = {}  # of all that was analysed, kept or not
+        self._renewed: dict[Key, str] = {}  # why each was last analysed again
         self._run_findings = RunFindings(configuration)
         self._has_traces = False
         self._looks = 0
@@ -219,6 +222,20 @@ class Library:
                 self._changed.wait(left_s)
             raise _no_such(*key)
 
+    def renew(self, key: Key, reason: str) -> None:
+        """Has a finished analysis made again, since more is known than its trace tells; once for each reason.
+
+        Until that is done, what came of the earlier one is the answer.
+        """
+        with self._changed:
+            entry = self._entries.get(key)
+            if entry is None or not entry.is_over or self._renewed.get(key) == reason:
+                return
+            self._renewed[key] = reason
+            self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
+            self._want(key)
+            self._changed.notify_all()
+
     # Looking
 
     def _refresh(self) -> None:
@@ -255,7 +272,8 @@ class Library:
                 self._entries[key] = replace(old, found=found)
             else:
                 state: LoadState = "error" if found.problem else "queued"
-                self._entries[key] = Entry(found, next(self._versions), state, problem=found.problem)
+                version = next(self._versions)
+                self._entries[key] = Entry(found, version, version, state, problem=found.problem)
                 self._give_up(key)
         for key in before:
             self._give_up(key)

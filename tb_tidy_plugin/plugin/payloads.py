@@ -12,6 +12,7 @@ from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow
 from tb_tidy_plugin.report.model import Model, Problem, RunReport
 from tb_tidy_plugin.sources.frames import Precision
 
+BenchmarkObstacle: TypeAlias = Literal["off", "reachable", "no_torch"]
 BenchmarkProgress: TypeAlias = Literal["queued", "measuring", "done", "failed", "cancelled"]
 LoadState: TypeAlias = Literal["queued", "reading", "analysing", "done", "error"]
 
@@ -26,7 +27,8 @@ class ProfileState(Model, frozen=True):
         fraction: work done, 0 to 1.
         stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
         problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
-        version: changes whenever the analysis was made anew (the file changed).
+        version: changes whenever the analysis is made anew, since the file or what is measured of it has changed.
+        recording: changes whenever the file has changed.
     """
 
     worker: str
@@ -38,6 +40,7 @@ class ProfileState(Model, frozen=True):
     stage: str
     problem: Problem | None
     version: int
+    recording: int
 
 
 class RunState(Model, frozen=True):
@@ -295,7 +298,8 @@ class BenchmarkCancel(Model, frozen=True):
 class BenchmarkState(Model, frozen=True):
     """How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
 
-    `measurement` is set once it is `done`, `problem` where it `failed` or was `cancelled`.
+    `ahead` is how many others are measured before it, `measurement` is set once it is `done`, `problem` where it
+    `failed` or was `cancelled`.
     """
 
     job: int
@@ -306,22 +310,47 @@ class BenchmarkState(Model, frozen=True):
     state: BenchmarkProgress = "queued"
     stage: str = ""
     fraction: float = 0.0
+    ahead: int = 0
     measurement: Measurement | None = None
     problem: ErrorInfo | None = None
+
+
+class BenchmarkRefusal(Model, frozen=True):
+    """Why no benchmark can be started here, and what to do about it."""
+
+    reason: BenchmarkObstacle
+    message: str
+    advice: str
+
+
+class BenchmarkStatements(Model, frozen=True):
+    """What is run for a finding; `of_events` says whether a saving can use what comes of it."""
+
+    before: str
+    after: str
+    setup: str
+    of_events: bool
 
 
 class BenchmarksAnswer(Model, frozen=True):
     """`GET api/benchmarks`: what is known of one profile.
 
+    Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
+    measurements that are known.
+
     Attributes:
         refusal: why none can be started here, null where they can.
-        findings: ids of the findings that have statements to measure.
+        command: measures this profile's findings from a shell; `--finding ID` added, that one alone.
+        kind: the recording's kind of device; what is measured on another one is in no saving.
+        findings: what there is to measure, by finding.
         jobs: those that were started since TensorBoard was, in their order.
         measurements: stored results, by finding.
     """
 
-    refusal: str | None
-    findings: list[str]
+    refusal: BenchmarkRefusal | None
+    command: str
+    kind: str
+    findings: dict[str, BenchmarkStatements]
     jobs: list[BenchmarkState]
     measurements: dict[str, Measurement]
 

@@ -56,11 +56,12 @@ class Plugin(base_plugin.TBPlugin):
         return {"/*": Mount(self._make_app, MOUNT_POINT)}
 
     def _make_app(self) -> WSGIApplication:
+        from tb_tidy_plugin.benchmarks.runner import has_torch
         from tb_tidy_plugin.plugin.desk import Desk, refusal_of
         from tb_tidy_plugin.plugin.mutes import MuteStore
         from tb_tidy_plugin.plugin.web import create_app
 
-        desk = Desk(refusal_of(self._benchmarks, self._host, bind_all=self._bind_all))
+        desk = Desk(refusal_of(self._benchmarks, self._host, bind_all=self._bind_all, has_torch=has_torch()))
         return create_app(self._library.result(), self._source_roots, MuteStore(self._logdirs), desk)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:

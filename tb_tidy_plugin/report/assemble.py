@@ -29,6 +29,7 @@ from tb_tidy_plugin.report.findings import (
     by_saving,
     findings_of,
     left_out_of,
+    measured_in,
     saving_in_report,
     worth_reporting,
 )
@@ -267,7 +268,7 @@ def _profile_report(
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[evidence.finding for evidence in ranked],
         residual=estimates.residual,
-        joint_saving=None if joint is None else saving_in_report(profile, joint),
+        joint_saving=None if joint is None else saving_in_report(profile, joint, *measured_in(ranked)),
         settings=table.metadata.captured.settings,
         true_step_ns=table.metadata.captured.step_ns,
     )

@@ -168,9 +168,15 @@ def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estim
         expected_ns=saving.expected_ns,
         low_ns=saving.low_ns,
         high_ns=saving.high_ns,
-        speedup=speedup_of(profile.steps.median_ns, saving.expected_ns),
+        speedup=speedup_of(profile.metadata.captured.step_ns or profile.steps.median_ns, saving.expected_ns),
         basis=[*saving.basis, *further],
     )
+
+
+def measured_in(found: Sequence[Evidence]) -> tuple[estimated.Basis, ...]:
+    """The basis that measured findings add to what is said of all of them."""
+    savings = [each.finding.saving for each in found]
+    return MEASURED if any(saving is not None and "measured" in saving.basis for saving in savings) else ()
 
 
 def less_sure(*confidences: Confidence) -> Confidence:

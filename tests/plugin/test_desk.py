@@ -9,10 +9,10 @@ import pytest
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.desk import OFF, REACHABLE, BenchmarksRefusedError, Desk, refusal_of
+from tb_tidy_plugin.plugin.desk import OFF, REACHABLE, WITHOUT_TORCH, BenchmarksRefusedError, Desk, refusal_of
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import BenchmarkRequest, BenchmarkState
+from tb_tidy_plugin.plugin.payloads import BenchmarkRefusal, BenchmarkRequest, BenchmarkState
 from tb_tidy_plugin.plugin.worker import PairOf
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.support.measurements import PAIR
@@ -20,6 +20,10 @@ from tests.support.measurements import PAIR
 ASKED = BenchmarkRequest(run="run", worker="w", span="1", finding="f", device="cpu", budget_s=0.05)
 ENDLESS = Benchmark("while True:\n    pass", "x", "import torch\nx = 1")
 OURS = {"X-TorchTidy": "1"}
+
+
+def about(finding: str) -> BenchmarkRequest:
+    return msgspec.structs.replace(ASKED, finding=finding)
 
 
 def of(pair: Benchmark) -> PairOf:
@@ -40,8 +44,14 @@ def of(pair: Benchmark) -> PairOf:
         ("any", "0.0.0.0", True, None),
     ],
 )
-def test_who_may_start_them(flag: str, host: str, bind_all: bool, refusal: str | None) -> None:
-    assert refusal_of(flag, host, bind_all=bind_all) == refusal
+def test_who_may_start_them(flag: str, host: str, bind_all: bool, refusal: BenchmarkRefusal | None) -> None:
+    assert refusal_of(flag, host, bind_all=bind_all, has_torch=True) == refusal
+
+
+@pytest.mark.parametrize(("flag", "refusal"), [("", OFF), ("local", WITHOUT_TORCH), ("any", WITHOUT_TORCH)])
+def test_without_pytorch_it_says_how_to_get_it(flag: str, refusal: BenchmarkRefusal) -> None:
+    assert refusal_of(flag, "localhost", bind_all=False, has_torch=False) == refusal
+    assert "tb-tidy-plugin[bench]" in WITHOUT_TORCH.advice
 
 
 def test_nothing_is_run_where_it_is_off() -> None:
@@ -58,19 +68,46 @@ def test_no_benchmark_of_that_number() -> None:
 
 def test_a_queue_has_an_end() -> None:
     desk = Desk(None)
-    jobs = [desk.add(ASKED, of(ENDLESS)).job for _ in range(20)]
+    jobs = [desk.add(about(f"f{number}"), of(ENDLESS)).job for number in range(20)]
     with pytest.raises(BenchmarksRefusedError, match="wait already"):
-        desk.add(ASKED, of(ENDLESS))
+        desk.add(about("one more"), of(ENDLESS))
     for job in reversed(jobs):
         desk.cancel(job)
     assert {list(desk.progress(job))[-1].state for job in jobs} == {"cancelled"}
+
+
+def test_two_tabs_that_ask_for_the_same_finding_get_the_same_benchmark() -> None:
+    desk = Desk(None)
+    first = desk.add(ASKED, of(ENDLESS))
+    assert desk.add(ASKED, of(ENDLESS)).job == first.job
+    assert [each.job for each in desk.states("run", "w", "1")] == [first.job]
+    desk.cancel(first.job)
+    assert list(desk.progress(first.job))[-1].state == "cancelled"
+    again = desk.add(ASKED, of(ENDLESS))
+    assert again.job != first.job
+    desk.cancel(again.job)
+
+
+def test_who_waits_knows_how_many_come_first_and_leaves_the_queue_at_once() -> None:
+    desk = Desk(None)
+    running, second, third = (desk.add(about(finding), of(ENDLESS)) for finding in "abc")
+    assert [running.ahead, second.ahead, third.ahead] == [0, 1, 2]
+    watched = desk.progress(third.job)
+    assert next(watched).ahead == 2
+    assert desk.cancel(second.job).state == "cancelled", "while the first is still measured"
+    assert next(state for state in watched if state.ahead < 2).ahead == 1
+    assert desk.is_busy
+    for each in (third, running):
+        desk.cancel(each.job)
+    assert list(desk.progress(running.job))[-1].state == "cancelled"
+    assert not desk.is_busy
 
 
 @pytest.mark.slow
 @pytest.mark.torch
 def test_one_after_the_other_each_watched_to_its_end() -> None:
     desk = Desk(None)
-    first, second = desk.add(ASKED, of(PAIR)), desk.add(ASKED, of(PAIR))
+    first, second = desk.add(ASKED, of(PAIR)), desk.add(about("g"), of(PAIR))
     seen = list(desk.progress(first.job))
     assert [each.state for each in desk.states("run", "w", "1")] in (["done", "queued"], ["done", "measuring"])
     assert (seen[-1].state, seen[-1].measurement is not None) == ("done", True)

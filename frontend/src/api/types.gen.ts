@@ -47,26 +47,46 @@ export interface BenchmarkRequest {
 /**
  * `GET api/benchmarks`: what is known of one profile.
  *
+ * Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
+ * measurements that are known.
+ *
  * Attributes:
  *     refusal: why none can be started here, null where they can.
- *     findings: ids of the findings that have statements to measure.
+ *     command: measures this profile's findings from a shell; `--finding ID` added, that one alone.
+ *     kind: the recording's kind of device; what is measured on another one is in no saving.
+ *     findings: what there is to measure, by finding.
  *     jobs: those that were started since TensorBoard was, in their order.
  *     measurements: stored results, by finding.
  */
 export interface BenchmarksAnswer {
-  findings: string[];
+  command: string;
+  findings: {
+    [k: string]: BenchmarkStatements;
+  };
   jobs: BenchmarkState[];
+  kind: string;
   measurements: {
     [k: string]: Measurement;
   };
-  refusal: string | null;
+  refusal: BenchmarkRefusal | null;
+}
+/**
+ * What is run for a finding; `of_events` says whether a saving can use what comes of it.
+ */
+export interface BenchmarkStatements {
+  after: string;
+  before: string;
+  of_events: boolean;
+  setup: string;
 }
 /**
  * How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
  *
- * `measurement` is set once it is `done`, `problem` where it `failed` or was `cancelled`.
+ * `ahead` is how many others are measured before it, `measurement` is set once it is `done`, `problem` where it
+ * `failed` or was `cancelled`.
  */
 export interface BenchmarkState {
+  ahead?: number;
   finding: string;
   fraction?: number;
   job: number;
@@ -162,6 +182,14 @@ export interface ErrorInfo {
   advice: string;
   code: number;
   message: string;
+}
+/**
+ * Why no benchmark can be started here, and what to do about it.
+ */
+export interface BenchmarkRefusal {
+  advice: string;
+  message: string;
+  reason: "no_torch" | "off" | "reachable";
 }
 /**
  * `GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
@@ -958,11 +986,13 @@ export interface StepItem {
  *     fraction: work done, 0 to 1.
  *     stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
  *     problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
- *     version: changes whenever the analysis was made anew (the file changed).
+ *     version: changes whenever the analysis is made anew, since the file or what is measured of it has changed.
+ *     recording: changes whenever the file has changed.
  */
 export interface ProfileState {
   fraction: number;
   problem: Problem | null;
+  recording: number;
   size: number;
   span: string;
   span_index: number | null;
