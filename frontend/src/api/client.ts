@@ -3,7 +3,7 @@
 import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
-  CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, MemoryAnswer, ModulesAnswer, OperatorsAnswer, ProfileState, ReportAnswer,
+  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, MemoryAnswer, ModulesAnswer, OperatorsAnswer, ProfileState, ReportAnswer,
   LinesAnswer, MuteChange, MutesAnswer, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
 } from './types.gen';
 
@@ -34,15 +34,27 @@ export const getCpu = endpoint<CpuAnswer>('cpu');
 export const getLines = endpoint<LinesAnswer>('lines');
 export const getStack = endpoint<StackAnswer>('stack');
 export const getMutes = endpoint<MutesAnswer>('mutes');
+export const getBenchmarks = endpoint<BenchmarksAnswer>('benchmarks');
 
 /** Changes the mutes that are kept beside the runs, and makes them be kept there from now on. */
 export const postMutes = (change: MuteChange): Promise<MutesAnswer> => post('mutes', change);
 
+/** Puts the statements of a finding in the queue. */
+export const postBenchmark = (asked: BenchmarkRequest): Promise<BenchmarkState> => post('benchmarks', asked);
+
+export const postBenchmarkCancel = (what: BenchmarkCancel): Promise<BenchmarkState> => post('benchmarks/cancel', what);
+
 /** States of one profile while it is analysed, until it is done or has failed. */
-export async function* getProgress(key: ProfileKey, signal: AbortSignal): AsyncGenerator<ProfileState> {
-  const response = await request(address('progress', { ...key }), { signal });
+export const getProgress = (key: ProfileKey, signal: AbortSignal): AsyncGenerator<ProfileState> => stream(address('progress', { ...key }), signal);
+
+/** States of one benchmark until it is over. */
+export const getBenchmarkProgress = (job: number, signal: AbortSignal): AsyncGenerator<BenchmarkState> =>
+  stream(address('benchmarks/progress', { job }), signal);
+
+async function* stream<State>(url: string, signal: AbortSignal): AsyncGenerator<State> {
+  const response = await request(url, { signal });
   for await (const line of lines(textOf(response))) {
-    const state: ProfileState = JSON.parse(line);
+    const state: State = JSON.parse(line);
     yield state;
   }
 }

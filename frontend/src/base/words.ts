@@ -18,6 +18,9 @@ export const STEP_BASIS: Record<StepBasis, string> = {
 export const perWhat = (basis: StepBasis): 'step' | 'trace' =>
   (basis === 'whole_trace' || basis === 'none' ? 'trace' : 'step');
 
+/** `replayed + measured`. */
+export const basisText = (basis: readonly SavingBasis[]): string => basis.join(' + ');
+
 export const SAVING_BASIS: Record<SavingBasis, string> = {
   bound: 'upper bound from the events’ own time',
   replayed: 'estimated by replaying the step without it',

@@ -3,14 +3,15 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 
-interface Props { title: string; note?: string; aside?: ComponentChildren; chart: ComponentChildren; table: () => ComponentChildren }
+interface Props { title: string; level?: 2 | 3; note?: string; aside?: ComponentChildren; chart: ComponentChildren; table: () => ComponentChildren }
 
-export function TableTwin({ title, note = '', aside, chart, table }: Props) {
+export function TableTwin({ title, level = 2, note = '', aside, chart, table }: Props) {
+  const Heading = level === 2 ? 'h2' : 'h3';
   const [asTable, setAsTable] = useState(false);
   return (
     <section class="chart" aria-label={title}>
       <div class="chart-head">
-        <h2>{title}</h2>
+        <Heading>{title}</Heading>
         {note && <span class="muted">{note}</span>}
         <span class="chart-space" />
         {aside}

@@ -14,7 +14,7 @@ import { moveToHottest } from './lines';
 import { changeMutes, loadMutes, mutes } from './mutes';
 import { toast } from './notices';
 import { moveSpot } from './outline';
-import { load, loaded, working } from './profile';
+import { load, loaded, renewed, working } from './profile';
 import { refreshRun } from './ranks';
 import { go, route } from './route';
 import { loadRules, rules } from './rules';
@@ -141,6 +141,7 @@ export async function revalidate(): Promise<void> {
   void loadMutes();
   if (!loaded.peek() && !working.peek()) loadSelected();
   else {
+    if (renewed.peek() && !working.peek()) loadSelected();
     reloads.value += 1;
     void refreshRun();
   }

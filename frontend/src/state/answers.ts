@@ -30,9 +30,9 @@ export const cpu = resource(getCpu);
 /** How often TensorBoard has reloaded: what is shown is asked for again, and its ETag says whether it is the same. */
 export const reloads = signal(0);
 
-/** Names the recording on the screen, and its version. */
+/** Names the recording on the screen; it stays the same when the recording is only analysed again. */
 export const shownVersion = (): string =>
-  (selectedKey.value ? `${keyText(selectedKey.value)} ${loaded.value?.state.version ?? 0}` : '');
+  (selectedKey.value ? `${keyText(selectedKey.value)} ${loaded.value?.state.recording ?? 0}` : '');
 
 /** What is on the screen stays as it is while a newer recording waits to be loaded. */
 export const shownReload = (): number => (stale.value ? -1 : reloads.value);

@@ -66,13 +66,13 @@ export const outcomes = (status: Outcome['status']): readonly Outcome[] =>
 /** What every check said, of the profile or of its run. */
 export const checks = computed<readonly Outcome[]>(() => [...report.value?.outcomes ?? [], ...runOutcomes.value]);
 
-/** What arrives later, as findings about the run do, must not take the place of what is being read. */
+/** What arrives later, findings about the run or measured savings, must not take the place of what is being read. */
 function holdOpen(): void {
-  let before = { of: '', arrived: runFindings.peek(), open: '' };
+  let before = { of: '', arrived: everyFinding.peek(), open: '' };
   effect(() => {
-    const now = { of: report.value?.path ?? '', arrived: runFindings.value, open: finding.value?.id ?? '' };
+    const now = { of: report.value?.path ?? '', arrived: everyFinding.value, open: finding.value?.id ?? '' };
     const pushedAside = now.of === before.of && now.arrived !== before.arrived && before.open && now.open !== before.open;
-    if (pushedAside && !route.peek().finding) {
+    if (pushedAside && !route.peek().finding && now.arrived.some(({ id }) => id === before.open)) {
       const { open } = before;
       before = { ...now, open };
       go({ finding: open }, 'replace');

@@ -1,6 +1,7 @@
 /** Coloured source lines, made by a worker. */
 
-import type { Line } from '../base/tokens';
+import { useEffect, useState } from 'preact/hooks';
+import { plainLines, type Line } from '../base/tokens';
 import type { Done, Job } from './highlight.worker';
 
 const MOST_CHARACTERS = 2_000_000; // beyond that the tokens' memory is worth more than their colours
@@ -17,6 +18,19 @@ export function highlight(code: string): Promise<readonly Line[] | null> {
   const job: Job = { id: jobs, code };
   worker.postMessage(job);
   return new Promise((resolve) => { waiting.set(job.id, resolve); });
+}
+
+/** For a component: lines of code, in colour as soon as they have been coloured. */
+export function useLines(code: string): readonly Line[] {
+  const text = code.replace(/\n+$/, '');
+  const [lines, setLines] = useState<readonly Line[]>(() => plainLines(text.split('\n')));
+  useEffect(() => {
+    let mine = true;
+    setLines(plainLines(text.split('\n')));
+    void highlight(text).then((coloured) => { if (mine && coloured) setLines(coloured); });
+    return () => { mine = false; };
+  }, [text]);
+  return lines;
 }
 
 function start(): Worker | null {

@@ -22,7 +22,7 @@ const said = signal<Said | null>(null);
 const wanted = computed<string>(() => {
   const { value: key } = selectedKey;
   const file = route.value.view === 'source' ? openFile.value?.file : undefined;
-  return key && file ? JSON.stringify([keyText(key), loaded.value?.state.version, file]) : '';
+  return key && file ? JSON.stringify([keyText(key), loaded.value?.state.recording, file]) : '';
 });
 
 /** What is known of the lines of the open file; null until the server has said. */

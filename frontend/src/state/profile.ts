@@ -32,6 +32,12 @@ export const reportError = signal<ErrorInfo | null>(null);
 export const stale = computed<boolean>(() =>
   loaded.value !== null && selected.value !== null && working.value === null
   && selected.value.profile.state !== 'error'
+  && loaded.value.state.recording !== selected.value.profile.recording);
+
+/** The same file is analysed again, since more is known of it: that report takes the place of this one unasked. */
+export const renewed = computed<boolean>(() =>
+  loaded.value !== null && selected.value !== null
+  && loaded.value.state.recording === selected.value.profile.recording
   && loaded.value.state.version !== selected.value.profile.version);
 
 const ASK_AGAIN_MS = 1000;

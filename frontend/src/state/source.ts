@@ -51,7 +51,7 @@ async function fetchInto(state: Signal<SourceState>, key: ProfileKey, file: stri
 export function useSource(file: string): [SourceState, () => void] {
   const [tries, setTries] = useState(0);
   const key = selectedKey.value;
-  const version = loaded.value?.state.version ?? 0;
+  const version = loaded.value?.state.recording ?? 0;
   const state = useMemo(() => (key ? sourceOf(key, version, file) : null), [key, version, file, gone.value, tries]);
   return [state?.value ?? { kind: 'loading' }, () => setTries((before) => before + 1)];
 }

@@ -1,7 +1,7 @@
 /** Values of the API for tests: whole by default, each test names what it is about. */
 
 import type {
-  EventRow, Finding, Lane, LineColumns, LinesAnswer, OperatorRow, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
+  BenchmarksAnswer, BenchmarkState, EventRow, Finding, Lane, LineColumns, LinesAnswer, Measurement, OperatorRow, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
   StackAnswer, StackFrame,
 } from '../api/types.gen';
 
@@ -37,7 +37,7 @@ export const report = (changes: Partial<ProfileReport> = {}): ProfileReport => (
 
 export const state = (changes: Partial<ProfileState> = {}): ProfileState => ({
   worker: 'host_1', span: '1', span_index: 1, state: 'done', size: 35_000_000, fraction: 1, stage: '', problem: null,
-  version: 1, ...changes,
+  version: 1, recording: 1, ...changes,
 });
 
 export const rule = (name: string, changes: Partial<RuleInfo> = {}): RuleInfo => ({
@@ -81,4 +81,22 @@ export const operatorRow = (key: string, changes: Partial<OperatorRow> = {}): Op
   key, name: key, kind: 'operator', operators: 1, calls: 12, host_self_ns: 2e6, host_total_ns: 3e6, device_self_ns: 5e6, device_total_ns: 6e6,
   device_busy_ns: 6e6, tensor_cores: true, flops: 1e9, flops_per_second: 1.5e12, bytes_per_second: 1e9, roofline: 0.5, kernels: [], findings: [],
   ...changes,
+});
+
+export const measurement = (changes: Partial<Measurement> = {}): Measurement => ({
+  rule: 'first-rule', before: 'result = x * 1', after: 'result = x', setup: 'import torch',
+  on: { kind: 'cuda', address: 'cuda:0', name: 'NVIDIA A100', torch: '2.13.0', runtime: 'CUDA 12.8', threads: 8 },
+  before_ns: 12_600, after_ns: 7000, ratio: 0.5556, low: 0.5, high: 0.5882, blocks: 250,
+  before_samples_ns: [12_400, 12_600, 13_000], after_samples_ns: [7000, 6800, 7200], verdict: 'faster', equal: true, trusted: true, doubts: [],
+  measured_at: '2026-01-02T03:04:05+00:00', ...changes,
+});
+
+export const job = (changes: Partial<BenchmarkState> = {}): BenchmarkState => ({
+  job: 1, run: 'job', worker: 'host_1', span: '1', finding: 'a', state: 'queued', stage: '', fraction: 0, ahead: 0, measurement: null, problem: null, ...changes,
+});
+
+/** Statements for the finding `a`, of a recording with a GPU; nothing is measured. */
+export const benchmarksAnswer = (changes: Partial<BenchmarksAnswer> = {}): BenchmarksAnswer => ({
+  refusal: null, command: "tb-tidy bench '/runs/my job/w.json'", kind: 'cuda', jobs: [], measurements: {},
+  findings: { a: { before: 'result = x * 1', after: 'result = x', setup: 'import torch', of_events: true } }, ...changes,
 });

@@ -10,6 +10,7 @@ export interface TestServer {
   asked: string[];
   answers: Record<string, Answer>;
   down: boolean;
+  fetch: typeof fetch;
 }
 
 /** Thrown by an answer that is an error. */
@@ -20,8 +21,11 @@ export class Refusal extends Error {
 }
 
 export function serve(answers: Record<string, Answer>): TestServer {
-  const server: TestServer = { asked: [], answers, down: false };
-  vi.stubGlobal('fetch', async (address: string, { body }: RequestInit = {}) => respond(server, address, typeof body === 'string' ? body : null));
+  const server: TestServer = {
+    asked: [], answers, down: false,
+    fetch: async (address, { body } = {}) => respond(server, String(address), typeof body === 'string' ? body : null),
+  };
+  vi.stubGlobal('fetch', server.fetch);
   return server;
 }
 
@@ -35,6 +39,7 @@ export function serveProfile(report: ProfileReport, state: ProfileState, rules: 
     stack: () => ({ frames: [], more: 0 }),
     rules: () => ({ rules }),
     mutes: () => ({ kept: false, can_keep: true, path: '/runs/.torchtidy.json', mutes: { findings: [], rules: [] } }),
+    benchmarks: () => ({ refusal: null, command: '', kind: 'cpu', findings: {}, jobs: [], measurements: {} }),
     events: () => ({ total: 0, offset: 0, rows: [] }),
     source: () => { throw new Refusal(404, 'No such file.', 'None.'); },
   });

@@ -25,7 +25,7 @@ describe('the head', () => {
     const main = await open(finding('a', { saving: saving(18_400_000, { low_ns: 12_000_000, high_ns: 21_300_000, speedup: 1.18, basis: ['replayed', 'measured'] }), cost_ns: 22_100_000, share: 0.175 }));
     expect(main.textContent).toContain('18.4 ms per step');
     expect(main.textContent).toContain('12–21.3 ms · 1.18× speed');
-    expect(main.textContent).toContain('Estimated by replaying the step without it; measured by a benchmark');
+    expect(main.textContent).toContain('Replayed + measured: estimated by replaying the step without it; measured by a benchmark');
     expect(main.textContent).toContain('22.1 ms per step17.5 % of the step time');
   });
 

@@ -78,7 +78,7 @@ describe('bars above the report', () => {
     await openPage();
     await rows();
     const { revalidate } = await import('../state/actions');
-    const newer = serveProfile(report({ findings: [finding('a', { message: 'New' })] }), state({ version: 2 })).answers;
+    const newer = serveProfile(report({ findings: [finding('a', { message: 'New' })] }), state({ version: 2, recording: 2 })).answers;
     Object.assign(server.answers, newer);
     await revalidate();
     expect(await screen.findByText('A newer recording of this profile was found.')).toBeTruthy();

@@ -11,6 +11,7 @@ import { ranksOf } from '../../state/ranks';
 import { selectedKey } from '../../state/runs';
 import { narrow } from '../../state/viewport';
 import { byKind } from './details';
+import { BenchmarkLater } from './BenchmarkLater';
 import { Events, NoEvents } from './Events';
 import { Fix } from './Fix';
 import { Head } from './Head';
@@ -36,6 +37,7 @@ export function Detail() {
         <Why finding={shown} />
         <Places finding={shown} />
         <Fix finding={shown} />
+        {!ranksOf(shown) && <BenchmarkLater finding={shown} />}
         <Unknown details={byKind(shown.details).unknown} />
         {ranksOf(shown) ? <NoEvents finding={shown} /> : <Events profile={key} finding={shown} />}
       </article>

@@ -1,13 +1,11 @@
 /** What to do. */
 
-import { useEffect, useState } from 'preact/hooks';
 import type { CodeChange, Finding } from '../../api/types.gen';
-import { plainLines, type Line } from '../../base/tokens';
 import { CopyButton } from '../../components/Button';
 import { Code } from '../../components/Code';
 import { Message } from '../../components/Spans';
 import { copy } from '../../state/clipboard';
-import { highlight } from '../../state/highlight';
+import { useLines } from '../../state/highlight';
 import { byKind } from './details';
 import { Section } from './Section';
 
@@ -35,17 +33,4 @@ function Change({ change: { before, after, caveat } }: { change: CodeChange }) {
       {caveat && <p class="caveat"><b>Mind:</b> <Message text={caveat} /></p>}
     </>
   );
-}
-
-/** Lines of code, in colour as soon as they have been coloured. */
-function useLines(code: string): readonly Line[] {
-  const text = code.replace(/\n+$/, '');
-  const [lines, setLines] = useState<readonly Line[]>(() => plainLines(text.split('\n')));
-  useEffect(() => {
-    let mine = true;
-    setLines(plainLines(text.split('\n')));
-    void highlight(text).then((coloured) => { if (mine && coloured) setLines(coloured); });
-    return () => { mine = false; };
-  }, [text]);
-  return lines;
 }

@@ -4,7 +4,7 @@ import type { RefObject } from 'preact';
 import type { Finding, Saving } from '../../api/types.gen';
 import { isMuted } from '../../base/mutes';
 import { count, inUnit, nanoseconds, plural, share } from '../../base/units';
-import { capital, rangeText, SAVING_BASIS, times } from '../../base/words';
+import { basisText, capital, rangeText, SAVING_BASIS, times } from '../../base/words';
 import { Button, CopyButton } from '../../components/Button';
 import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
@@ -79,7 +79,7 @@ function SavingFigure({ saving }: { saving: Saving }) {
         {[range && `${range} ${unit.name}`, saving.speedup !== null && saving.speedup >= WORTH_TELLING && `${times(saving.speedup)} speed`]
           .filter(Boolean).join(' · ')}
       </dd>
-      <dd class="worth-note">{capital(saving.basis.map((basis) => SAVING_BASIS[basis]).join('; '))}</dd>
+      <dd class="worth-note"><b>{capital(basisText(saving.basis))}</b>: {saving.basis.map((basis) => SAVING_BASIS[basis]).join('; ')}</dd>
     </div>
   );
 }

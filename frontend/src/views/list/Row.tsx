@@ -5,7 +5,7 @@ import { useComputed, useSignalEffect } from '@preact/signals';
 import type { Finding } from '../../api/types.gen';
 import { placeText } from '../../base/places';
 import { count, inUnit, nanoseconds, share } from '../../base/units';
-import { rangeText } from '../../base/words';
+import { basisText, rangeText } from '../../base/words';
 import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
@@ -40,12 +40,12 @@ function SavingCell({ finding: { saving, cost_ns: cost } }: { finding: Finding }
   const step = report.value?.steps.median_ns;
   if (!saving)
     return <span class="saving" title="No saving could be estimated"><b class="no-saving">{nanoseconds(cost)}</b><small>cost/{per.value}</small></span>;
-  const part = step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per.value}`;
+  const part = `${step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per.value}`}; ${basisText(saving.basis)}`;
   const width = biggestSaving.value > 0 ? saving.expected_ns / biggestSaving.value : 0;
   return (
     <span class="saving" title={part}>
       <b>{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per">/{per.value}</span></b>
-      <small>{rangeText(saving, unit)}</small>
+      <small>{saving.basis.includes('measured') && <span class="is-measured">✓ measured </span>}{rangeText(saving, unit)}</small>
       <span class="saving-bar" aria-hidden="true"><span style={{ width: `${Math.max(width * 100, 1)}%` }} /></span>
     </span>
   );

@@ -1,14 +1,15 @@
 /** Where the time of a step goes, what stands out, and what was recorded on which device. */
 
 import type { ProfileReport } from '../../api/types.gen';
+import { overlapText, withoutText } from '../../base/joint';
 import { averaged } from '../../base/lanes';
 import { oddSteps } from '../../base/stepStrip';
 import { spread } from '../../base/statistics';
 import { nanoseconds, plural } from '../../base/units';
 import { STEP_BASIS } from '../../base/words';
 import { chooseStep } from '../../state/actions';
-import { findings } from '../../state/findings';
-import { report } from '../../state/profile';
+import { findings, mutedFindings } from '../../state/findings';
+import { per, report } from '../../state/profile';
 import { route } from '../../state/route';
 import { Headline } from './Headline';
 import { LaneChart } from './LaneChart';
@@ -27,6 +28,7 @@ export function Overview() {
       <div class="page-body">
         <h1 id="page-title">Overview</h1>
         <StepsText report={shown} />
+        <Without report={shown} />
         <Headline findings={findings.value} />
         {items.length > 1 && (
           <StepsChart steps={items} lane={averaged(lanes)} lanes={lanes.length} chosen={step}
@@ -37,6 +39,17 @@ export function Overview() {
       </div>
     </main>
   );
+}
+
+/** Step time without the profiler, and without all findings. */
+function Without({ report: shown }: { report: ProfileReport }) {
+  const { true_step_ns: trueStep, steps: { median_ns: median } } = shown;
+  const sentences = [
+    typeof trueStep === 'number' && median !== null ? `Recorded ${nanoseconds(median)}, without the profiler ${nanoseconds(trueStep)}: savings are of the latter.` : '',
+    withoutText(shown, per.value), overlapText(shown),
+    mutedFindings.value.length > 0 && shown.joint_saving ? 'Muted findings count as listed.' : '',
+  ].filter(Boolean);
+  return sentences.length > 0 ? <p class="without">{sentences.join(' ')}</p> : null;
 }
 
 /** Median, spread, basis and odd steps, in one or two sentences. */

@@ -6,7 +6,7 @@ import { Notice } from '../../components/Notice';
 import { ProgressBar } from '../../components/Progress';
 import { loadSelected, revalidate } from '../../state/actions';
 import { gone } from '../../state/connection';
-import { report, reportError, stale, working } from '../../state/profile';
+import { renewed, report, reportError, stale, working } from '../../state/profile';
 import { problem } from '../../state/screen';
 
 export const Bars = () => (
@@ -23,8 +23,8 @@ export const Bars = () => (
     )}
     {report.value && working.value && (
       <Notice kind="info">
-        <p>Loading the newer recording. {working.value.stage}</p>
-        <ProgressBar label="Loading the newer recording" fraction={working.value.fraction} />
+        <p>{workText(renewed.value)}. {working.value.stage}</p>
+        <ProgressBar label={workText(renewed.value)} fraction={working.value.fraction} />
       </Notice>
     )}
     {report.value && reportError.value && (
@@ -40,3 +40,5 @@ export const Bars = () => (
     )}
   </div>
 );
+
+const workText = (again: boolean): string => (again ? 'Working the new measurements into the savings' : 'Loading the newer recording');

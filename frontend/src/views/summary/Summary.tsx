@@ -2,10 +2,11 @@
 
 import type { ProfileReport } from '../../api/types.gen';
 import { averaged, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
+import { overlapText, stepNow, withoutText } from '../../base/joint';
 import { listed } from '../../base/recording';
 import { spread } from '../../base/statistics';
 import { nanoseconds, plural, share } from '../../base/units';
-import { capital, STEP_BASIS } from '../../base/words';
+import { basisText, capital, STEP_BASIS } from '../../base/words';
 import { StackedBar } from '../../components/StackedBar';
 import { per } from '../../state/profile';
 import { Metric } from './Metric';
@@ -44,28 +45,27 @@ function TimeUse({ report: { lanes = [] } }: { report: ProfileReport }) {
 
 const groupText = (label: string, most: string | null): string => (most ? `${label}, mostly ${most.toLowerCase()}` : label);
 
-function StepTime({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
+function StepTime({ report: { steps, duration_ns: duration, true_step_ns: trueStep } }: { report: ProfileReport }) {
   if (steps.median_ns === null || steps.basis === 'whole_trace')
     return <Metric name="Trace length" value={nanoseconds(duration)} note={capital(STEP_BASIS[steps.basis])} />;
   const range = spread(steps);
   return (
     <Metric name="Step time" value={nanoseconds(steps.median_ns)} title={`Steps are ${STEP_BASIS[steps.basis]}`}
       note={`median of ${plural(steps.count, 'step')}${range ? `, ${nanoseconds(range.low)} to ${nanoseconds(range.high)}` : ''}`}
-      more={`${range?.label ? `${range.label}; ` : ''}steps ${STEP_BASIS[steps.basis]}`} />
+      more={[range?.label, `steps ${STEP_BASIS[steps.basis]}`, typeof trueStep === 'number' && `recorded; without the profiler ${nanoseconds(trueStep)}`].filter(Boolean).join('; ')} />
   );
 }
 
-const OVERLAP = 1.01; // a sum that differs by rounding alone is not worth a word
-
-/** What all fixes together are worth: less than the sum of the rows where findings overlap, and then it says so. */
-function Possible({ report: { joint_saving: saving, steps, findings } }: { report: ProfileReport }) {
+/** What all fixes together are worth. */
+function Possible({ report }: { report: ProfileReport }) {
+  const { joint_saving: saving } = report;
   if (!saving || saving.expected_ns <= 0) return null;
-  const sum = findings.reduce((total, finding) => total + (finding.saving?.expected_ns ?? 0), 0);
-  const part = steps.median_ns ? `, ${share(saving.expected_ns / steps.median_ns)}` : '';
+  const now = stepNow(report);
+  const part = now === null ? '' : `, ${share(saving.expected_ns / now)}`;
   return (
-    <Metric name="Recoverable" value={`≈ ${nanoseconds(saving.expected_ns)}`} strong
-      note={`per ${per.value}${part}; ${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}`}
-      more={sum > saving.expected_ns * OVERLAP ? 'less than the rows’ sum: they overlap' : ''} />
+    <Metric name="Recoverable" value={`≈ ${nanoseconds(saving.expected_ns)}`} strong wide
+      note={`per ${per.value}${part}; ${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}; ${basisText(saving.basis)}`}
+      more={[withoutText(report, per.value), overlapText(report)].filter(Boolean).join(' ')} />
   );
 }
 
