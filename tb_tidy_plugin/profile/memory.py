@@ -207,6 +207,16 @@ def memory_of(profile: Profile, points: int = POINTS) -> Memory | None:
     )
 
 
+def peak_bytes_of(profile: Profile) -> int | None:
+    """The most that was allocated on the fullest accelerator, or on the host where memory of none was recorded."""
+    memory = memory_of(profile)
+    if memory is None:
+        return None
+    peaks = [(memory.devices[each.device].kind, each.peak.allocated_bytes) for each in memory.by_device]
+    accelerators = [peak for kind, peak in peaks if kind != HOST]
+    return max(accelerators or [peak for _, peak in peaks])
+
+
 def kept_in_step(memory: Memory, steps: Steps, step: int) -> Allocations:
     """Allocations made in a step and not freed in it, largest first."""
     return memory.allocations.take(_kept_in(memory.allocations, steps) == step).largest_first

@@ -75,12 +75,28 @@ class CollectiveColumns(msgspec.Struct, frozen=True):
     exposed_ns: list[int]
 
 
+class RankFinding(msgspec.Struct, frozen=True):
+    """What the ranks' findings need to be told together: `id` is the same on all ranks; times are per step."""
+
+    id: str
+    rule: str
+    severity: Literal["high", "medium", "low", "info"]
+    message: str
+    cost_ns: int
+    saving_ns: int
+
+
 class RankSummary(msgspec.Struct, frozen=True):
     """One rank's part of a run.
 
     Attributes:
         parts: what the rank's step was spent on, in ns per step, by the parts of its lanes.
         origin_ns: the start of the profile in the rank's own clock; all other times are relative to it.
+        step_ns: the median step besides the warm-up, None where there are no steps.
+        typical: the median of such steps' parts, in ns, by the few parts that ranks are compared by.
+        memory_peak_bytes: the most that was allocated on the fullest device, None where memory was not recorded.
+        world_size: how many ranks the job had, None where the recording does not say.
+        findings: those of the rank's report, those worth most.
     """
 
     rank: int
@@ -92,6 +108,11 @@ class RankSummary(msgspec.Struct, frozen=True):
     parts: dict[str, int]
     operations: list[Operation]
     collectives: CollectiveColumns
+    step_ns: int | None = None
+    typical: dict[str, int] = {}
+    memory_peak_bytes: int | None = None
+    world_size: int | None = None
+    findings: list[RankFinding] = []
 
 
 @dataclass(frozen=True, slots=True)

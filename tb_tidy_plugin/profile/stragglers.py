@@ -55,7 +55,7 @@ class Straggler:
 
 def comparable_steps(run: Run) -> int:
     """In how many steps besides the warm-up ranks meet."""
-    return len(np.unique(_in_steps(run.meetings).step))
+    return len(np.unique(in_steps(run.meetings).step))
 
 
 def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
@@ -65,8 +65,8 @@ def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
         run: at least two steps of it must be comparable.
         steadiness: how many times its standard error a rank's lateness per step must be.
     """
-    meetings = _in_steps(run.meetings)
-    late = _summed(meetings, meetings.late_ns())
+    meetings = in_steps(run.meetings)
+    late = summed(meetings, meetings.late_ns())
     habit = _capped(late)
     error = habit.std(axis=0, ddof=1) / np.sqrt(len(habit))
     mean = habit.mean(axis=0)
@@ -78,11 +78,12 @@ def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
     return found if found.late_ns >= CLOCK_ERRORS * run.clock_error_ns else None
 
 
-def _in_steps(meetings: Meetings) -> Meetings:
+def in_steps(meetings: Meetings) -> Meetings:
+    """Those of steps that are no warm-up."""
     return meetings.take(np.flatnonzero(meetings.step != ABSENT))
 
 
-def _summed(meetings: Meetings, values: Times) -> Times:
+def summed(meetings: Meetings, values: Times) -> Times:
     """The values of each step's collectives together: one line per step."""
     steps, line = np.unique(meetings.step, return_inverse=True)
     sums = np.zeros((len(steps), *values.shape[1:]), np.int64)
@@ -100,10 +101,10 @@ def _straggler(run: Run, meetings: Meetings, slow: Mask, late: Times) -> Straggl
     last, last_other = meetings.last_ns(slow), meetings.last_ns(~slow)
     theirs = (last > last_other) & (meetings.there & ~slow).any(axis=1)
     waits = np.where(theirs[:, None] & ~slow, meetings.waits_ns(), 0).sum(axis=1) // (~slow).sum()
-    lost = _summed(meetings, waits)
+    lost = summed(meetings, waits)
     saved = np.minimum(waits, np.where(theirs, last - last_other, 0))
     others = np.where(meetings.there & ~slow, meetings.start_ns, np.nan)[theirs]
-    after = _summed(
+    after = summed(
         meetings.take(np.flatnonzero(theirs)), (last[theirs] - np.nanmedian(others, axis=1)).astype(np.int64)
     )
     return Straggler(
@@ -113,7 +114,7 @@ def _straggler(run: Run, meetings: Meetings, slow: Mask, late: Times) -> Straggl
         last_in=int(slow[late.argmax(axis=1)].sum()),
         late_ns=round(float(_capped(after).mean())) if len(after) else 0,
         lost_ns=round(float(_capped(lost).mean())),
-        saved_ns=round(float(_capped(_summed(meetings, saved)).mean())),
+        saved_ns=round(float(_capped(summed(meetings, saved)).mean())),
         operation=meetings.operations[int(waits.argmax())],
         extra_ns=_extra(run, slow),
     )

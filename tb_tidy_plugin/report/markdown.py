@@ -10,7 +10,18 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Problem, ProfileReport, Report, RunReport
+from tb_tidy_plugin.report import ranks_text
+from tb_tidy_plugin.report.model import (
+    CodeChange,
+    Finding,
+    Note,
+    Place,
+    Problem,
+    ProfileReport,
+    Ranks,
+    Report,
+    RunReport,
+)
 from tb_tidy_plugin.report.text import PRECISION, STEP_BASIS
 from tb_tidy_plugin.units import Nanoseconds, Share
 
@@ -69,6 +80,8 @@ def _pieces(report: Report) -> Iterator[_Piece]:
         if run.outcomes:
             none = "" if run.findings else " No findings."
             yield _Piece(HEAD, f"\nAll ranks together.{none}\n")
+            if run.ranks is not None:
+                yield from _ranks(run.ranks)
             yield from _findings(run)
         for profile in run.profiles:
             yield _Piece(HEAD, f"\n{_profile_line(profile)}\n")
@@ -76,6 +89,17 @@ def _pieces(report: Report) -> Iterator[_Piece]:
     if report.problems:
         yield _Piece(HEAD, "\n## TorchTidy: could not be read\n\n")
         yield from (_Piece(ROW, _problem(problem)) for problem in report.problems)
+
+
+def _ranks(ranks: Ranks) -> Iterator[_Piece]:
+    headings = ranks_text.headings(ranks)
+    yield _Piece(HEAD, f"\n{_text(ranks.present)}\n")
+    yield _Piece(ROW, f"\n| {' | '.join(headings)} |\n|{'--:|' * len(headings)}\n")
+    yield from (_Piece(ROW, f"| {' | '.join(row)} |\n") for row in ranks_text.worst_rows(ranks))
+    yield from (_Piece(ROW, f"\n{_text(sentence)}\n") for sentence in ranks_text.sentences(ranks))
+    lines = [f"- {_text(line)}" for line in ranks_text.shared_lines(ranks)]
+    if lines:
+        yield _Piece(REST, _folded("Findings of the ranks", "\n".join(lines)))
 
 
 def _findings(part: ProfileReport | RunReport) -> Iterator[_Piece]:

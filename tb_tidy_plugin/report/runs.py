@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
+from tb_tidy_plugin.profile.memory import peak_bytes_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.run import (
     MOST_COLLECTIVES,
     CollectiveColumns,
     Operation,
+    RankFinding,
     RankSummary,
     Run,
     Site,
@@ -22,6 +24,8 @@ from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.checker import Failed, NotChecked, unless_broken, what_lacks
 from tb_tidy_plugin.report.findings import ID_DIGITS, left_out_of, severity_of, speedup_of
 from tb_tidy_plugin.report.ignores import PathIgnores
+from tb_tidy_plugin.report.rank_parts import typical_step
+from tb_tidy_plugin.report.ranks import ranks_of
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import place_of
@@ -32,6 +36,7 @@ STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
 """Of several recordings of one run, what is said last counts."""
 
 NOTHING_IGNORED = PathIgnores()
+MOST_FINDINGS = 100  # of one rank; a report usually has fewer than 20
 RECORDABLE = ("stacks", "shapes", "memory", "device", "steps")
 
 
@@ -48,6 +53,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
     kept = _kept(step, position)
     rows = found.rows[kept]
     operations, numbers = _operations(profile, found, kept)
+    step_ns, typical = typical_step(report)
     return RankSummary(
         rank=rank,
         worker=report.worker,
@@ -68,7 +74,17 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
             end_ns=profile.table.end_ns[rows].tolist(),
             exposed_ns=found.exposed_ns[kept].tolist(),
         ),
+        step_ns=step_ns,
+        typical=typical,
+        memory_peak_bytes=peak_bytes_of(profile),
+        world_size=profile.metadata.world_size,
+        findings=[_rank_finding(finding) for finding in report.findings[:MOST_FINDINGS]],
     )
+
+
+def _rank_finding(finding: model.Finding) -> RankFinding:
+    saving_ns = finding.saving.expected_ns if finding.saving else 0
+    return RankFinding(finding.id, finding.rule, finding.severity, finding.message, finding.cost_ns, saving_ns)
 
 
 def _operations(profile: Profile, found: Collectives, kept: Rows) -> tuple[list[Operation], Numbers]:
@@ -149,7 +165,8 @@ def run_report(
         for finding in sorted((each for _, findings in answers for each in findings), key=_cost):
             found[finding.id] = finding
     findings = sorted(found.values(), key=_cost, reverse=True)
-    return model.RunReport(run=run, profiles=list(profiles), outcomes=outcomes, findings=findings)
+    ranks = ranks_of(runs) if runs else None
+    return model.RunReport(run=run, profiles=list(profiles), outcomes=outcomes, findings=findings, ranks=ranks)
 
 
 def _cost(finding: model.Finding) -> int:

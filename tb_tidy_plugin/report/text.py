@@ -13,7 +13,19 @@ from rich.table import Table
 from rich.text import Text
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, RunReport, Steps
+from tb_tidy_plugin.report import ranks_text
+from tb_tidy_plugin.report.model import (
+    Finding,
+    Note,
+    Outcome,
+    Place,
+    Problem,
+    ProfileReport,
+    Ranks,
+    Report,
+    RunReport,
+    Steps,
+)
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 MARKS = {"high": ("▲", "bold red"), "medium": ("◆", "yellow"), "low": ("●", "cyan"), "info": ("○", "dim")}
@@ -40,7 +52,7 @@ def to_text(report: Report) -> RenderableType:
     """Everything in the report, for rich to print."""
     parts: list[RenderableType] = []
     for run in report.runs:
-        if run.outcomes:
+        if run.outcomes or run.ranks:
             parts += [*_run(run), Text()]
         for profile in run.profiles:
             parts += [*_profile(run.run, profile), Text()]
@@ -56,10 +68,28 @@ def plain(text: str) -> Text:
 def _run(run: RunReport) -> Iterator[RenderableType]:
     ranks = sorted({profile.rank for profile in run.profiles if profile.rank is not None})
     yield Text.assemble((f"{plain(run.run).plain} · {len(ranks)} ranks together", "bold"))
+    if run.ranks is not None:
+        yield from _ranks(run.ranks)
     yield Text()
     for finding in run.findings:
         yield _indented(_finding(finding))
     yield from _others(run.outcomes)
+
+
+def _ranks(ranks: Ranks) -> Iterator[RenderableType]:
+    yield _indented(plain(ranks.present))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ranks_text.headings(ranks):
+        table.add_column(heading, justify="right")
+    for row in ranks_text.worst_rows(ranks):
+        table.add_row(*row)
+    yield _indented(table)
+    for sentence in ranks_text.sentences(ranks):
+        yield _indented(plain(sentence))
+    if ranks.findings:
+        yield _indented(Text("findings of the ranks:", "dim"))
+    for line in ranks_text.shared_lines(ranks):
+        yield _indented(_indented(plain(line)))
 
 
 def _profile(run: str, profile: ProfileReport) -> Iterator[RenderableType]:

@@ -1,0 +1,133 @@
+"""Who comes when to the collectives of a run, by clocks that are set right, and how surely they are.
+
+Other than `stragglers`, nothing is judged here: each collective has a rank that came last, on a balanced job another
+one each time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.profile.run import GAUSSIAN, Meetings, Operation, Run
+from tb_tidy_plugin.profile.stragglers import in_steps, summed
+from tb_tidy_plugin.trace.columns import Numbers
+
+NEARLY_ALL = 2  # so many standard deviations hold 95 % of what is normally distributed
+FOREVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One rank at the collectives of the steps; times are means per step.
+
+    Attributes:
+        met: how many of the collectives it took part in.
+        last: to how many of them it came last.
+        late_ns: how much later than the middle rank it came to all collectives of a step together; negative before it.
+        waited_ns: how long each of the other ranks waited for it, on average of them.
+        waits_ns: how long it waited for others.
+    """
+
+    met: int
+    last: int
+    late_ns: int
+    waited_ns: int
+    waits_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingPlace:
+    """The collectives that one place of the source begins with tensors of one size.
+
+    Attributes:
+        operation: what they have in common.
+        met: how often ranks met in it.
+        last_rank, last: the rank that came last most often, and how often.
+        waited_ns: how long a rank waits in it per step, on average of all but the last.
+    """
+
+    operation: Operation
+    met: int
+    last_rank: int
+    last: int
+    waited_ns: int
+
+
+def arrivals_of(run: Run) -> tuple[Arrival | None, ...]:
+    """One entry per rank of the run, None for ranks that met no other in a step."""
+    meetings = in_steps(run.meetings)
+    steps = max(len(np.unique(meetings.step)), 1)
+    last, waits = _last(meetings), meetings.waits_ns()
+    waited = np.zeros_like(waits)
+    waited[np.arange(len(last)), last] = waits.sum(axis=1)
+    others = max(len(run.ranks) - 1, 1)
+    columns = zip(
+        meetings.there.sum(axis=0).tolist(),
+        np.bincount(last, minlength=len(run.ranks)).tolist(),
+        (summed(meetings, meetings.late_ns()).sum(axis=0) / steps).round().astype(np.int64).tolist(),
+        (waited.sum(axis=0) // (others * steps)).tolist(),
+        (waits.sum(axis=0) // steps).tolist(),
+        strict=True,
+    )
+    return tuple(Arrival(*values) if values[0] else None for values in columns)
+
+
+def meeting_places_of(run: Run) -> tuple[MeetingPlace, ...]:
+    """Where ranks meet, the longest waiting first."""
+    meetings = in_steps(run.meetings)
+    steps = max(len(np.unique(meetings.step)), 1)
+    found = sorted(_places(run, meetings, steps), key=lambda place: -place.waited_ns)
+    return tuple(found)
+
+
+def _places(run: Run, meetings: Meetings, steps: int) -> Iterator[MeetingPlace]:
+    last, waits = _last(meetings), meetings.waits_ns().sum(axis=1)
+    lines: dict[Operation, list[int]] = {}
+    for line, operation in enumerate(meetings.operations):
+        lines.setdefault(operation, []).append(line)
+    others = max(len(run.ranks) - 1, 1)
+    for operation, mine in lines.items():
+        (column, times), *_ = Counter(last[mine].tolist()).most_common(1)
+        waited_ns = int(waits[mine].sum()) // (others * steps)
+        yield MeetingPlace(operation, len(mine), run.ranks[column].rank, times, waited_ns)
+
+
+def _last(meetings: Meetings) -> Numbers:
+    """Column of the rank that came last to each."""
+    starts = np.where(meetings.there, meetings.start_ns, -FOREVER)
+    columns: Numbers = starts.argmax(axis=1) if len(meetings) else np.empty(0, np.int64)
+    return columns
+
+
+def clock_errors_ns(run: Run) -> tuple[int | None, ...]:
+    """How wrong each of `Run.clocks_ns` may be; 0 for the first rank, None where the clock is not known.
+
+    Two things can be wrong. Ends of one collective lie apart, as `_spread` says. And a rank could leave all collectives
+    at another moment than the others: none before the last one came, so the time from then on, which by any clock is
+    how long the last one itself is in the collective, bounds that. The best of the rank's collectives counts.
+    """
+    meetings = run.meetings
+    spread = _spread(np.where(meetings.there, meetings.end_ns, np.nan))
+    took = np.where(meetings.there, meetings.end_ns - meetings.start_ns, FOREVER).min(axis=1, initial=FOREVER)
+    best = np.where(meetings.there, took[:, None], FOREVER).min(axis=0, initial=FOREVER)
+    apart = NEARLY_ALL * np.hypot(spread, spread[:1])
+    errors: list[int] = np.maximum(apart.round().astype(np.int64), best).tolist()
+    known = frozenset(np.nonzero(meetings.there)[1].tolist())
+    found = [error if column in known else None for column, error in enumerate(errors)]
+    return (0, *found[1:]) if found else ()
+
+
+def _spread(ends: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviation of each rank's ends around the middle one of all, by their median absolute deviation."""
+    if not len(ends):
+        return np.zeros(ends.shape[1])
+    apart = np.abs(ends - np.nanmedian(ends, axis=1)[:, None])
+    seen = ~np.isnan(apart).all(axis=0)
+    spread = np.zeros(ends.shape[1])
+    spread[seen] = GAUSSIAN * np.nanmedian(apart[:, seen], axis=0)
+    return spread

@@ -1,0 +1,107 @@
+"""Real jobs of eight ranks on the CPU, recorded as users record them: `python -m tests.support.gloo_ranks FOLDER`.
+
+All jobs run one after the other in the same processes, forked from one that has imported torch: importing it eight
+times would take longer than all recordings together. Whatever slows a rank sleeps, so that it is as slow on a busy
+machine as on a quiet one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+WORLD = 8
+STEPS, WAIT, WARMUP = 8, 1, 2
+SLOWED_RANK, SLOW_S = 3, 0.06
+LOADING_RANK, LOADING_S = 5, 0.05
+WIDTH, BATCH = 64, 16
+
+
+class Job(NamedTuple):
+    """What is unlike in a job: how long one rank sleeps in each step, and in loading each batch."""
+
+    name: str
+    rank: int = 0
+    sleeps_s: float = 0.0
+    loads_s: float = 0.0
+
+
+JOBS = (
+    Job("balanced"),
+    Job("slowed", SLOWED_RANK, sleeps_s=SLOW_S),
+    Job("loading", LOADING_RANK, loads_s=LOADING_S),
+)
+
+
+def main() -> None:
+    """Records all jobs into folders of their names."""
+    folder = Path(sys.argv[1])
+    import torch
+
+    torch.set_num_threads(1)
+    children = [_forked(folder, rank) for rank in range(WORLD)]
+    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0 for child in children))
+
+
+def _forked(folder: Path, rank: int) -> int:
+    """The process of one rank, by its number."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        _record(folder, rank)
+        code = 0
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _record(folder: Path, rank: int) -> None:
+    from torch import distributed
+
+    address = f"file://{(folder / 'meeting').absolute()}"
+    distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=WORLD)
+    for job in JOBS:
+        _train(job, folder / job.name, rank)
+        distributed.barrier()
+    distributed.destroy_process_group()
+
+
+def _train(job: Job, folder: Path, rank: int) -> None:
+    import torch
+    from torch import nn, profiler
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    mine = rank == job.rank
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    total = WAIT + WARMUP + STEPS
+    samples = TensorDataset(torch.randn(BATCH * total, WIDTH))
+
+    def collate(batch: list[tuple[torch.Tensor, ...]]) -> torch.Tensor:
+        time.sleep(job.loads_s if mine else 0)
+        return torch.stack([sample for (sample,) in batch])
+
+    with profiler.profile(
+        schedule=profiler.schedule(wait=WAIT, warmup=WARMUP, active=STEPS),
+        on_trace_ready=profiler.tensorboard_trace_handler(str(folder), worker_name=f"rank{rank}"),
+        record_shapes=True,
+        profile_memory=True,
+        with_stack=True,
+    ) as recording:
+        for batch in DataLoader(samples, batch_size=BATCH, collate_fn=collate):
+            time.sleep(job.sleeps_s if mine else 0)
+            model(batch).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            recording.step()
+
+
+if __name__ == "__main__":
+    main()
