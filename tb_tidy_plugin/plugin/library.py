@@ -16,7 +16,7 @@ import msgspec
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.analysis import STOPPED, Analysis, Outcome, worker_command
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, ReportAnswer, RunsAnswer, RunState
+from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, RanksAnswer, ReportAnswer, RunsAnswer, RunState
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
 from tb_tidy_plugin.plugin.scan import Catalog, Found, Key, look, warn_of_remote
 from tb_tidy_plugin.plugin.worker import Failure, Progress, Result, printable
@@ -157,11 +157,30 @@ class Library:
                 self._want(key)
             states = [self._entries[key].described() for key in keys]
             profiles = self._reports(keys)
-            parts = {key: self._parts[key] for key in of_run if key in self._parts}
-            pending = sum(key not in parts and self._entries[key].state != "error" for key in of_run)
+            parts, pending = self._parts_of(of_run)
         about, ranks = self._run_findings.about(run, parts)  # takes a while, so the lock is not held
-        report = msgspec.structs.replace(about, profiles=profiles)
+        report = msgspec.structs.replace(about, profiles=profiles, ranks=None)  # those have an answer of their own
         return ReportAnswer(states=states, report=report, ranks=ranks, pending=pending)
+
+    def ranks(self, run: str) -> RanksAnswer:
+        """The ranks of a run beside each other, as far as they are analysed; begins nothing.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        self._refresh()
+        with self._changed:
+            of_run = [key for key in self._entries if key.run == run]
+            if not of_run:
+                raise _no_such(run)
+            parts, pending = self._parts_of(of_run)
+        about, _ = self._run_findings.about(run, parts)
+        return RanksAnswer(ranks=about.ranks, pending=pending)
+
+    def _parts_of(self, keys: Sequence[Key]) -> tuple[dict[Key, Part], int]:
+        """What is known of these traces for their run, and how many are not analysed yet."""
+        parts = {key: self._parts[key] for key in keys if key in self._parts}
+        return parts, sum(key not in parts and self._entries[key].state != "error" for key in keys)
 
     def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
         return [self._kept[key].result.report for key in keys if key in self._kept]
@@ -358,6 +377,6 @@ class Library:
             self._entries[key] = replace(self._entries[key], state="queued", fraction=0.0, problem=None)
 
 
-def _no_such(run: str, worker: str | None, span: str | None) -> NotFoundError:
+def _no_such(run: str, worker: str | None = None, span: str | None = None) -> NotFoundError:
     named = [f"run `{run}`", f"worker `{worker}`" if worker else "", f"span `{span}`" if span else ""]
     return NotFoundError(f"There is no {', '.join(filter(None, named))} in the logdir.", "Reload the list of runs.")

@@ -9,7 +9,7 @@ import msgspec
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
-from tb_tidy_plugin.report.model import Model, Problem, RunReport
+from tb_tidy_plugin.report.model import Model, Problem, Ranks, RunReport
 from tb_tidy_plugin.sources.frames import Precision
 
 BenchmarkObstacle: TypeAlias = Literal["off", "reachable", "no_torch"]
@@ -62,12 +62,23 @@ class ReportAnswer(Model, frozen=True):
     """`GET api/report`: states of the asked profiles, and the reports of those that are done.
 
     The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+    `report.ranks` is null: `GET api/ranks` answers it.
     `pending` is the number of the run's traces that were not analysed yet; those that cannot be read do not count.
     """
 
     states: list[ProfileState]
     report: RunReport
     ranks: list[int]
+    pending: int
+
+
+class RanksAnswer(Model, frozen=True):
+    """`GET api/ranks`: the ranks of a run that were analysed, null where these are fewer than two.
+
+    `pending` is the number of the run's traces that were not analysed yet.
+    """
+
+    ranks: Ranks | None
     pending: int
 
 

@@ -111,6 +111,10 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
             library.report(_given("run"), request.args.get("worker"), request.args.get("span"), every_rank=every_rank)
         )
 
+    @api.get("/ranks")
+    def ranks() -> Response:
+        return json_answer(library.ranks(_given("run")))
+
     @api.get("/progress")
     def progress() -> Response:
         return streamed(library.progress(_key()))

@@ -34,7 +34,7 @@ def sentences(ranks: Ranks) -> list[str]:
 
 def shared_lines(ranks: Ranks) -> list[str]:
     """Findings that several ranks have, or one, worst first."""
-    shown = [f"{each.rule}: {each.text}" for each in ranks.findings[:MOST_FINDINGS]]
+    shown = [f"{each.message}: {each.text}" for each in ranks.findings[:MOST_FINDINGS]]
     left_out = len(ranks.findings) - MOST_FINDINGS
     return [*shown, *([f"and {left_out} more"] if left_out > 0 else [])]
 

@@ -19,6 +19,7 @@ export interface Api {
   MuteChange: MuteChange;
   MutesAnswer: MutesAnswer;
   OperatorsAnswer: OperatorsAnswer;
+  RanksAnswer: RanksAnswer;
   ReportAnswer: ReportAnswer;
   RulesAnswer: RulesAnswer;
   RunsAnswer: RunsAnswer;
@@ -648,9 +649,137 @@ export interface KernelRow {
   total_ns: number;
 }
 /**
+ * `GET api/ranks`: the ranks of a run that were analysed, null where these are fewer than two.
+ *
+ * `pending` is the number of the run's traces that were not analysed yet.
+ */
+export interface RanksAnswer {
+  pending: number;
+  ranks: Ranks | null;
+}
+/**
+ * The ranks of a run beside each other; of several recordings of each the latest that most ranks have.
+ *
+ * Attributes:
+ *     world_size: how many ranks the job had by the recordings, null where they do not say or disagree.
+ *     missing: how many of them were not recorded; `present` names them.
+ *     present: who is here and who is missing, as a sentence.
+ *     notes: what makes the comparison doubtful, as sentences.
+ *     step_ns: the median step of all ranks, null where there are no steps in common.
+ *     steps: how many steps besides the warm-up have collectives in which ranks meet.
+ *     rows: in order of rank.
+ *     places: the longest waiting first.
+ *     findings: worst first.
+ */
+export interface Ranks {
+  findings: SharedFinding[];
+  imbalances: Imbalance[];
+  missing: number;
+  notes: string[];
+  places: MeetingPlace[];
+  present: string;
+  rows: RankRow[];
+  step_ns: number | null;
+  steps: number;
+  world_size: number | null;
+}
+/**
+ * One finding that profiles of several ranks have, or one of them: on which, and where it costs most.
+ *
+ * `id`, `message`, `severity` and times, per step, are those of `worst_rank`; `text` says `on 7 of 8 ranks, worst
+ * rank 3`.
+ */
+export interface SharedFinding {
+  cost_ns: number;
+  id: string;
+  message: string;
+  ranks: number[];
+  rule: string;
+  saving_ns: number;
+  severity: "high" | "info" | "low" | "medium";
+  text: string;
+  worst_rank: number;
+}
+/**
+ * How unevenly the ranks share one thing: the rank with the most of it, against the middle rank.
+ *
+ * `ratio` is null where the middle rank has none. `notable` says that the difference is worth a look; `text` is it in
+ * words. Values are ns per step, or bytes for `memory`.
+ */
+export interface Imbalance {
+  middle: number;
+  most: number;
+  notable: boolean;
+  rank: number;
+  ratio: number | null;
+  text: string;
+  what: ("communication" | "compute" | "copies" | "host" | "idle" | "loading") | "memory";
+}
+/**
+ * Collectives that one place of the source begins with as many bytes each: who comes last to them.
+ *
+ * `waited_ns` is how long a rank waits in them per step, on average of all but the last. `bytes` is null where shapes
+ * were not recorded, `file` empty and `line` null where the place was not.
+ */
+export interface MeetingPlace {
+  bytes: number | null;
+  file: string;
+  group: string;
+  kind: string;
+  last: number;
+  last_rank: number;
+  line: number | null;
+  met: number;
+  waited_ns: number;
+}
+/**
+ * One rank beside the others: medians over its steps besides the warm-up.
+ *
+ * Attributes:
+ *     step_ns: null where there are no steps.
+ *     parts_ns: what the step is spent on; a part that never occurs is left out.
+ *     memory_peak_bytes: the most that was allocated on the fullest device, null where memory was not recorded.
+ *     arrivals: null where the rank meets no other in a collective that all leave together.
+ *     clock_ahead_ns: how far its clock is ahead of the first rank's, null where nothing tells.
+ *     clock_error_ns: how wrong that may be; 0 for the first rank itself.
+ *     findings: how many the rank's own report has.
+ */
+export interface RankRow {
+  arrivals: Arrivals | null;
+  clock_ahead_ns: number | null;
+  clock_error_ns: number | null;
+  findings: number;
+  memory_peak_bytes: number | null;
+  parts_ns: {
+    [k: string]: number;
+  };
+  rank: number;
+  span: string;
+  step_ns: number | null;
+  worker: string;
+}
+/**
+ * One rank at the collectives of the steps besides the warm-up; times are per step, on average.
+ *
+ * Attributes:
+ *     met: how many of them it took part in.
+ *     last: to how many it came last.
+ *     late_ns: how much later than the middle rank it came, to all collectives of a step together; negative before it.
+ *     waited_ns: how long each other rank waited for it.
+ *     waits_ns: how long it waited for others.
+ */
+export interface Arrivals {
+  last: number;
+  late_ns: number;
+  met: number;
+  waited_ns: number;
+  waits_ns: number;
+}
+/**
  * `GET api/report`: states of the asked profiles, and the reports of those that are done.
  *
  * The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+ * `report.ranks` is null: `GET api/ranks` answers it.
  * `pending` is the number of the run's traces that were not analysed yet; those that cannot be read do not count.
  */
 export interface ReportAnswer {
@@ -662,13 +791,14 @@ export interface ReportAnswer {
 /**
  * All profiles of what TensorBoard calls a run: one folder.
  *
- * `outcomes` and `findings` are what rules over several ranks say; both are empty where only one rank was recorded.
- * Their times are per step, their shares those of the median step of all ranks.
+ * `outcomes` and `findings` are what rules over several ranks say; both are empty, and `ranks` is null, where only one
+ * rank was recorded. Their times are per step, their shares those of the median step of all ranks.
  */
 export interface RunReport {
   findings?: Finding[];
   outcomes?: Outcome[];
   profiles: ProfileReport[];
+  ranks?: Ranks | null;
   run: string;
 }
 /**
