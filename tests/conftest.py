@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.support.gloo_ranks import recorded
 
 # No test asserts an absolute time, and a busy machine takes any time.
 settings.register_profile("patient", deadline=None)
@@ -18,6 +21,14 @@ _CACHE = tempfile.TemporaryDirectory(prefix="torchtidy-tests-")
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 NEVER_SKIPPED_IN_CI = ("browser", "torch")
+
+
+@pytest.fixture(scope="session")
+def gloo_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Jobs of eight real ranks, by name: balanced, slowed, loading."""
+    pytest.importorskip("torch")
+    base = tmp_path_factory.getbasetemp()
+    return recorded(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,6 +29,9 @@ NOTABLE_SHARE = 0.1
 """Of the step: ranks that share processor cores differ by up to 6 % on any of these without a cause of their own."""
 
 NOTABLE_RATIO = 1.1
+ONE_DAY_NS = 86_400 * 10**9
+"""No two clocks of a job are this far apart: a trace that was cut short has lost what its times count from."""
+
 MOST_PLACES = 50
 MOST_SHARED = 200
 
@@ -64,6 +67,7 @@ def worst_first(rows: Sequence[model.RankRow]) -> list[model.RankRow]:
 def _rows(run: Run) -> Iterator[model.RankRow]:
     columns = (run.ranks, arrivals_of(run), run.clocks_ns, clock_errors_ns(run))
     for rank, arrival, ahead_ns, error_ns in zip(*columns, strict=True):
+        known = ahead_ns is not None and error_ns is not None and abs(ahead_ns) < ONE_DAY_NS
         yield model.RankRow(
             rank=rank.rank,
             worker=rank.worker,
@@ -72,8 +76,8 @@ def _rows(run: Run) -> Iterator[model.RankRow]:
             parts_ns={part: rank.typical[part] for part in RANK_PARTS if part in rank.typical},
             memory_peak_bytes=rank.memory_peak_bytes,
             arrivals=None if arrival is None else _arrivals(arrival),
-            clock_ahead_ns=None if error_ns is None else ahead_ns,
-            clock_error_ns=error_ns,
+            clock_ahead_ns=ahead_ns if known else None,
+            clock_error_ns=error_ns if known else None,
             findings=len(rank.findings),
         )
 

@@ -59,7 +59,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
         worker=report.worker,
         span=report.span,
         recorded=list(report.recorded),
-        origin_ns=report.origin_ns,
+        origin_ns=profile.metadata.base_ns + report.origin_ns,
         steps=[
             StepSummary(item.name, item.start_ns, item.duration_ns, item.oddity == "warmup")
             for item in report.steps.items

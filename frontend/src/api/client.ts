@@ -3,8 +3,8 @@
 import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
-  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, MemoryAnswer, ModulesAnswer, OperatorsAnswer, ProfileState, ReportAnswer,
-  LinesAnswer, MuteChange, MutesAnswer, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
+  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, LinesAnswer, MemoryAnswer,
+  ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
 } from './types.gen';
 
 /** The server said no, and why. */
@@ -24,6 +24,7 @@ const KEPT_ANSWERS = 16;
 
 export const getRuns = endpoint<RunsAnswer>('runs');
 export const getReport = endpoint<ReportAnswer>('report');
+export const getRanks = endpoint<RanksAnswer>('ranks');
 export const getRules = endpoint<RulesAnswer>('rules');
 export const getSource = endpoint<SourceAnswer>('source');
 export const getEvents = endpoint<EventsAnswer>('events');

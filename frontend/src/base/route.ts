@@ -2,7 +2,7 @@
 
 export const SORTS = ['saving', 'safe', 'cost', 'matches', 'file'] satisfies string[];
 export type Sort = 'saving' | 'safe' | 'cost' | 'matches' | 'file';
-export type View = 'overview' | 'findings' | 'operators' | 'modules' | 'memory' | 'cpu' | 'source';
+export type View = 'overview' | 'findings' | 'operators' | 'modules' | 'memory' | 'cpu' | 'source' | 'ranks';
 export type Grouping = 'name' | 'shape' | 'line' | 'module';
 
 export interface Route {
@@ -73,7 +73,7 @@ export function sortFrom(text: string): Sort {
 
 export function viewFrom(text: string): View {
   switch (text) {
-    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'source': return text;
+    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'source': case 'ranks': return text;
     default: return 'findings';
   }
 }

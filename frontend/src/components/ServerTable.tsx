@@ -2,7 +2,7 @@
 
 import { VirtualRows } from './VirtualRows';
 
-interface Column<Id extends string, Row> { id: Id; label: string; hint: string; number: boolean; width: string; text: (row: Row) => string }
+interface Column<Id extends string, Row> { id: Id; label: string; hint: string; number: boolean; width: string; text: (row: Row) => string; shade?: (row: Row) => number }
 
 interface Props<Id extends string, Row extends { key: string }> {
   label: string;
@@ -14,7 +14,8 @@ interface Props<Id extends string, Row extends { key: string }> {
   onRange: (first: number, last: number) => void;
   sort: { column: Id; descending: boolean };
   onSort: (column: Id) => void;
-  opened: string;
+  /** The key of the row that is open; left out where a row leads elsewhere. */
+  opened?: string;
   onOpen: (key: string) => void;
 }
 
@@ -41,10 +42,11 @@ export function ServerTable<Id extends string, Row extends { key: string }>(prop
     return (
       <div class={`server-row${isOpen ? ' open' : ''}`} role="row" aria-rowindex={index + 2} aria-busy={each === null} style={grid}
         onClick={() => { if (each) onOpen(each.key); }}>
-        {columns.map(({ text, number }, at) => {
+        {columns.map(({ text, number, shade }, at) => {
           const words = each ? text(each) : '';
-          if (at > 0 || !each) return <span role="cell" class={number ? 'number' : ''} title={words}>{words}</span>;
-          return <span role="cell"><button type="button" class="server-open" title={words} aria-expanded={isOpen} data-key={each.key}>{words || '–'}</button></span>;
+          const shaded = each ? shade?.(each) ?? 0 : 0;
+          if (at > 0 || !each) return <span role="cell" class={`${number ? 'number' : ''}${shaded > 0 ? ` shade-${shaded}` : ''}`} title={words}>{words}</span>;
+          return <span role="cell"><button type="button" class="server-open" title={words} aria-expanded={opened === undefined ? undefined : isOpen} data-key={each.key}>{words || '–'}</button></span>;
         })}
       </div>
     );

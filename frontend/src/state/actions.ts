@@ -29,6 +29,10 @@ export function chooseProfile(key: Partial<ProfileKey>): void {
   go({ run: '', worker: '', span: '', file: '', line: '', step: '', op: '', view: view === 'source' ? 'findings' : view, ...key }, 'push');
 }
 
+/** A rank on its own: its overview, or one of its findings. */
+export const openRank = ({ worker, span }: Pick<ProfileKey, 'worker' | 'span'>, id = ''): void =>
+  go({ run: selectedKey.peek()?.run ?? '', worker, span, file: '', line: '', step: '', op: '', finding: id, view: id ? 'findings' : 'overview' }, 'push');
+
 export const chooseView = (view: View): void => go({ view }, 'push');
 export const setQuery = (q: string): void => go({ q }, 'replace');
 export const setSort = (sort: Sort): void => go({ sort }, 'replace');

@@ -29,6 +29,9 @@ export const ranksOf = (finding: Finding): string =>
 const profilesOfRun = computed(() => runs.value?.runs.find(({ run }) => run === selected.value?.run)?.profiles ?? []);
 const severalWorkers = computed(() => new Set(profilesOfRun.value.map(({ worker }) => worker)).size > 1);
 
+/** Whether there is anything to compare. */
+export const hasRanks = computed(() => severalWorkers.value || ranksKnown.value > 1);
+
 export function noteRun(run: string, { report, ranks, pending }: ReportAnswer): void {
   known.value = new Map(known.peek()).set(run, { findings: report.findings ?? [], outcomes: report.outcomes ?? [], ranks, pending });
 }
@@ -45,6 +48,12 @@ export function gatherFewRanks(key: ProfileKey): void {
   turn.abort();
   gathering.value = false;
   if (ranksPending.peek() > 0 && profilesOfRun.peek().length <= UNASKED) void gatherRanks(key);
+}
+
+/** All ranks of the selected run, since the user asks for them. */
+export function gatherSelected(): void {
+  const key = selectedKey.peek();
+  if (key) void gatherRanks(key);
 }
 
 /** On a reload: other ranks may have been recorded anew. */

@@ -17,6 +17,7 @@ import { Memory } from './memory/Memory';
 import { Modules } from './modules/Modules';
 import { Operators } from './operators/Operators';
 import { Overview } from './overview/Overview';
+import { Ranks } from './ranks/Ranks';
 import { Outline } from './source/Outline';
 import { Source } from './source/Source';
 import { Bars } from './status/Bars';
@@ -67,6 +68,7 @@ function View() {
     case 'modules': return <Modules />;
     case 'memory': return <Memory />;
     case 'cpu': return <Cpu />;
+    case 'ranks': return <Ranks />;
     default: return view satisfies never;
   }
 }

@@ -9,6 +9,7 @@ import { copyReport, downloadReport } from '../../state/exports';
 import { finding } from '../../state/findings';
 import { wanted } from '../../state/focus';
 import { report } from '../../state/profile';
+import { hasRanks } from '../../state/ranks';
 import { route } from '../../state/route';
 import { Filter } from './Filter';
 import { Pickers } from './Pickers';
@@ -16,7 +17,10 @@ import { Pickers } from './Pickers';
 const TABS: readonly { id: View; label: string }[] = [
   { id: 'overview', label: 'Overview' }, { id: 'findings', label: 'Findings' }, { id: 'operators', label: 'Operators' },
   { id: 'modules', label: 'Modules' }, { id: 'memory', label: 'Memory' }, { id: 'cpu', label: 'CPU' }, { id: 'source', label: 'Source' },
+  { id: 'ranks', label: 'Ranks' },
 ];
+
+const tabs = (): typeof TABS => TABS.filter(({ id }) => id !== 'ranks' || hasRanks.value || route.value.view === 'ranks');
 
 export const TopBar = () => (
   <>
@@ -34,7 +38,7 @@ export const TopBar = () => (
       )}
       <IconButton icon="keyboard" label={`Keyboard shortcuts (${SHORTCUTS.at(-1)?.keys[0] ?? ''})`} onClick={() => { helpOpen.value = true; }} />
     </header>
-    {report.value && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={TABS} chosen={route.value.view} onChoose={chooseView} /></nav>}
+    {report.value && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={tabs()} chosen={route.value.view} onChoose={chooseView} /></nav>}
   </>
 );
 

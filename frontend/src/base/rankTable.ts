@@ -1,0 +1,92 @@
+/** Columns of the table of ranks, their order, and how far a figure is above the middle rank's. */
+
+import { bytes, count, nanoseconds } from './units';
+
+export type RankPart = 'loading' | 'host' | 'compute' | 'copies' | 'communication' | 'idle';
+
+export interface RankLike {
+  rank: number;
+  step_ns: number | null;
+  parts_ns: { [part: string]: number };
+  memory_peak_bytes: number | null;
+  arrivals: { met: number; last: number; late_ns: number; waited_ns: number; waits_ns: number } | null;
+  findings: number;
+}
+
+export type RankColumn = RankPart | 'rank' | 'step' | 'memory' | 'last' | 'waited' | 'waits' | 'findings';
+export interface RankOrder { column: RankColumn; descending: boolean }
+
+/** Who is waited for longest comes first. */
+export const WORST_FIRST: RankOrder = { column: 'waited', descending: true };
+
+interface Spec {
+  id: RankColumn;
+  label: string;
+  hint: string;
+  width: string;
+  number: boolean;
+  value: (row: RankLike) => number | null;
+  text: (row: RankLike) => string;
+  /** Of what a difference to the middle rank is a part, where it is to be seen. */
+  whole?: (middle: number, step: number) => number;
+}
+
+const PARTS: readonly { part: RankPart; label: string; hint: string }[] = [
+  { part: 'loading', label: 'Loading', hint: 'Waiting for the data loader' },
+  { part: 'host', label: 'Host', hint: 'Python between operators; on a device the time in which the host launches too slowly, compiles or collects garbage' },
+  { part: 'compute', label: 'Compute', hint: 'Operators and kernels' },
+  { part: 'copies', label: 'Copies', hint: 'Copies to, from and between devices' },
+  { part: 'communication', label: 'Communication', hint: 'Communication that nothing hides, and waiting for it: a rank that comes late has little of it' },
+  { part: 'idle', label: 'Idle', hint: 'Synchronisation, and what the recording does not explain' },
+];
+
+const timed = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
+const ofStep = (_middle: number, step: number): number => step;
+
+function time(id: RankColumn, label: string, hint: string, value: Spec['value'], width = '104px'): Spec {
+  return { id, label, hint, width, number: true, value, text: (row) => timed(value(row)), whole: ofStep };
+}
+
+/** Parts that no rank has, and memory that none recorded, have no column. */
+export function rankColumns(rows: readonly RankLike[]): Spec[] {
+  const parts = PARTS.filter(({ part }) => rows.some((row) => (row.parts_ns[part] ?? 0) > 0));
+  const met = rows.some((row) => row.arrivals);
+  return [
+    { id: 'rank', label: 'Rank', hint: 'Opens the rank’s own overview', width: 'minmax(92px, 1fr)', number: false, value: (row) => row.rank, text: (row) => `Rank ${row.rank}` },
+    time('step', 'Step', 'Median step besides the warm-up', (row) => row.step_ns, '92px'),
+    ...parts.map(({ part, label, hint }) => time(part, label, hint, (row) => row.parts_ns[part] ?? 0, part === 'communication' ? '132px' : '92px')),
+    ...(rows.some((row) => row.memory_peak_bytes !== null) ? [{
+      id: 'memory' as const, label: 'Memory peak', hint: 'The most that was allocated on the fullest device', width: '116px', number: true,
+      value: (row: RankLike) => row.memory_peak_bytes, whole: (middle: number) => middle,
+      text: (row: RankLike) => (row.memory_peak_bytes === null ? '–' : bytes(row.memory_peak_bytes)),
+    }] : []),
+    ...(met ? [
+      {
+        id: 'last' as const, label: 'Comes last', hint: 'To how many collectives of the steps it came last', width: '104px', number: true,
+        value: (row: RankLike) => row.arrivals?.last ?? null, text: (row: RankLike) => (row.arrivals ? `${count(row.arrivals.last)} of ${count(row.arrivals.met)}` : '–'),
+      },
+      time('waited', 'Others wait', 'How long each other rank waits for it per step, on average', (row) => row.arrivals?.waited_ns ?? null),
+      { ...time('waits', 'Waits', 'How long it waits for others per step, on average', (row) => row.arrivals?.waits_ns ?? null, '92px'), whole: undefined },
+    ].map(({ whole, ...column }) => (whole ? { ...column, whole } : column)) : []),
+    { id: 'findings', label: 'Findings', hint: 'How many findings its own report has', width: '88px', number: true, value: (row) => row.findings, text: (row) => count(row.findings) },
+  ];
+}
+
+/** The rows by one column; a rank without the figure comes last, equal ones by their numbers. */
+export function rankOrder<Row extends RankLike>(rows: readonly Row[], { column, descending }: RankOrder): Row[] {
+  const spec = rankColumns(rows).find(({ id }) => id === column);
+  const key = (row: Row): number => spec?.value(row) ?? (descending ? -Infinity : Infinity);
+  return rows.toSorted((a, b) => (key(a) === key(b) ? a.rank - b.rank : (key(a) - key(b)) * (descending ? -1 : 1)));
+}
+
+export function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] ?? 0 : ((sorted[half - 1] ?? 0) + (sorted[half] ?? 0)) / 2;
+}
+
+const LEVELS = [0.05, 0.1, 0.2, 0.4];
+
+/** How far above the middle rank, as a part of the step: 0 for less than 5 % of it, up to 4 from 40 % on. */
+export const shadeOf = (value: number, middle: number, whole: number): number =>
+  (whole > 0 ? LEVELS.filter((level) => value - middle >= level * whole).length : 0);
