@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns
+from tb_tidy_plugin.compare.machine import Machine, machine_of
 from tb_tidy_plugin.compare.model import SCHEMA_VERSION, Comparison, SettingChange, Side
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
 from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen
-from tb_tidy_plugin.compare.settings import setting_changes
+from tb_tidy_plugin.compare.settings import other_machine, setting_changes
 from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
 from tb_tidy_plugin.profile.steps import median_ns_of
 from tb_tidy_plugin.report.model import Finding
@@ -45,11 +46,13 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
     """
     one, other = (chosen(side.recordings, side.steps, side.path) for side in (base, candidate))
     before, after = ([time for each in side for time in each.durations_ns] for side in (one, other))
-    ratio = step_ratio(before, after, within_recording=_paths(one) == _paths(other))
+    settings = setting_changes(one, other)
+    is_one = _paths(one) == _paths(other)
+    machine = None if is_one or other_machine(settings) else machine_of(one, other)
+    ratio = step_ratio(before, after, machine, within_recording=is_one)
     pairs = paired(_findings(one), _findings(other))
     base_ns, candidate_ns = median_ns_of(before), median_ns_of(after)
     realised_ns = None if base_ns is None or candidate_ns is None else base_ns - candidate_ns
-    settings = setting_changes(one, other)
     return Comparison(
         schema=SCHEMA_VERSION,
         version=__version__,
@@ -57,7 +60,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         candidate=_side(candidate, other, after),
         verdict=verdict_of(ratio),
         step_ratio=ratio,
-        notes=[*_notes(settings, before, after), *_unread(base, candidate)],
+        notes=[*_notes(settings, machine), *_few(before, after), *_unread(base, candidate)],
         predicted_ns=predicted_ns(pairs),
         realised_ns=realised_ns,
         findings=changes(pairs, realised_ns),
@@ -92,10 +95,18 @@ def _findings(side: Sequence[Chosen]) -> list[Finding]:
     return list(found.values())
 
 
-def _notes(settings: Sequence[SettingChange], before: Sequence[int], after: Sequence[int]) -> Iterator[str]:
+def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterator[str]:
     """What to know before any number."""
     for change in settings:
         yield f"Different {change.name}: {change.base or 'none'} against {change.candidate or 'none'}."
+    if machine is not None and machine.is_different:
+        yield (
+            f"What both sides do alike takes {machine.ratio:.2g} times as long on the candidate's: its machine was "
+            f"{'slower or busier' if machine.ratio > 1 else 'faster or less busy'}. The interval allows for that."
+        )
+
+
+def _few(before: Sequence[int], after: Sequence[int]) -> Iterator[str]:
     fewest = min(len(before), len(after))
     if 0 < fewest < FEW_STEPS:
         yield f"Only {fewest} step{'s' if fewest > 1 else ''} on one side: record more for a narrower interval."

@@ -11,29 +11,31 @@ from tb_tidy_plugin.compare.recording import Chosen
 from tb_tidy_plugin.report.model import Lane
 from tb_tidy_plugin.report.step_costs import CallCosts, StepCosts
 
+Signature: TypeAlias = tuple[str, str]
+"""A name and input shapes as text."""
+
 Costs: TypeAlias = Callable[[StepCosts], Sequence[CallCosts]]
 
 
-@dataclass(slots=True)
-class _PerStep:
+@dataclass(frozen=True, slots=True)
+class PerStep:
     """Means over the steps of a recording, and over recordings."""
 
     calls: float = 0.0
     host_ns: float = 0.0
     device_ns: float = 0.0
 
-    def add(self, calls: int, host_ns: int, device_ns: int, share: float) -> None:
-        self.calls += calls * share
-        self.host_ns += host_ns * share
-        self.device_ns += device_ns * share
+    def plus(self, other: PerStep) -> PerStep:
+        """The sum."""
+        return PerStep(self.calls + other.calls, self.host_ns + other.host_ns, self.device_ns + other.device_ns)
 
 
-NOTHING = _PerStep()
+NOTHING = PerStep()
 
 
 def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[OperatorChange]:
     """All changes of self time per step, the largest of host and device first; the mean over ranks."""
-    before, after = (_by_signature(side, lambda costs: costs.operators) for side in (base, candidate))
+    before, after = (per_step(side, lambda costs: costs.operators) for side in (base, candidate))
     has_device = any(each.recording.report.devices for each in (*base, *candidate))
     found = [
         _operator(key, before.get(key, NOTHING), after.get(key, NOTHING), has_device=has_device)
@@ -44,27 +46,30 @@ def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> lis
 
 def kernel_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[KernelChange]:
     """All changes of kernels' time per step, the largest first; the mean over ranks."""
-    before, after = (_by_signature(side, lambda costs: costs.kernels) for side in (base, candidate))
+    before, after = (per_step(side, lambda costs: costs.kernels) for side in (base, candidate))
     found = [
         _kernel(key, before.get(key, NOTHING), after.get(key, NOTHING)) for key in dict.fromkeys([*before, *after])
     ]
     return sorted((each for each in found if _kernel_size(each)), key=lambda each: -_kernel_size(each))
 
 
-def _by_signature(side: Sequence[Chosen], costs: Costs) -> dict[tuple[str, str], _PerStep]:
-    sums: dict[tuple[str, str], _PerStep] = {}
+def per_step(side: Sequence[Chosen], costs: Costs) -> dict[Signature, PerStep]:
+    """What operators or kernels take on average in the steps of one side, by name and shapes."""
+    sums: dict[Signature, PerStep] = {}
     for each in side:
         if not each.steps:
             continue
         share, steps = 1 / (len(each.steps) * len(side)), set(each.steps)
         for row in costs(each.recording.costs):
-            for step, calls, host_ns, device_ns in zip(row.step, row.calls, row.host_ns, row.device_ns, strict=True):
-                if step in steps:
-                    sums.setdefault((row.name, row.shapes), _PerStep()).add(calls, host_ns, device_ns, share)
+            here = [at for at, step in enumerate(row.step) if step in steps]
+            if here:
+                columns = (row.calls, row.host_ns, row.device_ns)
+                mean = PerStep(*(share * sum(column[at] for at in here) for column in columns))
+                sums[row.name, row.shapes] = sums.get((row.name, row.shapes), NOTHING).plus(mean)
     return sums
 
 
-def _operator(key: tuple[str, str], before: _PerStep, after: _PerStep, *, has_device: bool) -> OperatorChange:
+def _operator(key: Signature, before: PerStep, after: PerStep, *, has_device: bool) -> OperatorChange:
     return OperatorChange(
         name=key[0],
         shapes=key[1],
@@ -77,7 +82,7 @@ def _operator(key: tuple[str, str], before: _PerStep, after: _PerStep, *, has_de
     )
 
 
-def _kernel(key: tuple[str, str], before: _PerStep, after: _PerStep) -> KernelChange:
+def _kernel(key: Signature, before: PerStep, after: PerStep) -> KernelChange:
     return KernelChange(
         name=key[0],
         shapes=key[1],

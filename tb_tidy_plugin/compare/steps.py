@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.compare.machine import Machine
 from tb_tidy_plugin.compare.model import Ratio, Verdict
 
 RESAMPLES = 4000
 INTERVAL = (2.5, 97.5)  # per cent
 
 BETWEEN_RECORDINGS = 0.03
-"""Two recordings of one program differ by this much even where their steps do not: other memory, clocks, neighbours.
-Measured on the corpus' programs; no number of steps within one recording shows it."""
+"""Two recordings of one program on a quiet machine differ by this much even where their steps do not."""
 
 FEWEST = 2  # steps of which a spread can be told
 
@@ -22,12 +22,19 @@ T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 
 """Student's t for 1 to 15 degrees of freedom at 97.5 %; beyond, the normal distribution's 1.96 is near enough."""
 
 
-def step_ratio(base_ns: Sequence[int], candidate_ns: Sequence[int], *, within_recording: bool = False) -> Ratio | None:
+def step_ratio(
+    base_ns: Sequence[int],
+    candidate_ns: Sequence[int],
+    machine: Machine | None = None,
+    *,
+    within_recording: bool = False,
+) -> Ratio | None:
     """The ratio of median steps with its interval; None without steps.
 
     The interval is the wider of two: of medians resampled from the steps, which knows skewed steps, and of Student's t
     on logarithms, which knows that few steps show little of their spread. Both are widened by what recordings of one
-    program differ by, unless the steps are of one recording. With fewer than two steps on a side there is no spread to
+    program differ by anyway, and by what `machine` shows of more than that: the interval reaches from the ratio as
+    measured to what it would be on one machine. Steps of one recording need neither. With fewer than two steps on a side there is no spread to
     know, and the interval says so: it reaches from half to twice the ratio.
     """
     if not base_ns or not candidate_ns:
@@ -37,9 +44,13 @@ def step_ratio(base_ns: Sequence[int], candidate_ns: Sequence[int], *, within_re
     if min(len(base), len(candidate)) < FEWEST:
         return Ratio(value=value, low=value / 2, high=value * 2)
     spread = max(_by_resampling(base, candidate, value), _by_t(base, candidate))
-    between = 0.0 if within_recording else np.log1p(BETWEEN_RECORDINGS)
-    width = float(np.exp(np.hypot(spread, between)))
-    return Ratio(value=value, low=value / width, high=value * width)
+    if within_recording:
+        width = float(np.exp(spread))
+        return Ratio(value=value, low=value / width, high=value * width)
+    machine = machine or Machine(0.0, 0.0)
+    width = float(np.exp(np.hypot(np.hypot(spread, machine.error), np.log1p(BETWEEN_RECORDINGS))))
+    on_one_machine = value / machine.ratio
+    return Ratio(value=value, low=min(value, on_one_machine) / width, high=max(value, on_one_machine) * width)
 
 
 def verdict_of(ratio: Ratio | None) -> Verdict:
