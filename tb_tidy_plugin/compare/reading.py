@@ -10,7 +10,6 @@ from tb_tidy_plugin.compare.compare import Asked
 from tb_tidy_plugin.compare.recording import Recording, StepRange
 from tb_tidy_plugin.report.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
 from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.report.step_costs import step_costs_of
 from tb_tidy_plugin.rulekit import Rule
 
 
@@ -38,5 +37,4 @@ def asked_for(
 
 def recording_of(run: str, analysis: Analysis) -> Recording:
     """What a comparison needs of an analysis."""
-    costs = step_costs_of(analysis.profile, tuple(analysis.evidence.values()))
-    return Recording(run=run, report=analysis.report, costs=costs)
+    return Recording(run=run, report=analysis.report, costs=analysis.step_costs)

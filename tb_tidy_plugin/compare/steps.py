@@ -34,8 +34,8 @@ def step_ratio(
     The interval is the wider of two: of medians resampled from the steps, which knows skewed steps, and of Student's t
     on logarithms, which knows that few steps show little of their spread. Both are widened by what recordings of one
     program differ by anyway, and by what `machine` shows of more than that: the interval reaches from the ratio as
-    measured to what it would be on one machine. Steps of one recording need neither. With fewer than two steps on a side there is no spread to
-    know, and the interval says so: it reaches from half to twice the ratio.
+    measured to what it would be on one machine. Steps of one recording need neither. With fewer than two steps on a
+    side there is no spread to know, and the interval says so: it reaches from half to twice the ratio.
     """
     if not base_ns or not candidate_ns:
         return None

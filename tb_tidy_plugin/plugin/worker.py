@@ -170,7 +170,6 @@ def result_of(analysis: Analysis) -> Result:
     from tb_tidy_plugin.plugin.events import columns_of
     from tb_tidy_plugin.report.lines import line_costs
     from tb_tidy_plugin.report.runs import summaries_of
-    from tb_tidy_plugin.report.step_costs import step_costs_of
     from tb_tidy_plugin.report.tables import figures_of
 
     profile = analysis.profile
@@ -197,7 +196,7 @@ def result_of(analysis: Analysis) -> Result:
             for finding, evidence in analysis.evidence.items()
         },
         summaries=msgspec.Raw(msgspec.json.encode(summaries_of(profile, analysis.report))),
-        step_costs=msgspec.Raw(msgspec.json.encode(step_costs_of(profile, tuple(analysis.evidence.values())))),
+        step_costs=msgspec.Raw(msgspec.json.encode(analysis.step_costs)),
         captured_sources={source.file: source.text for source in profile.metadata.captured.sources},
     )
 

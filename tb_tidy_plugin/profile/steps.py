@@ -23,7 +23,11 @@ StepBasis: TypeAlias = Literal["profiler_step", "optimizer_step", "data_loader",
 Oddity: TypeAlias = Literal["warmup", "outlier"]
 
 ODD_SHARE = 0.25
-"""A step that differs from the median by more than this part of it is odd: twice the spread of quiet real jobs."""
+"""A step that differs from the median by less than this part of it is not odd: twice the spread of quiet real jobs."""
+
+ODD_SCORE = 3.5 / 0.6745
+"""Nor is one that differs by less than this many times the median of all differences, which noisy jobs have. The number
+is that of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993)."""
 
 PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.+")
@@ -66,7 +70,9 @@ class Steps:
     def oddities(self) -> tuple[Oddity | None, ...]:
         """For each step what is odd about it: the first ones that are long are warm-up, any other is an outlier."""
         median = self.median_ns or 0
-        odd = [abs(step.duration_ns - median) > ODD_SHARE * median for step in self.items]
+        distances = [abs(step.duration_ns - median) for step in self.items]
+        limit = max(ODD_SHARE * median, ODD_SCORE * (median_ns_of(distances) or 0))
+        odd = [distance > limit for distance in distances]
         long = [step.duration_ns > median for step in self.items]
         warm = next((at for at in range(len(odd)) if not (odd[at] and long[at])), 0)
         return tuple("warmup" if at < warm else "outlier" if is_odd else None for at, is_odd in enumerate(odd))

@@ -34,9 +34,11 @@ from tb_tidy_plugin.report.findings import (
     worth_reporting,
 )
 from tb_tidy_plugin.report.ignores import PathIgnores
+from tb_tidy_plugin.report.outliers import outliers_of
 from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.report.runs import run_report, summaries_of
+from tb_tidy_plugin.report.step_costs import StepCosts, step_costs_of
 from tb_tidy_plugin.rulekit import AnyRule, Match, Rows, Rule, RunRule
 from tb_tidy_plugin.rules import all_rules, catalogue
 from tb_tidy_plugin.sources.align import Aligner
@@ -69,6 +71,7 @@ class Analysis:
         evidence: rows of each finding's events, by the finding's id.
         problem: what could not be read of the file, None where all of it could.
         aligner: knows the line of each event.
+        step_costs: what each of its steps holds.
     """
 
     report: model.ProfileReport
@@ -76,6 +79,7 @@ class Analysis:
     evidence: Mapping[str, Evidence] = field(repr=False)
     problem: model.Problem | None
     aligner: Aligner = field(repr=False)
+    step_costs: StepCosts = field(repr=False)
 
 
 def analyze_path(
@@ -169,12 +173,18 @@ def analyze_file(
     estimates = Estimates(profile, captured.step_ns)
     find = partial(findings_of, profile, locate=aligner.place_of, measured=measurements.of, estimates=estimates)
     outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores, find)
+    costs = step_costs_of(profile, ranked)
+    report_on_it = _profile_report(file, profile, outcomes, ranked, estimates)
+    report_on_it = msgspec.structs.replace(
+        report_on_it, outliers=outliers_of(report_on_it.steps, report_on_it.lanes, costs)
+    )
     return Analysis(
-        report=_noted(_profile_report(file, profile, outcomes, ranked, estimates), measurements.complaint),
+        report=_noted(report_on_it, measurements.complaint),
         profile=profile,
         evidence={evidence.finding.id: evidence for evidence in ranked},
         problem=_partly(file, profile),
         aligner=aligner,
+        step_costs=costs,
     )
 
 

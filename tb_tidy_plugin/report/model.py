@@ -22,6 +22,7 @@ SCHEMA_VERSION = 1
 
 Severity: TypeAlias = Literal["high", "medium", "low", "info"]
 Status: TypeAlias = Literal["found", "clean", "not_checked", "failed"]
+OutlierKind: TypeAlias = Literal["wait", "part", "operator", "kernel"]
 Recorded: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 RankPart: TypeAlias = Literal["loading", "host", "compute", "copies", "communication", "idle"]
 
@@ -151,6 +152,42 @@ class Steps(Model, frozen=True):
     p90_ns: int | None = None
 
 
+class OutlierCause(Model, frozen=True):
+    """What an outlier holds more or less of than the median of the ordinary steps.
+
+    Attributes:
+        kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `part` of
+            the step (`host forward`), `operator` (its self time on the host), or `kernel`.
+        shapes: input shapes of operators, and of those that launched a kernel.
+        calls, usual_calls: of operators and kernels, else null.
+    """
+
+    kind: OutlierKind
+    name: str
+    shapes: str
+    time_ns: int
+    usual_ns: int
+    calls: int | None
+    usual_calls: int | None
+
+
+class Outlier(Model, frozen=True):
+    """A step that is no ordinary one, and what is different about it.
+
+    Attributes:
+        step: its position in the steps.
+        causes: of each kind the largest; what they hold overlaps, so their times do not add up.
+        text: the same in a sentence.
+    """
+
+    step: int
+    name: str
+    duration_ns: int
+    median_ns: int
+    causes: list[OutlierCause]
+    text: str
+
+
 class Breakdown(Model, frozen=True):
     """Interval unions over the whole profile, in ns; null where the recording cannot tell.
 
@@ -214,7 +251,8 @@ class ProfileReport(Model, frozen=True):
     """One trace file: one worker (rank) and one span of one run.
 
     `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
-    the median of steps that were not recorded, which the profiler does not slow down.
+    the median of steps that were not recorded, which the profiler does not slow down. `outliers` are the steps that
+    differ most from the others, at most twenty, in order of time.
     """
 
     worker: str
@@ -236,6 +274,7 @@ class ProfileReport(Model, frozen=True):
     joint_saving: Saving | None = None
     settings: Settings | None = None
     true_step_ns: int | None = None
+    outliers: list[Outlier] = []
 
 
 class Arrivals(Model, frozen=True):

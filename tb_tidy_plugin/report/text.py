@@ -28,6 +28,7 @@ from tb_tidy_plugin.report.model import (
 )
 from tb_tidy_plugin.units import Nanoseconds, Share
 
+MOST_OUTLIERS = 3
 MARKS = {"high": ("▲", "bold red"), "medium": ("◆", "yellow"), "low": ("●", "cyan"), "info": ("○", "dim")}
 STEP_BASIS = {
     "profiler_step": "profiler steps",
@@ -101,6 +102,10 @@ def _profile(run: str, profile: ProfileReport) -> Iterator[RenderableType]:
         yield _indented(Text(shares))
     for note in profile.quality.notes:
         yield _indented(Text.assemble(("note: ", "yellow"), plain(note)))
+    for outlier in profile.outliers[:MOST_OUTLIERS]:
+        yield _indented(Text.assemble(("outlier: ", "yellow"), plain(outlier.text)))
+    if len(profile.outliers) > MOST_OUTLIERS:
+        yield _indented(Text(f"and {len(profile.outliers) - MOST_OUTLIERS} more outliers", "dim"))
     yield Text()
     for finding in profile.findings:
         yield _indented(_finding(finding))

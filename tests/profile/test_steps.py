@@ -73,6 +73,8 @@ def lasting(*durations: int) -> Steps:
         ((181, 124, 127, 126, 163, 116), ("warmup", None, None, None, "outlier", None)),
         ((300, 200, 100, 101, 99, 100, 102), ("warmup", "warmup", None, None, None, None, None)),
         ((100, 100, 100, 20), (None, None, None, "outlier")),
+        ((100, 130, 70, 105, 95, 140, 60, 165), (None,) * 8),  # a noisy job
+        ((100, 130, 70, 105, 95, 140, 60, 265), (*(None,) * 7, "outlier")),
         ((20, 100, 100, 100), ("outlier", None, None, None)),
         ((100,), (None,)),
         ((), ()),

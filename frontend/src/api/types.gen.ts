@@ -871,7 +871,8 @@ export interface Outcome {
  * One trace file: one worker (rank) and one span of one run.
  *
  * `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
- * the median of steps that were not recorded, which the profiler does not slow down.
+ * the median of steps that were not recorded, which the profiler does not slow down. `outliers` are the steps that
+ * differ most from the others, at most twenty, in order of time.
  */
 export interface ProfileReport {
   breakdown: Breakdown;
@@ -883,6 +884,7 @@ export interface ProfileReport {
   lanes?: Lane[];
   origin_ns: number;
   outcomes: Outcome[];
+  outliers?: Outlier[];
   path: string;
   quality: Quality;
   rank: number | null;
@@ -967,6 +969,40 @@ export interface LanePart {
       )
     | ("backward" | "communication" | "data_loading" | "forward" | "optimizer" | "other" | "python");
   steps_ns: number[];
+}
+/**
+ * A step that is no ordinary one, and what is different about it.
+ *
+ * Attributes:
+ *     step: its position in the steps.
+ *     causes: of each kind the largest; what they hold overlaps, so their times do not add up.
+ *     text: the same in a sentence.
+ */
+export interface Outlier {
+  causes: OutlierCause[];
+  duration_ns: number;
+  median_ns: number;
+  name: string;
+  step: number;
+  text: string;
+}
+/**
+ * What an outlier holds more or less of than the median of the ordinary steps.
+ *
+ * Attributes:
+ *     kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `part` of
+ *         the step (`host forward`), `operator` (its self time on the host), or `kernel`.
+ *     shapes: input shapes of operators, and of those that launched a kernel.
+ *     calls, usual_calls: of operators and kernels, else null.
+ */
+export interface OutlierCause {
+  calls: number | null;
+  kind: "kernel" | "operator" | "part" | "wait";
+  name: string;
+  shapes: string;
+  time_ns: number;
+  usual_calls: number | null;
+  usual_ns: number;
 }
 /**
  * How far the recording can be trusted.
