@@ -9,7 +9,8 @@ import msgspec
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.findings import paired
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.report.model import Finding, Model, Report
+from tb_tidy_plugin.report.model import Finding, Report
+from tb_tidy_plugin.report.value import Model
 
 SCHEMA_VERSION = 1
 MOST_BYTES = 64 << 20

@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.report.model import Model, Place, Severity
+from tb_tidy_plugin.report.model import Place, Severity
+from tb_tidy_plugin.report.value import Model
 
 SCHEMA_VERSION = 1
 

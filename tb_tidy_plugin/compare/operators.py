@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from tb_tidy_plugin.compare.model import KernelChange, OperatorChange, PartChange
 from tb_tidy_plugin.compare.recording import Chosen
-from tb_tidy_plugin.report.model import Lane
 from tb_tidy_plugin.report.step_costs import CallCosts, StepCosts
+from tb_tidy_plugin.report.step_model import Lane
 
 Signature: TypeAlias = tuple[str, str]
 """A name and input shapes as text."""

@@ -21,7 +21,7 @@ from tb_tidy_plugin.plugin.library import StillAnalysingError
 from tb_tidy_plugin.plugin.mount import CONTENT_TYPE_KEY
 from tb_tidy_plugin.plugin.mutes import MutesError
 from tb_tidy_plugin.plugin.payloads import ErrorAnswer, ErrorInfo
-from tb_tidy_plugin.report.model import Model
+from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.units import Bytes
 
 log = logging.getLogger("tensorboard")

@@ -39,6 +39,7 @@ from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.report.runs import run_report, summaries_of
 from tb_tidy_plugin.report.step_costs import StepCosts, step_costs_of
+from tb_tidy_plugin.report.step_model import StepItem, Steps
 from tb_tidy_plugin.rulekit import AnyRule, Match, Rows, Rule, RunRule
 from tb_tidy_plugin.rules import all_rules, catalogue
 from tb_tidy_plugin.sources.align import Aligner
@@ -304,16 +305,16 @@ def _outcome(rule: str, outcome: Outcome) -> model.Outcome:
             return model.Outcome(rule=rule, status="failed", reason=error)
 
 
-def _steps(profile: Profile) -> model.Steps:
+def _steps(profile: Profile) -> Steps:
     steps = profile.steps
-    return model.Steps(
+    return Steps(
         basis=steps.basis,
         count=len(steps.items),
         median_ns=steps.median_ns,
         p10_ns=steps.percentile_ns(10),
         p90_ns=steps.percentile_ns(90),
         items=[
-            model.StepItem(name=step.name, start_ns=step.start_ns, duration_ns=step.duration_ns, oddity=oddity)
+            StepItem(name=step.name, start_ns=step.start_ns, duration_ns=step.duration_ns, oddity=oddity)
             for step, oddity in zip(steps.items, steps.oddities, strict=True)
         ],
     )

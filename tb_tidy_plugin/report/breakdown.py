@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from tb_tidy_plugin.profile.lanes import LaneParts
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.model import Breakdown, Lane, LanePart
+from tb_tidy_plugin.report.step_model import Breakdown, Lane, LanePart
 
 IDLE = "idle_"
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.profile.kernels import KernelKind
 from tb_tidy_plugin.profile.memory import TotalBasis
-from tb_tidy_plugin.report.model import Model
+from tb_tidy_plugin.report.value import Model
 
 OperatorGroup: TypeAlias = Literal["name", "shape", "line", "module"]
 CallKind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]

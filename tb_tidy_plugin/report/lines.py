@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.model import Model
+from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame, Precision, parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows

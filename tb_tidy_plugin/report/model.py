@@ -12,8 +12,8 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate.saving import Basis
-from tb_tidy_plugin.profile.lanes import Part
-from tb_tidy_plugin.profile.steps import Oddity, StepBasis
+from tb_tidy_plugin.report.step_model import Breakdown, Lane, Outlier, Steps
+from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.rulekit.rule import Confidence
 from tb_tidy_plugin.sources.frames import Precision
 from tb_tidy_plugin.trace.settings import Settings
@@ -22,13 +22,8 @@ SCHEMA_VERSION = 1
 
 Severity: TypeAlias = Literal["high", "medium", "low", "info"]
 Status: TypeAlias = Literal["found", "clean", "not_checked", "failed"]
-OutlierKind: TypeAlias = Literal["wait", "part", "operator", "kernel"]
 Recorded: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 RankPart: TypeAlias = Literal["loading", "host", "compute", "copies", "communication", "idle"]
-
-
-class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of every value in the report."""
 
 
 class Note(Model, frozen=True, tag_field="kind", tag="note"):
@@ -67,7 +62,7 @@ class Place(Model, frozen=True):
     matches: int
     duration_ns: int
     text: str = ""
-    ties: list[int] = []
+    ties: list[int] = msgspec.field(default_factory=list)
 
 
 class Saving(Model, frozen=True):
@@ -107,7 +102,7 @@ class Finding(Model, frozen=True):
     share: float | None
     saving: Saving | None
     details: list[Detail]
-    ranks: list[int] = []
+    ranks: list[int] = msgspec.field(default_factory=list)
     measurement: Measurement | None = None
 
 
@@ -130,105 +125,6 @@ class Device(Model, frozen=True):
     index: int
     name: str
     compute_capability: str | None
-
-
-class StepItem(Model, frozen=True):
-    """One step, as recorded. `oddity` says that it is no ordinary one: part of the warm-up, or an outlier."""
-
-    name: str
-    start_ns: int
-    duration_ns: int
-    oddity: Oddity | None = None
-
-
-class Steps(Model, frozen=True):
-    """The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step."""
-
-    basis: StepBasis
-    count: int
-    median_ns: int | None
-    items: list[StepItem]
-    p10_ns: int | None = None
-    p90_ns: int | None = None
-
-
-class OutlierCause(Model, frozen=True):
-    """What an outlier holds more or less of than the median of the ordinary steps.
-
-    Attributes:
-        kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `part` of
-            the step (`host forward`), `operator` (its self time on the host), or `kernel`.
-        shapes: input shapes of operators, and of those that launched a kernel.
-        calls, usual_calls: of operators and kernels, else null.
-    """
-
-    kind: OutlierKind
-    name: str
-    shapes: str
-    time_ns: int
-    usual_ns: int
-    calls: int | None
-    usual_calls: int | None
-
-
-class Outlier(Model, frozen=True):
-    """A step that is no ordinary one, and what is different about it.
-
-    Attributes:
-        step: its position in the steps.
-        causes: of each kind the largest; what they hold overlaps, so their times do not add up.
-        text: the same in a sentence.
-    """
-
-    step: int
-    name: str
-    duration_ns: int
-    median_ns: int
-    causes: list[OutlierCause]
-    text: str
-
-
-class Breakdown(Model, frozen=True):
-    """Interval unions over the whole profile, in ns; null where the recording cannot tell.
-
-    `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
-    communication are per device, averaged where there are several.
-    """
-
-    wall_ns: int
-    data_loading_ns: int
-    host_to_device_ns: int | None
-    device_to_host_ns: int | None
-    communication_ns: int | None
-    communication_exposed_ns: int | None
-    compute_ns: int | None
-    device_busy_ns: int | None
-    device_idle_ns: int | None
-    idle_by_cause_ns: dict[str, int] | None = None
-
-
-class LanePart(Model, frozen=True):
-    """What one part of a step took: on average over the steps, and in each of them."""
-
-    part: Part
-    mean_ns: int
-    steps_ns: list[int]
-
-
-class Lane(Model, frozen=True):
-    """The steps of one device, or of the host where there is no device, cut into parts.
-
-    In each step the parts add up to the step; time in which two things happened counts for the first of them.
-
-    Attributes:
-        lane: `cuda:0`, or `host`.
-        parts: the parts that occur, in their order.
-        communication_overlapped_ns: communication hidden behind compute, on average per step; it is inside other parts.
-    """
-
-    lane: str
-    parts: list[LanePart]
-    communication_overlapped_ns: int
 
 
 class Quality(Model, frozen=True):
@@ -269,12 +165,12 @@ class ProfileReport(Model, frozen=True):
     quality: Quality
     outcomes: list[Outcome]
     findings: list[Finding]
-    lanes: list[Lane] = []
+    lanes: list[Lane] = msgspec.field(default_factory=list)
     residual: float | None = None
     joint_saving: Saving | None = None
     settings: Settings | None = None
     true_step_ns: int | None = None
-    outliers: list[Outlier] = []
+    outliers: list[Outlier] = msgspec.field(default_factory=list)
 
 
 class Arrivals(Model, frozen=True):
@@ -408,8 +304,8 @@ class RunReport(Model, frozen=True):
 
     run: str
     profiles: list[ProfileReport]
-    outcomes: list[Outcome] = []
-    findings: list[Finding] = []
+    outcomes: list[Outcome] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
     ranks: Ranks | None = None
 
 

@@ -21,8 +21,8 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.report.findings import Evidence
-from tb_tidy_plugin.report.model import Model
 from tb_tidy_plugin.report.operator_rows import shapes_text
+from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Rows, Times
 
 WaitKind: TypeAlias = Literal["data_loading", "garbage_collection", "compilation", "allocator", "synchronisation"]

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, Figures, ModuleRow, OperatorGroup, OperatorRow
-from tb_tidy_plugin.report.model import Lane, Problem, ProfileReport, Steps
+from tb_tidy_plugin.report.model import Problem, ProfileReport
+from tb_tidy_plugin.report.step_model import Lane, Steps
 from tb_tidy_plugin.report.summary import ProfileSummary, Summary
 from tb_tidy_plugin.report.text import STEP_BASIS, plain
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share

@@ -1,0 +1,9 @@
+"""The base of all that the report and the web API are made of."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of every value in the report."""
