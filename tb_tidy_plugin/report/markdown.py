@@ -77,7 +77,7 @@ def _pieces(report: Report) -> Iterator[_Piece]:
     for run in report.runs:
         found = len(run.findings) + sum(len(profile.findings) for profile in run.profiles)
         yield _Piece(HEAD, f"\n## TorchTidy: {found} finding{'s' * (found != 1)} in {code(run.run)}\n")
-        if run.outcomes:
+        if run.outcomes or run.ranks:
             none = "" if run.findings else " No findings."
             yield _Piece(HEAD, f"\nAll ranks together.{none}\n")
             if run.ranks is not None:

@@ -28,9 +28,9 @@ def steps_of(comes_us: int, clock_us: int, steps: int = 4) -> Iterator[dict[str,
         yield event("aten::add_", at + LAST_US + 2000, 5000, args={"Ev Idx": 500 + number})
 
 
-def record(folder: Path, rank: int, comes_us: int, clock_us: int = 0, span: int = 1) -> Path:
+def record(folder: Path, rank: int, comes_us: int, clock_us: int = 0, span: int = 1, world: int = 2) -> Path:
     """One rank's trace."""
     folder.mkdir(parents=True, exist_ok=True)
-    footer = f'"distributedInfo": {{"rank": {rank}, "world_size": 2, "backend": "gloo"}}'
+    footer = f'"distributedInfo": {{"rank": {rank}, "world_size": {world}, "backend": "gloo"}}'
     text = kineto_text(list(steps_of(comes_us, clock_us)), footer)
     return write(folder / f"host_{rank}.{span}{rank}.pt.trace.json", text)

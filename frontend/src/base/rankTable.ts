@@ -23,6 +23,8 @@ interface Spec {
   id: RankColumn;
   label: string;
   hint: string;
+  /** Least width. */
+  px: number;
   width: string;
   number: boolean;
   value: (row: RankLike) => number | null;
@@ -43,8 +45,10 @@ const PARTS: readonly { part: RankPart; label: string; hint: string }[] = [
 const timed = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
 const ofStep = (_middle: number, step: number): number => step;
 
-function time(id: RankColumn, label: string, hint: string, value: Spec['value'], width = '104px'): Spec {
-  return { id, label, hint, width, number: true, value, text: (row) => timed(value(row)), whole: ofStep };
+const wide = (px: number) => ({ px, width: `minmax(${px}px, 1fr)` });
+
+function time(id: RankColumn, label: string, hint: string, value: Spec['value'], px = 92): Spec {
+  return { id, label, hint, ...wide(px), number: true, value, text: (row) => timed(value(row)), whole: ofStep };
 }
 
 /** Parts that no rank has, and memory that none recorded, have no column. */
@@ -52,23 +56,23 @@ export function rankColumns(rows: readonly RankLike[]): Spec[] {
   const parts = PARTS.filter(({ part }) => rows.some((row) => (row.parts_ns[part] ?? 0) > 0));
   const met = rows.some((row) => row.arrivals);
   return [
-    { id: 'rank', label: 'Rank', hint: 'Opens the rank’s own overview', width: 'minmax(92px, 1fr)', number: false, value: (row) => row.rank, text: (row) => `Rank ${row.rank}` },
-    time('step', 'Step', 'Median step besides the warm-up', (row) => row.step_ns, '92px'),
-    ...parts.map(({ part, label, hint }) => time(part, label, hint, (row) => row.parts_ns[part] ?? 0, part === 'communication' ? '132px' : '92px')),
+    { id: 'rank', label: 'Rank', hint: 'Opens the rank’s own overview', px: 84, width: '84px', number: false, value: (row) => row.rank, text: (row) => `Rank ${row.rank}` },
+    time('step', 'Step', 'Median step besides the warm-up', (row) => row.step_ns),
+    ...parts.map(({ part, label, hint }) => time(part, label, hint, (row) => row.parts_ns[part] ?? 0, part === 'communication' ? 128 : undefined)),
     ...(rows.some((row) => row.memory_peak_bytes !== null) ? [{
-      id: 'memory' as const, label: 'Memory peak', hint: 'The most that was allocated on the fullest device', width: '116px', number: true,
+      id: 'memory' as const, label: 'Memory peak', hint: 'The most that was allocated on the fullest device', ...wide(116), number: true,
       value: (row: RankLike) => row.memory_peak_bytes, whole: (middle: number) => middle,
       text: (row: RankLike) => (row.memory_peak_bytes === null ? '–' : bytes(row.memory_peak_bytes)),
     }] : []),
     ...(met ? [
       {
-        id: 'last' as const, label: 'Comes last', hint: 'To how many collectives of the steps it came last', width: '104px', number: true,
+        id: 'last' as const, label: 'Comes last', hint: 'To how many collectives of the steps it came last', ...wide(104), number: true,
         value: (row: RankLike) => row.arrivals?.last ?? null, text: (row: RankLike) => (row.arrivals ? `${count(row.arrivals.last)} of ${count(row.arrivals.met)}` : '–'),
       },
-      time('waited', 'Others wait', 'How long each other rank waits for it per step, on average', (row) => row.arrivals?.waited_ns ?? null),
-      { ...time('waits', 'Waits', 'How long it waits for others per step, on average', (row) => row.arrivals?.waits_ns ?? null, '92px'), whole: undefined },
+      time('waited', 'Others wait', 'How long each other rank waits for it per step, on average', (row) => row.arrivals?.waited_ns ?? null, 104),
+      { ...time('waits', 'Waits', 'How long it waits for others per step, on average', (row) => row.arrivals?.waits_ns ?? null), whole: undefined },
     ].map(({ whole, ...column }) => (whole ? { ...column, whole } : column)) : []),
-    { id: 'findings', label: 'Findings', hint: 'How many findings its own report has', width: '88px', number: true, value: (row) => row.findings, text: (row) => count(row.findings) },
+    { id: 'findings', label: 'Findings', hint: 'How many findings its own report has', ...wide(88), number: true, value: (row) => row.findings, text: (row) => count(row.findings) },
   ];
 }
 

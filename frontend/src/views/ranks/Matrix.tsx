@@ -6,7 +6,7 @@ import { medianOf, rankColumns, rankOrder, shadeOf, WORST_FIRST, type RankColumn
 import { ServerTable } from '../../components/ServerTable';
 import { openRank } from '../../state/actions';
 
-const [ROW_PX, MOST_ROWS, GAP_PX, LEAST_FIRST_PX] = [30, 14, 12, 140];
+const [ROW_PX, MOST_ROWS, EDGES_PX, SCROLLBAR_PX] = [30, 14, 16, 18];
 type Row = RankRow & { key: string };
 const nothing = (): void => undefined;
 
@@ -19,14 +19,14 @@ export function Matrix({ ranks }: { ranks: Ranks }) {
     return { ...spec, shade: (row: Row) => shadeOf(spec.value(row) ?? 0, middle, whole) };
   });
   const rows = rankOrder(ranks.rows, order).map((row) => ({ ...row, key: `${row.rank}` }));
-  const least = specs.slice(1).reduce((sum, { width }) => sum + Number.parseInt(width, 10) + GAP_PX, LEAST_FIRST_PX);
+  const least = specs.reduce((sum, { px }) => sum + px, EDGES_PX);
   return (
     <section class="chart" aria-label="Steps by rank">
       <div class="chart-head">
         <h2>Steps by rank</h2>
         <span class="muted">medians per step, without the warm-up; the stronger a shade, the further above the middle rank (5, 10, 20, 40 % of the step)</span>
       </div>
-      <div class="rank-matrix" style={{ height: `${(Math.min(rows.length, MOST_ROWS) + 1) * ROW_PX + 18}px` }}>
+      <div class="rank-matrix" style={{ height: `${(Math.min(rows.length, MOST_ROWS) + 1) * ROW_PX + SCROLLBAR_PX}px` }}>
         <ServerTable<RankColumn, Row> label="Table of ranks" columns={columns} least={least} total={rows.length} row={(at) => rows[at] ?? null} onRange={nothing}
           sort={order} onSort={(column) => setOrder({ column, descending: column === order.column ? !order.descending : column !== 'rank' })}
           onOpen={(key) => { const row = rows.find((each) => each.key === key); if (row) openRank(row); }} />
