@@ -3,6 +3,10 @@
 The bundle in `tb_tidy_plugin/plugin/static` is committed with a hash of the sources it was built from, so an install
 needs Node.js only after a change of those sources. `TORCHTIDY_FRONTEND=skip` ships the bundle as it is,
 `TORCHTIDY_FRONTEND=build` builds it even when it is current.
+
+What is compiled makes reading faster and nothing else: without a C compiler the install works, and `tb-tidy doctor` says
+what is missing. `TORCHTIDY_EXTENSION=skip` makes a wheel for every platform, `TORCHTIDY_EXTENSION=require` fails where
+there is no compiler.
 """
 
 import hashlib
@@ -14,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
@@ -26,6 +30,7 @@ STAMP = STATIC / ".stamp"
 
 NOT_SOURCES = frozenset({"node_modules", "dist", "coverage", "test-results", "playwright-report"})  # as in stamp.mjs
 MODES = ("auto", "build", "skip")
+EXTENSION_MODES = ("auto", "require", "skip")
 
 
 class BuildPy(build_py):
@@ -101,6 +106,19 @@ def build_frontend() -> None:
         subprocess.run([npm, *arguments], cwd=FRONTEND, env=environment | {"CI": "1"}, check=True)
 
 
+def extensions(mode: str) -> list[Extension]:
+    """What is to be compiled: each `.pyx` in the package is a module."""
+    if mode not in EXTENSION_MODES:
+        raise SystemExit(f"torchtidy: TORCHTIDY_EXTENSION={mode} is not one of {', '.join(EXTENSION_MODES)}")
+    if mode == "skip":
+        return []
+    sources = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.pyx"))
+    return [
+        Extension(".".join(source.with_suffix("").parts), [source.as_posix()], optional=mode == "auto")
+        for source in sources
+    ]
+
+
 def version() -> str:
     """The version as written in the package, which cannot be imported before its dependencies are there."""
     text = (PACKAGE / "__init__.py").read_text("utf-8")
@@ -131,7 +149,7 @@ if __name__ == "__main__":
         python_requires=">=3.10",
         packages=find_packages(include=["tb_tidy_plugin*"], exclude=["tb_tidy_plugin.dev*"]),
         package_data={
-            "tb_tidy_plugin": ["py.typed"],
+            "tb_tidy_plugin": ["py.typed", "*/*.pyi"],
             "tb_tidy_plugin.plugin": ["static/*", "static/.stamp", "static/assets/*"],  # `*` leaves out dotfiles
         },
         install_requires=[
@@ -156,4 +174,5 @@ if __name__ == "__main__":
             "tensorboard_plugins": ["torchtidy = tb_tidy_plugin.plugin.loader:Loader"],
         },
         cmdclass={"build_py": BuildPy},
+        ext_modules=extensions(os.environ.get("TORCHTIDY_EXTENSION", "auto")),
     )

@@ -41,12 +41,12 @@ def table_of(
         metadata: None where it could not be read.
         cut_short: why the events end early, None where they do not.
     """
-    labels, names = _texts(decoder.labels), _texts(decoder.names)
+    phases, labels, names = map(_texts, (decoder.phases, decoder.categories, decoder.names))
     phase, label, name = (_joined(chunks, field) for field in ("phase", "category", "name"))
     start_ns, duration_ns = _joined(chunks, "start_ns"), _joined(chunks, "duration_ns")
     category = _categories(label, name, labels, names)
-    is_complete = (phase == _number(labels, "X")) & (label != _number(labels, PROFILER_SPAN))
-    is_instant = (phase == _number(labels, "i")) & np.isin(name, numbers_where(names, INSTANT_NAMES.__contains__))
+    is_complete = (phase == _number(phases, "X")) & (label != _number(labels, PROFILER_SPAN))
+    is_instant = (phase == _number(phases, "i")) & np.isin(name, numbers_where(names, INSTANT_NAMES.__contains__))
     category[is_instant] = Category.MEMORY
     duration_ns[is_instant] = 0
     is_wrong, reasons = _impossible(is_complete, start_ns, duration_ns, np.isin(category, DEVICE_WORK))
@@ -145,9 +145,9 @@ def _args(chunks: list[Chunk]) -> ArgsText:
 def _flows(
     chunks: list[Chunk], phase: Numbers, label: Numbers, time_ns: Times, thread: Numbers, decoder: ChunkDecoder
 ) -> Flows:
-    labels = _texts(decoder.labels)
-    is_start = phase == _number(labels, "s")
-    rows = np.flatnonzero(is_start | (phase == _number(labels, "f")))
+    phases, labels = _texts(decoder.phases), _texts(decoder.categories)
+    is_start = phase == _number(phases, "s")
+    rows = np.flatnonzero(is_start | (phase == _number(phases, "f")))
     kinds = np.array([decoder.names.number(text) for text in labels] or [0], np.int32)
     return Flows(
         kind=kinds[label[rows]],

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Times
+from tb_tidy_plugin.trace.document import as_list
 from tb_tidy_plugin.trace.recover import NOT_JSON, event_texts, mended
 from tb_tidy_plugin.trace.strings import NumberTable
 
@@ -99,10 +100,14 @@ class Chunk:
 
 
 class ChunkDecoder:
-    """Turns text into chunks and keeps the string tables that all chunks of one trace share."""
+    """Turns text into chunks and keeps the string tables that all chunks of one trace share.
+
+    This is the portable decoder, which needs no compiler, and the interface of the compiled one (`scanned.py`).
+    """
 
     def __init__(self) -> None:
-        self.labels = NumberTable[str | None]()  # phases and categories
+        self.phases = NumberTable[str | None]()
+        self.categories = NumberTable[str | None]()
         self.names = NumberTable[str | None]()
         self.threads = NumberTable[tuple[object, object]]()
         self.flow_names = NumberTable[str]()
@@ -112,29 +117,30 @@ class ChunkDecoder:
         self._needs_exact = False
         self._ids = msgspec.json.Decoder(list[Ids], strict=False)
 
-    def decode(self, text: bytes) -> Chunk:
-        """Columns of a JSON list of events.
+    def decode(self, text: bytes, end: int) -> list[Chunk]:
+        """Columns of the events in `text[:end]`, which are separated by commas, in one piece or more.
 
         Raises:
-            msgspec.MsgspecError: the text is not such a list.
+            MsgspecError, UnicodeDecodeError, RecursionError: `NOT_JSON`; the text is something else.
         """
+        whole = as_list(text, end)
         if not self._needs_exact:
-            events: EventList = self._plain.decode(text)
+            events: EventList = self._plain.decode(whole)
             times = np.array([event.ts for event in events], np.float64)
             if np.abs(times).max(initial=0) < EXACT_FLOAT_US:
-                return self._columns(events, _nanoseconds(times))
+                return [self._columns(events, _nanoseconds(times))]
             self._needs_exact = True
-        events = self._exact.decode(text)
-        return self._columns(events, _exact_nanoseconds(events))
+        events = self._exact.decode(whole)
+        return [self._columns(events, _exact_nanoseconds(events))]
 
-    def recover(self, text: bytes) -> Chunk:
+    def recover(self, text: bytes) -> list[Chunk]:
         """Columns of the events in damaged text; what cannot be read is counted as dropped."""
-        whole = mended(text)
+        whole = mended(text).strip(b", \t\r\n")
         try:
-            return self.decode(b"[" + whole.strip(b", \t\r\n") + b"]")
+            return self.decode(whole, len(whole))
         except NOT_JSON:
             events = [event for piece in event_texts(whole) if (event := self._single(piece)) is not None]
-        return self._columns(events, _exact_nanoseconds(events))
+        return [self._columns(events, _exact_nanoseconds(events))]
 
     def _single(self, text: bytes) -> Event | None:
         try:
@@ -152,8 +158,8 @@ class ChunkDecoder:
         texts = [bytes(event.args) for event in events]
         columns = zip(*map(msgspec.structs.astuple, self._ids_of(texts)), strict=True)
         return Chunk(
-            phase=self.labels.numbers(map(PHASE, events), count),
-            category=self.labels.numbers(map(CATEGORY, events), count),
+            phase=self.phases.numbers(map(PHASE, events), count),
+            category=self.categories.numbers(map(CATEGORY, events), count),
             name=self.names.numbers(map(NAME, events), count),
             thread=self.threads.numbers(map(THREAD, events), count),
             start_ns=start_ns,

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from tb_tidy_plugin.trace.reader import RECORD_AGAIN, CutShortError
 from tb_tidy_plugin.trace.recover import EVENT_START, LONE_BACKSLASH, NOT_JSON
 
 Events = TypeVar("Events")
+Decode: TypeAlias = Callable[[bytes, int], Events]
 
 MAX_EVENT_BYTES = 64 << 20  # an event this long is no event: stop looking for its end
 MAX_METADATA_BYTES = 256 << 20
@@ -49,14 +50,14 @@ class Ending:
 
 def event_pieces(
     blocks: Iterator[bytes],
-    decode: Callable[[bytes], Events],
+    decode: Decode[Events],
     recover: Callable[[bytes], Events],
 ) -> Generator[Events, None, Ending]:
     """Yields what `decode` makes of each piece; returns the ending.
 
     Args:
         blocks: the text, in order.
-        decode: takes the text of a JSON list of events; raises `msgspec.MsgspecError` for anything else.
+        decode: takes text and how much of it are events separated by commas; raises one of `NOT_JSON` for anything else.
         recover: takes events separated by commas, some malformed, and never raises.
 
     Raises:
@@ -69,7 +70,7 @@ def event_pieces(
         cut = _last_cut(text)
         if cut is not None:
             try:
-                yield decode(_list(text, cut[0]))
+                yield decode(text, cut[0])
             except NOT_JSON:
                 end = _list_end(text, decode)
                 if end is not None:
@@ -91,10 +92,10 @@ def event_pieces(
 
 
 def _decoded_or_recovered(
-    text: bytes, end: int, decode: Callable[[bytes], Events], recover: Callable[[bytes], Events]
+    text: bytes, end: int, decode: Decode[Events], recover: Callable[[bytes], Events]
 ) -> Events:
     try:
-        return decode(_list(text, end))
+        return decode(text, end)
     except NOT_JSON:
         return recover(text[:end])
 
@@ -163,11 +164,11 @@ def _cuts(text: bytes) -> Iterator[tuple[int, int]]:
     yield from ((match.start() + 1, match.end()) for match in reversed(found[-TRIED_CUTS:]))
 
 
-def _cut_that_decodes(text: bytes, decode: Callable[[bytes], object]) -> tuple[int, int] | None:
+def _cut_that_decodes(text: bytes, decode: Decode[object]) -> tuple[int, int] | None:
     """A cut that is really between two events; the last one may have been inside an event's args."""
     for cut in _cuts(text):
         try:
-            decode(_list(text, cut[0]))
+            decode(text, cut[0])
         except NOT_JSON:
             continue
         return cut
@@ -200,12 +201,12 @@ def _ends_document(text: bytes) -> bool:
     return True
 
 
-def _list_end(text: bytes, decode: Callable[[bytes], object]) -> int | None:
+def _list_end(text: bytes, decode: Decode[object]) -> int | None:
     """Where the bracket is that closes the list of events, None where it is not in `text`."""
     for candidate in list(LIST_END.finditer(text))[:4]:
         end = candidate.group().rindex(b"]") + candidate.start()
         try:
-            decode(_list(text, end))
+            decode(text, end)
         except NOT_JSON:
             continue
         return end
@@ -217,7 +218,7 @@ def _list_end(text: bytes, decode: Callable[[bytes], object]) -> int | None:
     return None
 
 
-def _list(text: bytes, end: int) -> bytes:
+def as_list(text: bytes, end: int) -> bytes:
     """The first `end` bytes of `text` as a JSON list, with one copy."""
     return b"".join((b"[", memoryview(text)[:end], b"]"))
 

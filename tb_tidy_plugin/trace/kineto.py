@@ -1,6 +1,7 @@
 """Chrome/Kineto JSON, from 2021 to today, to an `EventTable`.
 
-The portable decoder: msgspec over blocks, so that never more than one block of text exists as Python objects.
+Two decoders make the same columns: the compiled one (`scanned.py`), and the portable one (`chunks.py`), msgspec over
+blocks, so that never more than one block of text exists as Python objects.
 Format facts: https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp, and what
 `docs/architecture.md` says about eras.
 """
@@ -19,6 +20,7 @@ from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.document import Ending, event_pieces
 from tb_tidy_plugin.trace.metadata import parse_metadata
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, Progress, read_blocks
+from tb_tidy_plugin.trace.scanned import fastest_decoder
 
 RECORD_A_STEP = "Record at least one active step, and export before a repeating schedule starts its next cycle."
 
@@ -30,10 +32,15 @@ def read_trace(path: Path, progress: Progress | None = None) -> EventTable:
         TraceError: nothing in the file can be used; says why and what to do. A file that can be used in part does not
             raise: `EventTable.partial` and `EventTable.dropped` say what is missing.
     """
-    decoder = ChunkDecoder()
+    with fastest_decoder() as decoder:
+        return decoded(read_blocks(path, progress), decoder)
+
+
+def decoded(blocks: Iterator[bytes], decoder: ChunkDecoder) -> EventTable:
+    """The table of a trace whose text is `blocks`; `decoder` has decoded nothing else. Raises what `read_trace` does."""
     chunks: list[Chunk] = []
     with _collector_off():
-        ending = _collect(event_pieces(read_blocks(path, progress), decoder.decode, decoder.recover), chunks)
+        ending = _collect(event_pieces(blocks, decoder.decode, decoder.recover), chunks)
         metadata = parse_metadata(ending.metadata)
         table = table_of(chunks, decoder, metadata, ending.cut_short)
     if len(table) == 0 and ending.cut_short:
@@ -43,10 +50,10 @@ def read_trace(path: Path, progress: Progress | None = None) -> EventTable:
     return table
 
 
-def _collect(pieces: Iterator[Chunk], into: list[Chunk]) -> Ending:
+def _collect(pieces: Iterator[list[Chunk]], into: list[Chunk]) -> Ending:
     while True:
         try:
-            into.append(next(pieces))
+            into.extend(next(pieces))
         except StopIteration as stop:
             ending: Ending = stop.value
             return ending

@@ -21,7 +21,7 @@ import msgspec
 
 from tb_tidy_plugin.errors import TidyError, TraceError
 from tb_tidy_plugin.trace.columns import EventTable, Thread
-from tb_tidy_plugin.trace.document import Ending, event_pieces
+from tb_tidy_plugin.trace.document import Ending, as_list, event_pieces
 from tb_tidy_plugin.trace.external import LAUNCH, STREAM, Activity, args_of, first_free_id, lane_of
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
@@ -62,7 +62,7 @@ def event_list_of(trace: Path) -> EventList:
     """
     text = _Counted(read_blocks(trace))
     decoder = msgspec.json.Decoder(list[_Anything])
-    pieces = event_pieces(text, decoder.decode, lambda _: [])
+    pieces = event_pieces(text, lambda piece, end: decoder.decode(as_list(piece, end)), lambda _: [])
     ending = _last(pieces)
     if ending.cut_short is not None:
         advice = "Record again; the job may have ended while the trace was written."

@@ -17,8 +17,8 @@ CONTROL = bytes(max(byte, 32) for byte in range(256))
 EVENT_START = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|tts|dur|tdur|id|id2|args|s|bp|cname)"\s*:)')
 """Between two events of any layout, told by a key that only events begin with."""
 
-NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError)
-"""What msgspec raises for text that is damaged or not of the wanted type."""
+NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for text that is damaged, nested beyond all measure, or not of the wanted type."""
 
 
 def mended(text: bytes) -> bytes:
