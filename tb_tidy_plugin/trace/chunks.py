@@ -68,7 +68,15 @@ class Ids(msgspec.Struct, gc=False, kw_only=True):
 
 
 ID_FIELDS = Ids.__struct_fields__[:-1]  # without the second spelling
-WANTED_KEYS = {field.encode_name: field.name for field in msgspec.structs.fields(Ids)}
+IdTexts = msgspec.defstruct(
+    "IdTexts",
+    [
+        (field.name, msgspec.Raw, msgspec.field(name=field.encode_name, default=NO_ARGS))
+        for field in msgspec.structs.fields(Ids)
+    ],
+)
+"""The same, not decoded: where one of them is odd, the others still can be."""
+
 EventList: TypeAlias = Sequence[Event]
 
 PHASE, CATEGORY, NAME = attrgetter("ph"), attrgetter("cat"), attrgetter("name")
@@ -238,12 +246,12 @@ def _tolerant(fields: dict[str, msgspec.Raw]) -> Event:
 def _tolerant_ids(text: bytes) -> Ids:
     ids = Ids()
     try:
-        args = msgspec.json.decode(text or b"{}", type=dict[str, msgspec.Raw])
+        texts = msgspec.json.decode(text or b"{}", type=IdTexts)
     except NOT_JSON:
         return ids
-    for key, name in WANTED_KEYS.items():
+    for name in Ids.__struct_fields__:
         try:
-            setattr(ids, name, msgspec.json.decode(args[key], type=int, strict=False))
-        except (KeyError, *NOT_JSON):
+            setattr(ids, name, msgspec.json.decode(getattr(texts, name), type=int, strict=False))
+        except NOT_JSON:
             continue
     return ids

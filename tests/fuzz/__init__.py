@@ -1,0 +1,1 @@
+"""Text that no profiler ever wrote, for both decoders."""
