@@ -4,9 +4,9 @@ The bundle in `tb_tidy_plugin/plugin/static` is committed with a hash of the sou
 needs Node.js only after a change of those sources. `TORCHTIDY_FRONTEND=skip` ships the bundle as it is,
 `TORCHTIDY_FRONTEND=build` builds it even when it is current.
 
-What is compiled makes reading faster and nothing else: without a C compiler the install works, and `tb-tidy doctor` says
-what is missing. `TORCHTIDY_EXTENSION=skip` makes a wheel for every platform, `TORCHTIDY_EXTENSION=require` fails where
-there is no compiler.
+What is compiled makes reading faster and nothing else: without a C compiler the install works, and `tb-tidy doctor`
+says what is missing. `TORCHTIDY_EXTENSION=skip` makes a wheel for every platform, `TORCHTIDY_EXTENSION=require`
+fails where there is no compiler.
 """
 
 import hashlib

@@ -20,7 +20,7 @@ settings.load_profile("patient")
 _CACHE = tempfile.TemporaryDirectory(prefix="torchtidy-tests-")
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
-NEVER_SKIPPED_IN_CI = ("browser", "torch")
+NEVER_SKIPPED_IN_CI = ("browser", "compiled", "torch")
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def gloo_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI a missing browser or torch is a failure: a skip would look like a pass."""
+    """In CI a missing browser, compiler or torch is a failure: a skip would look like a pass."""
     report = yield
     if report.skipped and os.environ.get("CI") and any(map(item.get_closest_marker, NEVER_SKIPPED_IN_CI)):
         report.outcome = "failed"

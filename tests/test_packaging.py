@@ -21,7 +21,7 @@ def copy_of_the_checkout(folder: Path) -> Path:
     """The files a build reads, so that no test builds in the checkout itself."""
     for name in SHIPPED:
         shutil.copy(setup.ROOT / name, folder / name)
-    unwanted = shutil.ignore_patterns("__pycache__", *setup.NOT_SOURCES)
+    unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.c", *setup.NOT_SOURCES)
     shutil.copytree(setup.PACKAGE, folder / "tb_tidy_plugin", ignore=unwanted)
     shutil.copytree(setup.FRONTEND, folder / "frontend", ignore=unwanted)
     return folder
@@ -43,9 +43,11 @@ def wheel_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         return {name: archive.read(name).decode("latin-1") for name in archive.namelist()}
 
 
-def run_setup(checkout: Path, *arguments: str, path: str = "", mode: str = "auto") -> subprocess.CompletedProcess[str]:
-    """`python setup.py`; where `path` is empty there is no npm."""
-    environment = os.environ | {"PATH": path, "TORCHTIDY_FRONTEND": mode}
+def run_setup(
+    checkout: Path, *arguments: str, path: str = "", mode: str = "auto", extension: str = "skip"
+) -> subprocess.CompletedProcess[str]:
+    """`python setup.py`; where `path` is empty there is neither npm nor a compiler."""
+    environment = os.environ | {"PATH": path, "TORCHTIDY_FRONTEND": mode, "TORCHTIDY_EXTENSION": extension}
     command = [sys.executable, "setup.py", *arguments]
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
@@ -206,3 +208,35 @@ def test_a_failed_build_that_emptied_the_folder_stops_the_install(checkout: Path
 def test_an_unknown_mode_stops_the_build(checkout: Path) -> None:
     done = run_setup(checkout, "build_py", mode="sometimes")
     assert (done.returncode, "TORCHTIDY_FRONTEND=sometimes is not one of" in done.stderr) == (1, True)
+
+
+def built(checkout: Path) -> list[str]:
+    """Names of what a build compiled."""
+    return sorted(path.name.partition(".")[0] for path in (checkout / "build").rglob("*") if path.suffix == ".so")
+
+
+def test_the_wheel_has_what_is_compiled_and_says_for_which_platform(wheel_files: dict[str, str]) -> None:
+    compiled = {name.partition(".")[0] for name in wheel_files if name.endswith((".so", ".pyd"))}
+    assert compiled == {"tb_tidy_plugin/trace/_scan", "tb_tidy_plugin/profile/_nest"}
+    [text] = (text for name, text in wheel_files.items() if name.endswith("WHEEL"))
+    assert "Root-Is-Purelib: false" in text
+
+
+def test_without_a_compiler_the_build_goes_on(checkout: Path) -> None:
+    done = run_setup(checkout, "build", extension="auto")
+    assert (done.returncode, built(checkout)) == (0, [])
+
+
+def test_without_a_compiler_the_build_stops_where_one_is_required(checkout: Path) -> None:
+    done = run_setup(checkout, "build", extension="require")
+    assert (done.returncode, built(checkout)) == (1, [])
+
+
+def test_a_wheel_for_every_platform_on_request(checkout: Path) -> None:
+    assert run_setup(checkout, "build", path=os.environ["PATH"], extension="skip").returncode == 0
+    assert built(checkout) == []
+
+
+def test_an_unknown_mode_of_the_extension_stops_the_build(checkout: Path) -> None:
+    done = run_setup(checkout, "build_py", extension="sometimes")
+    assert (done.returncode, "TORCHTIDY_EXTENSION=sometimes is not one of" in done.stderr) == (1, True)

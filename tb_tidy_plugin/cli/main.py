@@ -11,6 +11,7 @@ from tb_tidy_plugin.cli.annotate import annotate
 from tb_tidy_plugin.cli.bench import bench
 from tb_tidy_plugin.cli.check import check
 from tb_tidy_plugin.cli.compare import compare
+from tb_tidy_plugin.cli.doctor import doctor
 from tb_tidy_plugin.cli.explain import explain
 from tb_tidy_plugin.cli.merge_device_events import merge_device_events
 from tb_tidy_plugin.cli.rules import rules
@@ -31,6 +32,7 @@ commands.add_command(annotate)
 commands.add_command(bench)
 commands.add_command(check)
 commands.add_command(compare)
+commands.add_command(doctor)
 commands.add_command(explain)
 commands.add_command(merge_device_events)
 commands.add_command(rules)

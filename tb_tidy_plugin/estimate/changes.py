@@ -168,7 +168,9 @@ def _inside(cuts: Rows, begin: Rows, end: Rows) -> Rows:
 def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) -> tuple[Rows, Floats]:
     """The stretches between cuts that edited host events take, wholly; else what lies in `spans` on any thread."""
     if spans is None:
-        cuts = np.unique(expanded(begin, end)[0])
+        real, count = end > begin, len(graph.host.time_ns)
+        depth = np.cumsum(np.bincount(begin[real], minlength=count) - np.bincount(end[real], minlength=count))
+        cuts = np.flatnonzero(depth)
         return cuts, np.ones(len(cuts))
     found, shares = [np.empty(0, np.int64)], [np.empty(0)]
     time_ns = graph.host.time_ns

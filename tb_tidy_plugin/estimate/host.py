@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, distinct
 from tb_tidy_plugin.profile.lanes import BACKWARD, covered, named
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
@@ -70,9 +70,9 @@ def host_lanes(profile: Profile) -> HostLanes:
     threads = np.unique(table.thread[rows])
     by_thread = [rows[table.thread[rows] == thread] for thread in threads.tolist()]
     edges = np.concatenate([profile.steps.starts, profile.steps.ends])
-    cuts = [np.unique(np.concatenate([table.start_ns[ours], table.end_ns[ours]])) for ours in by_thread]
-    main = max(range(len(cuts)), key=lambda lane: (int(np.isin(edges, cuts[lane]).sum()), len(cuts[lane])))
-    cuts[main] = np.union1d(cuts[main], np.clip(edges, cuts[main][0], cuts[main][-1]))
+    cuts = [distinct(np.concatenate([table.start_ns[ours], table.end_ns[ours]])) for ours in by_thread]
+    main = max(range(len(cuts)), key=lambda lane: (_found(edges, cuts[lane]), len(cuts[lane])))
+    cuts[main] = distinct(np.concatenate([cuts[main], np.clip(edges, cuts[main][0], cuts[main][-1])]))
     first = np.cumsum([0, *map(len, cuts)])
     start_cut, end_cut = (np.full(len(table), ABSENT, np.int64) for _ in range(2))
     for lane, ours in enumerate(by_thread):
@@ -98,6 +98,12 @@ def host_lanes(profile: Profile) -> HostLanes:
         usual_rest_ns=float(np.median(rest_ns)) if len(rest_ns) else 0.0,
         bursts=tuple(covered(table, ours) for ours in by_thread),
     )
+
+
+def _found(times: Times, cuts: Times) -> int:
+    """How many of `times` are among `cuts`, which are in order."""
+    at = np.minimum(np.searchsorted(cuts, times), len(cuts) - 1)
+    return int((cuts[at] == times).sum())
 
 
 def _next_starts(first: Rows, starts: Rows) -> Rows:

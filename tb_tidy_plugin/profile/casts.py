@@ -49,8 +49,11 @@ def casts(profile: Profile) -> list[Cast]:
     around = np.append(tops, ABSENT)[np.searchsorted(tops, copies, side="right") - 1]
     around = np.where((around != ABSENT) & (tree.last_descendant[around] >= copies), around, ABSENT)
     for copy, top, given in zip(copies.tolist(), around.tolist(), profile.inputs_of(copies), strict=True):
-        shape, target, source = given.shape(0), given.dtype(0), given.dtype(1)
-        if shape is None or shape != given.shape(1) or target == source or not FLOATING.issuperset((target, source)):
+        target, source = given.dtype(0), given.dtype(1)
+        if target == source or not FLOATING.issuperset((target, source)):
+            continue
+        shape = given.shape(0)
+        if shape is None or shape != given.shape(1):
             continue
         row = copy
         while (above := profile.parent(row)) is not None and is_cast[above]:

@@ -45,8 +45,9 @@ class Profile:
     def __init__(self, table: EventTable) -> None:
         """Takes over `table`; its rows are put in the order of the tree."""
         order, self.tree = build_tree(table)
-        others = np.setdiff1d(np.arange(len(table)), order)
-        self.table = table.take(np.concatenate([order, others]))
+        is_other = np.ones(len(table), np.bool_)
+        is_other[order] = False
+        self.table = table.take(np.concatenate([order, np.flatnonzero(is_other)]))
 
     # What was recorded
 

@@ -4,6 +4,8 @@ Source: `build_tree` in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/cs
 end times pops events of all threads together; popping touches only the stack of the event's own thread, so each thread
 can be brought up to date when it is next looked at, and a stack of the least end time of each frame and the frames
 around it tells in constant time how far.
+
+The loops over all events are there twice: in Python, and compiled (`_nest.pyx`) where the install had a compiler.
 """
 
 from __future__ import annotations
@@ -15,6 +17,13 @@ from typing import TypeAlias
 import numpy as np
 
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows
+
+try:
+    from tb_tidy_plugin.profile._nest import pre_order, replay
+except ImportError:
+    IS_COMPILED = False
+else:
+    IS_COMPILED = True
 
 Stack: TypeAlias = list[tuple[int, float]]
 
@@ -64,8 +73,8 @@ def build_tree(table: EventTable, also: Rows | None = None) -> tuple[Rows, Tree]
     has_index = bool((table.event_index[rows] != ABSENT).any())
     tie = table.event_index[rows] if has_index else -table.end_ns[rows]
     rows = rows[np.lexsort((table.file_order[rows], tie, table.start_ns[rows]))]
-    parent, depth = _replayed(table, rows)
-    position, last = _pre_order(parent)
+    parent, depth = _replayed_natively(table, rows) if IS_COMPILED else _replayed(table, rows)
+    position, last = _pre_order_natively(parent) if IS_COMPILED else _pre_order(parent)
     order = np.argsort(position)
     new_parent = np.where(parent[order] == ABSENT, ABSENT, position[parent[order]])
     return rows[order], Tree(new_parent, last[order], depth[order])
@@ -146,3 +155,29 @@ def _pre_order(parent: Rows) -> tuple[Rows, Rows]:
         free[at] = positions[at] + 1
     position = np.array(positions, np.int64)
     return position, position + np.array(sizes, np.int64) - 1
+
+
+# The same, compiled
+
+
+def _replayed_natively(table: EventTable, rows: Rows) -> tuple[Rows, Numbers]:
+    parent, depth = np.empty(len(rows), np.int64), np.empty(len(rows), np.int32)
+    top = np.full(len(table.threads), ABSENT, np.int64)
+    columns = (table.thread[rows], table.start_ns[rows], table.end_ns[rows], _forward_thread(table, rows))
+    replay(*columns, top, parent, depth)
+    return parent, depth
+
+
+def _forward_thread(table: EventTable, rows: Rows) -> Numbers:
+    """For each of `rows` the thread behind its forward thread id, `ABSENT` where it has none or nobody knows."""
+    known = np.full(int(table.forward_thread.max(initial=0)) + 2, ABSENT, np.int32)  # the last one is that of -1
+    for small_id, thread in forward_threads(table).items():
+        known[small_id] = thread
+    known[0] = ABSENT  # no id
+    return known[table.forward_thread[rows]]
+
+
+def _pre_order_natively(parent: Rows) -> tuple[Rows, Rows]:
+    size, position = np.empty_like(parent), np.empty_like(parent)
+    pre_order(parent, size, np.empty(len(parent) + 1, np.int64), position)
+    return position, position + size - 1

@@ -57,7 +57,8 @@ def event_pieces(
 
     Args:
         blocks: the text, in order.
-        decode: takes text and how much of it are events separated by commas; raises one of `NOT_JSON` for anything else.
+        decode: takes text and how much of it are events separated by commas; raises one of `NOT_JSON`
+            for anything else.
         recover: takes events separated by commas, some malformed, and never raises.
 
     Raises:
@@ -91,9 +92,7 @@ def event_pieces(
     return _ending(header, text[end + 1 :], tail)
 
 
-def _decoded_or_recovered(
-    text: bytes, end: int, decode: Decode[Events], recover: Callable[[bytes], Events]
-) -> Events:
+def _decoded_or_recovered(text: bytes, end: int, decode: Decode[Events], recover: Callable[[bytes], Events]) -> Events:
     try:
         return decode(text, end)
     except NOT_JSON:

@@ -37,7 +37,11 @@ def read_trace(path: Path, progress: Progress | None = None) -> EventTable:
 
 
 def decoded(blocks: Iterator[bytes], decoder: ChunkDecoder) -> EventTable:
-    """The table of a trace whose text is `blocks`; `decoder` has decoded nothing else. Raises what `read_trace` does."""
+    """The table of a trace whose text is `blocks`; `decoder` is a new one.
+
+    Raises:
+        TraceError: as `read_trace` does.
+    """
     chunks: list[Chunk] = []
     with _collector_off():
         ending = _collect(event_pieces(blocks, decoder.decode, decoder.recover), chunks)

@@ -46,7 +46,7 @@ def fastest_decoder(threads: int | None = None) -> Iterator[ChunkDecoder]:
     """A new decoder for one trace: the compiled one where it is there, else the portable one.
 
     Args:
-        threads: how many parts of the text are scanned at the same time; by default as many as there are cores, up to 4.
+        threads: how many parts of the text are scanned at the same time; by default one per core, up to 4.
     """
     if not is_compiled():
         yield ChunkDecoder()
@@ -63,7 +63,7 @@ class _Part:
     """What was scanned, before its numbers are those of the whole trace.
 
     Attributes:
-        wide, narrow: columns in the order of `_scan.pyi`.
+        wide, narrow: columns in the order of `Scanner.columns`.
         phases, categories, names, threads: what the numbers stand for.
         args: text of all args.
     """
@@ -112,7 +112,9 @@ class ScanningDecoder(ChunkDecoder):
 
     def _numbered(self, part: _Part) -> Chunk:
         phase, category, name, thread, args_end = (np.frombuffer(column, np.int32) for column in part.narrow)
-        start_ns, duration_ns, flow, *ids = (_column(*each, part.count) for each in zip(DEFAULTS, part.wide, strict=True))
+        start_ns, duration_ns, flow, *ids = (
+            _column(*each, part.count) for each in zip(DEFAULTS, part.wide, strict=True)
+        )
         return Chunk(
             phase=_renumbered(phase, part.phases, self.phases),
             category=_renumbered(category, part.categories, self.categories),

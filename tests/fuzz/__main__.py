@@ -1,8 +1,7 @@
 """`python -m tests.fuzz`: breaks traces for some minutes and compares the decoders on what comes out.
 
-Each text on which they differ, or that ends the process, is left in `--found`. With atheris installed, `--atheris` lets
-libFuzzer choose the texts. `tests/fuzz/sanitized.sh` does all this with the compiled decoder under AddressSanitizer and
-UndefinedBehaviorSanitizer.
+Each text on which they differ, or that ends the process, is left in `--found`. `tests/fuzz/sanitized.sh` does all
+this with the compiled decoder under AddressSanitizer and UndefinedBehaviorSanitizer.
 """
 
 from __future__ import annotations
@@ -18,6 +17,11 @@ from tests.fuzz.agreement import Agreement
 from tests.fuzz.mutations import mutated, seeds
 
 KEPT = 2000  # mutated texts that are broken further
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -36,7 +40,7 @@ def run(minutes: float, seed: int, found: Path) -> int:
     make, texts, agreement = random.Random(seed), seeds(), Agreement()
     end, tried, wrong, accepted = time.monotonic() + 60 * minutes, 0, 0, 0
     first = len(texts)
-    print(f"seed {seed}, {first} texts to begin with", flush=True)
+    _say(f"seed {seed}, {first} texts to begin with")
     while time.monotonic() < end:
         text = mutated(make.choice(texts), texts, make)
         (found / "last").write_bytes(text)  # it stays if the process ends here
@@ -45,14 +49,14 @@ def run(minutes: float, seed: int, found: Path) -> int:
             wrong += 1
             name = hashlib.sha256(text).hexdigest()[:12]
             (found / name).write_bytes(text)
-            print(f"{name}, blocks by {tried}: {', '.join(fields)}", flush=True)
+            _say(f"{name}, blocks by {tried}: {', '.join(fields)}")
         if agreement.accepted > accepted and len(text) < 1 << 14:  # still JSON: worth breaking further
             texts[first:] = [*texts[max(first, len(texts) - KEPT) :], text]
         accepted = agreement.accepted
         tried += 1
         if tried % 20_000 == 0:
-            print(f"{tried} texts, {accepted} taken by the compiled decoder, {wrong} found", flush=True)
-    print(f"{tried} texts, {accepted} taken by the compiled decoder, {wrong} found", flush=True)
+            _say(f"{tried} texts, {accepted} taken by the compiled decoder, {wrong} found")
+    _say(f"{tried} texts, {accepted} taken by the compiled decoder, {wrong} found")
     return wrong
 
 

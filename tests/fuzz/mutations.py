@@ -15,34 +15,147 @@ from tests.support.written import event, kineto_text
 EVENTS_IN_A_SEED = 6
 SEEDS_IN_A_TRACE = 6
 
-NUMBERS = (b"0", b"-0", b"-1", b"00", b"01", b"1.", b".5", b"1.5", b"1e3", b"1E-3", b"1e999", b"-", b"1.0005", b"0.0010",
-           b"9007199254740993", b"9223372036854775807", b"9223372036854775808", b"123456789012345678",
-           b"1234567890123456789", b"18446744073709551616", b"8796093022207.999", b"8796093022208",
-           b"3074457345618257.999", b"3074457345618258", b"1706112000000123.457", b"-5.25", b"NaN", b"Infinity")  # fmt: skip
-STRINGS = (b'""', b'"7"', b'"-7"', b'"007"', b'"0x0"', b'"7.0"', b'"1e2"', b'"+7"', b'"a\\"b"', b'"\\u0041"', b'"\\ud83d\\ude00"',
-           b'"\\ud800"', b'"\\udc00"', b'"\\q"', b'"\\"', b'"caf\xc3\xa9"', b'"caf\xe9"', b'"\xed\xa0\x80"', b'"a\x01b"',
-           b'"a\x00b"', b'"a\nb"', b'"},{"', b'"]"', b'"\xff"', b'"' + b"x" * 40 + b'"')  # fmt: skip
-VALUES = (b"null", b"true", b"false", b"nul", b"{}", b"[]", b"[[]]", b"[1,]", b"[,1]", b"{,}", b'{"a":1,}', b'{"a"}', b"[1 2]",
-          b"[" * 70 + b"]" * 70, b'{"a":' * 61 + b"1" + b"}" * 61, b'[{"a":[1,{"b":"c"}]},[],{}]')  # fmt: skip
-KEYS = (b'"ph"', b'"cat"', b'"name"', b'"pid"', b'"tid"', b'"ts"', b'"dur"', b'"id"', b'"args"', b'"External id"',
-        b'"external id"', b'"correlation"', b'"Ev Idx"', b'"Sequence number"', b'"Fwd thread id"', b'"Python id"',
-        b'"Python parent id"', b'"device"', b'"stream"', b'"bytes"', b'"traceEvents"', b'"\\u0074s"', b'"Ts"', b'"\xff"')  # fmt: skip
-MARKS = (b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\x00", b"\x1f", b"\x7f", b"\xff", b" ", b"\n", b"\t", b"\r", b"\x0c",
-         b"},{", b"\n  },\n  {", b"\n  ],\n", b'"traceEvents": [', b"\xef\xbb\xbf")  # fmt: skip
+NUMBERS = (
+    b"0",
+    b"-0",
+    b"-1",
+    b"00",
+    b"01",
+    b"1.",
+    b".5",
+    b"1.5",
+    b"1e3",
+    b"1E-3",
+    b"1e999",
+    b"-",
+    b"1.0005",
+    b"0.0010",
+    b"9007199254740993",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"123456789012345678",
+    b"1234567890123456789",
+    b"18446744073709551616",
+    b"8796093022207.999",
+    b"8796093022208",
+    b"3074457345618257.999",
+    b"3074457345618258",
+    b"1706112000000123.457",
+    b"-5.25",
+    b"NaN",
+    b"Infinity",
+)
+STRINGS = (
+    b'""',
+    b'"7"',
+    b'"-7"',
+    b'"007"',
+    b'"0x0"',
+    b'"7.0"',
+    b'"1e2"',
+    b'"+7"',
+    b'"a\\"b"',
+    b'"\\u0041"',
+    b'"\\ud83d\\ude00"',
+    b'"\\ud800"',
+    b'"\\udc00"',
+    b'"\\q"',
+    b'"\\"',
+    b'"caf\xc3\xa9"',
+    b'"caf\xe9"',
+    b'"\xed\xa0\x80"',
+    b'"a\x01b"',
+    b'"a\x00b"',
+    b'"a\nb"',
+    b'"},{"',
+    b'"]"',
+    b'"\xff"',
+    b'"' + b"x" * 40 + b'"',
+)
+VALUES = (
+    b"null",
+    b"true",
+    b"false",
+    b"nul",
+    b"{}",
+    b"[]",
+    b"[[]]",
+    b"[1,]",
+    b"[,1]",
+    b"{,}",
+    b'{"a":1,}',
+    b'{"a"}',
+    b"[1 2]",
+    b"[" * 70 + b"]" * 70,
+    b'{"a":' * 61 + b"1" + b"}" * 61,
+    b'[{"a":[1,{"b":"c"}]},[],{}]',
+)
+KEYS = (
+    b'"ph"',
+    b'"cat"',
+    b'"name"',
+    b'"pid"',
+    b'"tid"',
+    b'"ts"',
+    b'"dur"',
+    b'"id"',
+    b'"args"',
+    b'"External id"',
+    b'"external id"',
+    b'"correlation"',
+    b'"Ev Idx"',
+    b'"Sequence number"',
+    b'"Fwd thread id"',
+    b'"Python id"',
+    b'"Python parent id"',
+    b'"device"',
+    b'"stream"',
+    b'"bytes"',
+    b'"traceEvents"',
+    b'"\\u0074s"',
+    b'"Ts"',
+    b'"\xff"',
+)
+MARKS = (
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b'"',
+    b"\\",
+    b"\x00",
+    b"\x1f",
+    b"\x7f",
+    b"\xff",
+    b" ",
+    b"\n",
+    b"\t",
+    b"\r",
+    b"\x0c",
+    b"},{",
+    b"\n  },\n  {",
+    b"\n  ],\n",
+    b'"traceEvents": [',
+    b"\xef\xbb\xbf",
+)
 ATOM = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null')
 """A string, a number or a word: what a mutation replaces as a whole, so that most results still are JSON."""
 
 
-def seeds() -> list[bytes]:
-    """Small traces: by hand, and pieces of real ones where those are there."""
+def seeds(recorded: bool = True) -> list[bytes]:
+    """Small traces: by hand, and pieces of recorded ones, where those are there."""
     written = [
         kineto_text([event("aten::mm", 10.5, 3, args={"External id": 5, "Ev Idx": 9}), event("aten::add", 20, 1.25)]),
         json.dumps({"traceEvents": [event("a", 1, 2, args={"x": [{"y": {}}, 1.5, "},{"]})], "traceName": "a]},{"}),
-        json.dumps([event("k", 1706112000000123, 2, cat="kernel", id="x", args={"stream": "7", "Python parent id": None})]),
+        json.dumps(
+            [event("k", 1706112000000123, 2, cat="kernel", id="x", args={"stream": "7", "Python parent id": None})]
+        ),
         '{"traceEvents":[]}',
     ]
-    recorded = sorted(SHARED.glob("traces/*/*.gz")) + sorted(ROOT.glob("sample_runs/*/*/*.gz"))
-    return [text.encode() for text in written] + [piece for path in recorded for piece in _pieces_of(path)]
+    paths = sorted(SHARED.glob("traces/*/*.gz")) + sorted(ROOT.glob("sample_runs/*/*/*.gz")) if recorded else []
+    return [text.encode() for text in written] + [piece for path in paths for piece in _pieces_of(path)]
 
 
 def _pieces_of(path: Path) -> Iterator[bytes]:
@@ -56,9 +169,9 @@ def _pieces_of(path: Path) -> Iterator[bytes]:
 def mutated(text: bytes, others: list[bytes], make: random.Random) -> bytes:
     """`text` with a few things wrong."""
     for _ in range(make.choice((1, 1, 1, 2, 3, 8))):
-        text = make.choice((_atom_replaced, _atom_replaced, _mark_put, _span_gone, _span_doubled, _byte_changed, _spliced))(
-            text, others, make
-        )
+        text = make.choice(
+            (_atom_replaced, _atom_replaced, _mark_put, _span_gone, _span_doubled, _byte_changed, _spliced)
+        )(text, others, make)
     return text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import heapq
 import json
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.profile import tree
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tree import Tree, build_tree, forward_threads
 from tb_tidy_plugin.report.quality import parent_mismatch
@@ -49,6 +51,49 @@ def test_equals_the_live_tree(program: str) -> None:
     differing = [name for name, (_, live_name, *_) in zip(names, live, strict=True) if name != live_name]
     assert all(name == "unknown" or "(0): " in name for name in differing)
     assert len(differing) <= 4
+
+
+def both_trees(table: EventTable, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], ...]]:
+    """What the compiled loops make of a table, and what those in Python make of it."""
+    found = []
+    for is_compiled in (True, False):
+        monkeypatch.setattr(tree, "IS_COMPILED", is_compiled)
+        rows, made = build_tree(table)
+        columns = (rows, made.parent, made.last_descendant, made.depth)
+        found.append(tuple(column.tolist() for column in columns))
+    return found
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(not tree.IS_COMPILED, reason="the loops of the tree were not compiled")
+class TestCompiledLoops:
+    @pytest.mark.parametrize("trace", shared_names("traces"))
+    def test_make_the_same_tree_of_a_real_trace(self, trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        for path in shared(f"traces/{trace}").glob("*.gz"):
+            compiled, plain = both_trees(read_trace(path), monkeypatch)
+            assert compiled == plain
+
+    @settings(max_examples=150)
+    @given(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 6), st.integers(-1, 3), st.integers(-1, 3)),
+            min_size=1,
+            max_size=25,
+        )
+    )
+    def test_make_the_same_tree_of_any_events_on_several_threads(
+        self, drawn: list[tuple[int, int, int, int, int]]
+    ) -> None:
+        events = [
+            event(
+                "aten::op", start, length, tid=thread, args={"Fwd thread id": forward_id, "Sequence number": sequence}
+            )
+            for thread, start, length, forward_id, sequence in drawn
+        ]
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+            table = read_trace(write(Path(folder, "t.pt.trace.json"), kineto_text(events)))
+            compiled, plain = both_trees(table, monkeypatch)
+        assert compiled == plain
 
 
 @pytest.mark.parametrize("trace", PYTHON_PARENTS)

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace import document, reader
+from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable
 from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.trace.scanned import fastest_decoder
 from tests.support.recordings import SHARED, shared
 from tests.support.written import event, kineto_text, write
 
@@ -144,10 +146,11 @@ class TestTimes:
     @settings(max_examples=200, deadline=None)
     @given(st.lists(st.integers(0, (1 << 43) * 1000 - 1), min_size=1, max_size=20))
     def test_every_time_up_to_101_days_is_exact(self, times_ns: list[int]) -> None:
-        from tb_tidy_plugin.trace.chunks import ChunkDecoder
-
-        events = ",".join(f'{{"ph":"X","ts":{time // 1000}.{time % 1000:03d}}}' for time in times_ns)
-        assert ChunkDecoder().decode(f"[{events}]".encode()).start_ns.tolist() == times_ns
+        text = ",".join(f'{{"ph":"X","ts":{time // 1000}.{time % 1000:03d}}}' for time in times_ns).encode()
+        with fastest_decoder() as fastest:
+            for decoder in (ChunkDecoder(), fastest):
+                (chunk,) = decoder.decode(text, len(text))
+                assert chunk.start_ns.tolist() == times_ns
 
     def test_sorted_by_thread_start_and_the_profilers_own_order(self, tmp_path: Path) -> None:
         events = [

@@ -1,0 +1,6 @@
+from tb_tidy_plugin.trace.columns import Numbers, Rows, Times
+
+def replay(
+    thread: Numbers, start: Times, end: Times, forward: Numbers, top: Rows, parent: Rows, depth: Numbers, /
+) -> None: ...
+def pre_order(parent: Rows, size: Rows, free_from: Rows, position: Rows, /) -> None: ...

@@ -1,0 +1,118 @@
+# cython: language_level=3, boundscheck=True, wraparound=False
+"""The loops of `tree.py` that touch every event, without the interpreter; `tree.py` has the same in Python.
+
+Every index is checked, since what they come from is a trace.
+"""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdlib cimport free, malloc
+
+cdef int64_t ABSENT = -1
+
+cdef struct Entry:  # of a stack: a frame, the least end of it and all below, and the entry below
+    int64_t frame
+    int64_t end
+    int64_t below
+
+
+cdef inline int64_t open_at(Entry* entries, int64_t[::1] top, int64_t thread, int64_t time) except -2 nogil:
+    """The topmost entry of `thread` that is still open at `time`, `ABSENT` where there is none."""
+    cdef int64_t entry = top[thread]
+    while entry != ABSENT and entries[entry].end < time:
+        entry = entries[entry].below
+    top[thread] = entry
+    return entry
+
+
+def replay(
+    const int32_t[::1] thread,
+    const int64_t[::1] start,
+    const int64_t[::1] end,
+    const int32_t[::1] forward,
+    int64_t[::1] top,
+    int64_t[::1] parent,
+    int32_t[::1] depth,
+):
+    """Fills `parent` (a position) and `depth` of events sorted by start.
+
+    Args:
+        thread: of each event. start, end: in ns. forward: its forward thread, `ABSENT` where it names none.
+        top: all `ABSENT`, one entry per thread.
+        parent, depth: what is filled.
+    """
+    cdef Py_ssize_t count = thread.shape[0]
+    # At most two entries per event: itself, and the foreign frame below it.
+    cdef Entry* entries = <Entry*> malloc((2 * <size_t> count + 1) * sizeof(Entry))
+    if entries == NULL:
+        raise MemoryError
+    try:
+        with nogil:
+            nest(thread, start, end, forward, top, parent, depth, entries)
+    finally:
+        free(entries)
+
+
+cdef int nest(
+    const int32_t[::1] thread,
+    const int64_t[::1] start,
+    const int64_t[::1] end,
+    const int32_t[::1] forward,
+    int64_t[::1] top,
+    int64_t[::1] parent,
+    int32_t[::1] depth,
+    Entry* entries,
+) except -1 nogil:
+    cdef int64_t entry, used = 0
+    cdef Py_ssize_t at
+    cdef bint is_foreign
+    for at in range(thread.shape[0]):
+        entry = open_at(entries, top, thread[at], start[at])
+        is_foreign = False
+        if entry == ABSENT and forward[at] != ABSENT:
+            entry = open_at(entries, top, forward[at], start[at])
+            is_foreign = entry != ABSENT
+        parent[at] = ABSENT
+        depth[at] = 0
+        if entry != ABSENT:
+            parent[at] = entries[entry].frame
+            depth[at] = depth[parent[at]] + 1
+        if end[at] <= start[at]:
+            continue  # a leaf
+        if is_foreign:  # that frame stays on top of this thread's stack for good, as in the live profiler
+            entries[used].frame = entries[entry].frame
+            entries[used].end = INT64_MAX
+            entries[used].below = ABSENT
+            entry = used
+            used += 1
+            entries[used].end = end[at]
+        else:
+            entries[used].end = end[at] if entry == ABSENT else min(end[at], entries[entry].end)
+        entries[used].frame = at
+        entries[used].below = entry
+        top[thread[at]] = used
+        used += 1
+    return 0
+
+
+def pre_order(const int64_t[::1] parent, int64_t[::1] size, int64_t[::1] free_from, int64_t[::1] position):
+    """Fills `position`, where each event stands in pre-order, and `size`, of its subtree.
+
+    Args:
+        parent: each stands before its children.
+        size, position: what is filled. free_from: room to work, one entry more.
+    """
+    cdef Py_ssize_t count = parent.shape[0]
+    cdef Py_ssize_t at
+    cdef int64_t above
+    with nogil:
+        for at in range(count):
+            size[at] = 1
+        for at in range(count - 1, -1, -1):
+            if parent[at] != ABSENT:
+                size[parent[at]] += size[at]
+        free_from[count] = 0  # of the roots
+        for at in range(count):
+            above = count if parent[at] == ABSENT else parent[at]
+            position[at] = free_from[above]
+            free_from[above] += size[at]
+            free_from[at] = position[at] + 1
