@@ -12,7 +12,7 @@ export default defineConfig({
     sourcemap: false,
     rolldownOptions: {
       input: 'src/index.ts',
-      preserveEntrySignatures: 'strict', // keep the export of render()
+      preserveEntrySignatures: 'allow-extension', // keep the export of render(); what later chunks need of the entry is exported beside it
       output: {
         entryFileNames: 'index.js',
         chunkFileNames: 'assets/[name]-[hash].js',

@@ -7,7 +7,7 @@ const MAY = {
   api: ['api', 'base'],
   state: ['state', 'api', 'base'],
   components: ['components', 'base'],
-  views: ['state', 'api', 'components', 'base'],
+  views: ['state', 'api', 'components', 'base', 'styles'], // of a view that comes later
 };
 const VIEW_LINES = 300;
 

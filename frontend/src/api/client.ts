@@ -3,7 +3,7 @@
 import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
-  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, LinesAnswer, MemoryAnswer,
+  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, LinesAnswer, MemoryAnswer,
   ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
 } from './types.gen';
 
@@ -31,6 +31,7 @@ export const getEvents = endpoint<EventsAnswer>('events');
 export const getOperators = endpoint<OperatorsAnswer>('operators');
 export const getModules = endpoint<ModulesAnswer>('modules');
 export const getMemory = endpoint<MemoryAnswer>('memory');
+export const getComparison = endpoint<CompareAnswer>('compare');
 export const getCpu = endpoint<CpuAnswer>('cpu');
 export const getLines = endpoint<LinesAnswer>('lines');
 export const getStack = endpoint<StackAnswer>('stack');

@@ -1,7 +1,7 @@
 /** Which key does what. */
 
 export type Command =
-  | 'next' | 'previous' | 'open' | 'back' | 'filter' | 'source' | 'next-place' | 'previous-place' | 'hottest' | 'mute' | 'help';
+  | 'next' | 'previous' | 'open' | 'back' | 'filter' | 'source' | 'next-place' | 'previous-place' | 'hottest' | 'mute' | 'compare' | 'help';
 
 export interface Pressed { key: string; ctrlKey: boolean; metaKey: boolean; altKey: boolean }
 
@@ -15,12 +15,13 @@ export const SHORTCUTS: readonly { keys: string[]; label: string }[] = [
   { keys: ['['], label: 'Previous place of the finding' },
   { keys: [']'], label: 'Next place of the finding' },
   { keys: ['h'], label: 'In a source file: the line that costs most, then the next' },
+  { keys: ['c'], label: 'Compare with another recording' },
   { keys: ['m'], label: 'Mute the finding, or show it again' },
   { keys: ['?'], label: 'This help' },
 ];
 
 const EVERYWHERE: Record<string, Command> = {
-  j: 'next', k: 'previous', '/': 'filter', s: 'source', ']': 'next-place', '[': 'previous-place', h: 'hottest', m: 'mute', '?': 'help',
+  j: 'next', k: 'previous', '/': 'filter', s: 'source', ']': 'next-place', '[': 'previous-place', h: 'hottest', m: 'mute', c: 'compare', '?': 'help',
   Escape: 'back',
 };
 /** Keys with a meaning of their own in scrolling areas and on buttons: ours only in the list. */

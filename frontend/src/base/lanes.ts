@@ -59,6 +59,8 @@ const groupOf = (part: PartName, host: boolean): Group => (host && part === 'opt
 
 export const partLabel = (part: PartName): string => PARTS[part].label;
 
+export const isPart = (text: string): text is PartName => Object.hasOwn(PARTS, text);
+
 /** The parts of one step, or of the average one, by group; what took no time is left out. */
 export function groupsOf(lane: LaneLike, step: number | null): GroupSlice[] {
   const host = isHost(lane);

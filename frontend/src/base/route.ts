@@ -1,8 +1,10 @@
 /** What the address says: which profile, which view, which finding. */
 
+import { NO_SIDE, type Side, type Sides } from './sides';
+
 export const SORTS = ['saving', 'safe', 'cost', 'matches', 'file'] satisfies string[];
 export type Sort = 'saving' | 'safe' | 'cost' | 'matches' | 'file';
-export type View = 'overview' | 'findings' | 'operators' | 'modules' | 'memory' | 'cpu' | 'source' | 'ranks';
+export type View = 'overview' | 'findings' | 'operators' | 'modules' | 'memory' | 'cpu' | 'source' | 'ranks' | 'compare';
 export type Grouping = 'name' | 'shape' | 'line' | 'module';
 
 export interface Route {
@@ -21,11 +23,12 @@ export interface Route {
   /** How operators are grouped, and the key of the open row. */
   by: Grouping;
   op: string;
+  compare: Sides;
 }
 
 export const START: Route = {
   run: '', worker: '', span: '', view: 'findings', finding: '', file: '', line: '', q: '', sort: 'saving',
-  step: '', by: 'name', op: '',
+  step: '', by: 'name', op: '', compare: { base: NO_SIDE, candidate: NO_SIDE },
 };
 
 /** The route in the address's keys; unknown and missing values become the defaults. */
@@ -43,6 +46,7 @@ export function routeFrom(keys: Record<string, string>): Route {
     step: keys['step'] ?? '',
     by: groupingFrom(keys['by'] ?? ''),
     op: keys['op'] ?? '',
+    compare: { base: sideFrom(keys, BASE_KEYS), candidate: sideFrom(keys, CANDIDATE_KEYS) },
   };
 }
 
@@ -61,7 +65,24 @@ export function routeKeys(route: Route): Record<string, string | null> {
     step: route.view === 'overview' && route.step ? route.step : null,
     by: route.view === 'operators' && route.by !== START.by ? route.by : null,
     op: route.view === 'operators' && route.op ? route.op : null,
+    ...sideKeys(route, 'base', BASE_KEYS),
+    ...sideKeys(route, 'candidate', CANDIDATE_KEYS),
   };
+}
+
+/** As on the command line: `compare BASE CANDIDATE --steps 3-7 --with 8-12`. */
+const BASE_KEYS: Record<keyof Side, string> = { run: 'cmp', rank: 'cmp_rank', span: 'cmp_span', steps: 'steps' };
+const CANDIDATE_KEYS: Record<keyof Side, string> = { run: 'with', rank: 'with_rank', span: 'with_span', steps: 'with_steps' };
+const ROOT = '.'; // the run of the logdir itself has no name, and an empty key would be none
+
+function sideFrom(keys: Record<string, string>, names: Record<keyof Side, string>): Side {
+  const run = keys[names.run] || null;
+  return { run: run === ROOT ? '' : run, rank: keys[names.rank] ?? '', span: keys[names.span] ?? '', steps: keys[names.steps] ?? '' };
+}
+
+function sideKeys({ view, compare }: Route, of: keyof Sides, names: Record<keyof Side, string>): Record<string, string | null> {
+  const { run, rank, span, steps } = view === 'compare' ? compare[of] : NO_SIDE;
+  return { [names.run]: run === '' ? ROOT : run, [names.rank]: rank || null, [names.span]: span || null, [names.steps]: steps || null };
 }
 
 export function sortFrom(text: string): Sort {
@@ -73,7 +94,7 @@ export function sortFrom(text: string): Sort {
 
 export function viewFrom(text: string): View {
   switch (text) {
-    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'source': case 'ranks': return text;
+    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'source': case 'ranks': case 'compare': return text;
     default: return 'findings';
   }
 }

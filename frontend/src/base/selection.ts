@@ -20,10 +20,14 @@ export function select<P extends ProfileLike>(runs: readonly RunLike<P>[], key: 
 
 export const keyText = (key: ProfileKey): string => JSON.stringify([key.run, key.worker, key.span]);
 
-/** Nanoseconds or milliseconds since 1970 read as a date where a span is one, else the span as it is. */
-export function spanText(span: string, locale?: string): string {
+/** Milliseconds since 1970 where a span says when it was recorded: in nanoseconds, or in milliseconds. */
+export function spanTime(span: string): number | null {
   const digits = /^\d{13,19}$/.exec(span)?.[0];
-  if (digits === undefined) return span;
-  const date = new Date(Number(digits.slice(0, 13)));
-  return date.toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'medium' });
+  return digits === undefined ? null : Number(digits.slice(0, 13));
+}
+
+/** A span that is a time as a date, any other as it is. */
+export function spanText(span: string, locale?: string): string {
+  const time = spanTime(span);
+  return time === null ? span : new Date(time).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'medium' });
 }

@@ -23,9 +23,11 @@ export interface Column {
   pieces: readonly { part: PartName; share: number }[];
 }
 
-/** One column per step; a step without parts is one piece of none. */
-export function columnsOf(lane: LaneLike | null, steps: readonly StepLike[]): Column[] {
-  const most = Math.max(1, ...steps.map((step) => step.duration_ns));
+/** The longest step: as high as a column gets. */
+export const longest = (steps: readonly StepLike[]): number => Math.max(1, ...steps.map((step) => step.duration_ns));
+
+/** One column per step; a step without parts is one piece of none. `most` is what the highest column stands for. */
+export function columnsOf(lane: LaneLike | null, steps: readonly StepLike[], most = longest(steps)): Column[] {
   return steps.map(({ name, duration_ns: ns, oddity = null }, index) => ({
     index, name, ns, oddity, label: numberOf(name) ?? String(index + 1), height: ns / most,
     pieces: lane ? groupsOf(lane, index).flatMap(({ slices }) => slices).map(({ part, share }) => ({ part, share })) : [],

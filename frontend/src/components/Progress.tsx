@@ -1,5 +1,6 @@
 /** Work under way. */
 
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { share } from '../base/units';
 
@@ -15,12 +16,17 @@ export function ProgressBar({ label, fraction }: { label: string; fraction: numb
 
 const PATIENCE_MS = 300; // a wait shorter than this is better not drawn at all
 
-/** Grey rows where rows will be, once the wait is worth telling. */
-export function Skeleton({ rows }: { rows: number }) {
+/** Draws its children once the wait for what will stand in their place is worth telling. */
+export function Late({ children }: { children: ComponentChildren }) {
   const [late, setLate] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setLate(true), PATIENCE_MS);
     return () => clearTimeout(timer);
   }, []);
-  return late ? <div class="skeleton" aria-hidden="true">{Array.from({ length: rows }, () => <span class="skeleton-row" />)}</div> : null;
+  return late ? <>{children}</> : null;
 }
+
+/** Grey rows where rows will be. */
+export const Skeleton = ({ rows }: { rows: number }) => (
+  <Late><div class="skeleton" aria-hidden="true">{Array.from({ length: rows }, () => <span class="skeleton-row" />)}</div></Late>
+);

@@ -2,6 +2,8 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
+import { useChunk } from './chunk';
+import { MissingChunk } from './Later';
 
 interface Props {
   class: string;
@@ -31,11 +33,8 @@ type Library = typeof import('./scrolling');
 
 /** The library is as big as all views together and below the fold, so it comes when first needed. */
 export function VirtualRows(props: Props) {
-  const [library, setLibrary] = useState<Library | 'missing' | null>(null);
-  useEffect(() => {
-    void import('./scrolling').then(setLibrary, () => setLibrary('missing'));
-  }, []);
-  if (library === 'missing') return <p>This part of the page has changed on the server. Reload the page.</p>;
+  const library = useChunk<Library>(() => import('./scrolling'));
+  if (library === 'missing') return <MissingChunk />;
   return library && <Rows {...props} library={library} />;
 }
 

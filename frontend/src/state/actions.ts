@@ -166,6 +166,7 @@ export function perform(command: Command): void {
     case 'filter': return editFilter();
     case 'source': return showAnySource();
     case 'mute': return muteOpen();
+    case 'compare': return chooseView('compare');
     case 'hottest': if (route.peek().view === 'source') moveToHottest(); return;
     case 'next-place': return movePlace(1);
     case 'previous-place': return movePlace(-1);

@@ -4,6 +4,7 @@ import { computed } from '@preact/signals';
 import type { ErrorInfo, Problem, ProfileState } from '../api/types.gen';
 import { gone } from './connection';
 import { report, reportError, working } from './profile';
+import { route } from './route';
 import { runs, runsError, selected } from './runs';
 
 export type Screen =
@@ -26,6 +27,9 @@ export const screen = computed<Screen>(() => {
   if (profile.state === 'error' && profile.problem) return { kind: 'failed', problem: profile.problem };
   return gone.value ? { kind: 'starting' } : { kind: 'working', state: profile };
 });
+
+/** A comparison needs no report of the selected profile: its sides are profiles of their own. */
+export const comparing = computed<boolean>(() => route.value.view === 'compare' && selected.value !== null);
 
 /** What could not be read of the profile on the screen, or why its newer recording could not be. */
 export const problem = computed<Problem | null>(() => (report.value ? selected.value?.profile.problem ?? null : null));

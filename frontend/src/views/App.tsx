@@ -2,22 +2,18 @@
 
 import { useEffect } from 'preact/hooks';
 import { commandOf } from '../base/keys';
+import { Later } from '../components/Later';
 import { Splitter } from '../components/Splitter';
 import { helpOpen, perform } from '../state/actions';
 import { announcement, toastText } from '../state/notices';
 import { report } from '../state/profile';
 import { route } from '../state/route';
-import { screen } from '../state/screen';
+import { comparing, screen } from '../state/screen';
 import { LIST_WIDTHS, listWidth, setListWidth } from '../state/settings';
 import { narrow } from '../state/viewport';
-import { Cpu } from './cpu/Cpu';
 import { Detail } from './detail/Detail';
 import { List } from './list/List';
-import { Memory } from './memory/Memory';
-import { Modules } from './modules/Modules';
-import { Operators } from './operators/Operators';
 import { Overview } from './overview/Overview';
-import { Ranks } from './ranks/Ranks';
 import { Outline } from './source/Outline';
 import { Source } from './source/Source';
 import { Bars } from './status/Bars';
@@ -45,8 +41,19 @@ export function App() {
   );
 }
 
+/** What is not on the first page comes when it is looked at. */
+const LATER = {
+  operators: async () => (await import('./operators/Operators')).Operators,
+  modules: async () => (await import('./modules/Modules')).Modules,
+  memory: async () => (await import('./memory/Memory')).Memory,
+  cpu: async () => (await import('./cpu/Cpu')).Cpu,
+  ranks: async () => (await import('./ranks/Ranks')).Ranks,
+  compare: async () => (await import('./compare/Compare')).Compare,
+};
+
 function Screen() {
   const now = screen.value;
+  if (comparing.value) return <View />;
   switch (now.kind) {
     case 'starting': return <Starting />;
     case 'scanning': return <Scanning />;
@@ -64,11 +71,7 @@ function View() {
   switch (view) {
     case 'findings': case 'source': return <Workspace />;
     case 'overview': return <Overview />;
-    case 'operators': return <Operators />;
-    case 'modules': return <Modules />;
-    case 'memory': return <Memory />;
-    case 'cpu': return <Cpu />;
-    case 'ranks': return <Ranks />;
+    case 'operators': case 'modules': case 'memory': case 'cpu': case 'ranks': case 'compare': return <Later key={view} load={LATER[view]} />;
     default: return view satisfies never;
   }
 }

@@ -3,7 +3,7 @@
 import type { StepItem } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
 import { groupsOf, type LaneLike } from '../../base/lanes';
-import { columnsOf, ODDITIES } from '../../base/stepStrip';
+import { columnsOf, longest, ODDITIES } from '../../base/stepStrip';
 import { moment, nanoseconds } from '../../base/units';
 import { Button } from '../../components/Button';
 import { DataTable, type TableColumn } from '../../components/DataTable';
@@ -13,12 +13,13 @@ import { TableTwin } from '../../components/TableTwin';
 interface Props { steps: readonly StepItem[]; lane: LaneLike | null; lanes: number; chosen: number | null; onChoose: (index: number | null) => void }
 
 export function StepsChart({ steps, lane, lanes, chosen, onChoose }: Props) {
-  const most = Math.max(1, ...steps.map((step) => step.duration_ns));
+  const most = longest(steps);
   const marks = ticks(most).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }));
   return (
     <TableTwin title="Steps" note={`time of each step by part${lanes > 1 ? `, mean of ${lanes} devices` : ''}; choose one to see its parts below`}
       aside={chosen !== null && <Button onClick={() => onChoose(null)}>Show the average step</Button>}
-      chart={<StepStrip columns={columnsOf(lane, steps)} marks={marks} chosen={chosen} onChoose={onChoose} />}
+      chart={<StepStrip columns={columnsOf(lane, steps)} marks={marks} chosen={chosen === null ? null : { first: chosen, last: chosen }}
+        onChoose={(range) => onChoose(range?.last ?? null)} />}
       table={() => <DataTable label="Table of the steps" columns={columns(lane)} rows={steps} />} />
   );
 }

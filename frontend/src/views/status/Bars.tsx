@@ -7,7 +7,7 @@ import { ProgressBar } from '../../components/Progress';
 import { loadSelected, revalidate } from '../../state/actions';
 import { gone } from '../../state/connection';
 import { renewed, report, reportError, stale, working } from '../../state/profile';
-import { problem } from '../../state/screen';
+import { comparing, problem } from '../../state/screen';
 
 export const Bars = () => (
   <div class="bars">
@@ -16,6 +16,13 @@ export const Bars = () => (
         <p><b>TensorBoard does not answer.</b> Is it still running? What is on the screen stays there.</p>
       </Notice>
     )}
+    {!comparing.value && <OfProfile />}
+  </div>
+);
+
+/** About the profile that is selected. */
+const OfProfile = () => (
+  <>
     {stale.value && (
       <Notice kind="info" action={<Button kind="primary" onClick={loadSelected}>Load</Button>}>
         <p>A newer recording of this profile was found.</p>
@@ -38,7 +45,7 @@ export const Bars = () => (
         </p>
       </Notice>
     )}
-  </div>
+  </>
 );
 
 const workText = (again: boolean): string => (again ? 'Working the new measurements into the savings' : 'Loading the newer recording');

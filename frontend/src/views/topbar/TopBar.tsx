@@ -11,13 +11,14 @@ import { wanted } from '../../state/focus';
 import { report } from '../../state/profile';
 import { hasRanks } from '../../state/ranks';
 import { route } from '../../state/route';
+import { comparing } from '../../state/screen';
 import { Filter } from './Filter';
 import { Pickers } from './Pickers';
 
 const TABS: readonly { id: View; label: string }[] = [
   { id: 'overview', label: 'Overview' }, { id: 'findings', label: 'Findings' }, { id: 'operators', label: 'Operators' },
   { id: 'modules', label: 'Modules' }, { id: 'memory', label: 'Memory' }, { id: 'cpu', label: 'CPU' }, { id: 'source', label: 'Source' },
-  { id: 'ranks', label: 'Ranks' },
+  { id: 'ranks', label: 'Ranks' }, { id: 'compare', label: 'Compare' },
 ];
 
 const tabs = (): typeof TABS => TABS.filter(({ id }) => id !== 'ranks' || hasRanks.value || route.value.view === 'ranks');
@@ -27,9 +28,9 @@ export const TopBar = () => (
     <header class="topbar">
       {finding.value && route.value.view === 'findings' && <div class="skip"><Button onClick={() => { wanted.value = 'heading'; }}>Skip the list</Button></div>}
       <span class="brand"><BrandMark />TorchTidy</span>
-      <Pickers />
+      {!comparing.value && <Pickers />}
       <span class="topbar-space" />
-      {report.value && (
+      {report.value && !comparing.value && (
         <>
           {route.value.view === 'findings' && <Filter />}
           <CopyButton iconOnly label="Copy the report as Markdown" onCopy={copyReport} />
@@ -38,7 +39,7 @@ export const TopBar = () => (
       )}
       <IconButton icon="keyboard" label={`Keyboard shortcuts (${SHORTCUTS.at(-1)?.keys[0] ?? ''})`} onClick={() => { helpOpen.value = true; }} />
     </header>
-    {report.value && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={tabs()} chosen={route.value.view} onChoose={chooseView} /></nav>}
+    {(report.value || comparing.value) && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={tabs()} chosen={route.value.view} onChoose={chooseView} /></nav>}
   </>
 );
 

@@ -1,0 +1,99 @@
+/** What came of a comparison, in words. */
+
+import { isPart, partLabel } from './lanes';
+import { listed } from './recording';
+import { inUnit, nanoseconds, timeUnit } from './units';
+
+export type Verdict = 'faster' | 'slower' | 'no_clear_difference';
+
+interface SideLike { median_ns: number | null; steps: number }
+interface Part { lane: string; part: string; base_ns: number; candidate_ns: number }
+interface Ratio { value: number; low: number; high: number }
+export interface Outcome { verdict: Verdict; step_ratio: Ratio | null; base: SideLike; candidate: SideLike; breakdown: readonly Part[] }
+
+export const VERDICTS: Record<Verdict, { sign: string; tone: 'good' | 'bad' | 'even' }> = {
+  faster: { sign: '▼', tone: 'good' },
+  slower: { sign: '▲', tone: 'bad' },
+  no_clear_difference: { sign: '≈', tone: 'even' },
+};
+
+/** `Candidate is 1.53× faster (1.48–1.58): 33.9 → 22.1 ms per step`. */
+export function verdictText({ verdict, step_ratio: ratio, base, candidate }: Outcome): string {
+  if (!ratio || base.median_ns === null || candidate.median_ns === null) return 'Step times cannot be compared: one side has no steps';
+  const change = `${fromTo(base.median_ns, candidate.median_ns)} per step`;
+  switch (verdict) {
+    case 'faster': return `Candidate is ${factor(1 / ratio.value)}× faster (${factor(1 / ratio.high)}–${factor(1 / ratio.low)}): ${change}`;
+    case 'slower': return `Candidate is ${factor(ratio.value)}× slower (${factor(ratio.low)}–${factor(ratio.high)}): ${change}`;
+    case 'no_clear_difference': return `No clear difference: ${change}`;
+    default: return verdict satisfies never;
+  }
+}
+
+/** What the verdict rests on. */
+export function groundsText({ verdict, step_ratio: ratio, base, candidate }: Outcome): string {
+  if (!ratio) return '';
+  const medians = `Medians of ${base.steps} and ${candidate.steps} steps`;
+  return verdict === 'no_clear_difference'
+    ? `${medians}; the candidate’s take ${factor(ratio.low)} to ${factor(ratio.high)} times as long, so it may be either.`
+    : `${medians}; the interval holds the true factor 19 times in 20.`;
+}
+
+const TELLING = 0.2; // a part below this share of the whole change explains nothing
+
+/** The parts that changed most in the direction of the verdict: `Data loading 13.3 → 1.44 ms`. */
+export function reasonText({ verdict, breakdown, base, candidate }: Outcome): string {
+  if (verdict === 'no_clear_difference' || base.median_ns === null || candidate.median_ns === null) return '';
+  const way = verdict === 'faster' ? -1 : 1;
+  const whole = Math.abs(candidate.median_ns - base.median_ns);
+  const telling = breakdown.filter((part) => way * differenceOf(part) > TELLING * whole)
+    .toSorted((one, other) => way * (differenceOf(other) - differenceOf(one))).slice(0, 2);
+  const parts = telling.map((part) => `${partName(part)} ${fromTo(part.base_ns, part.candidate_ns)}`);
+  return parts.length > 0 ? `Most of it: ${listed(parts)}.` : '';
+}
+
+const factor = (value: number): string => (value < 10 ? value.toFixed(2) : value.toPrecision(3));
+
+/** `33.9 → 22.1 ms`: one unit, so that both can be compared by eye. */
+export function fromTo(base: number, candidate: number): string {
+  const unit = timeUnit(Math.max(base, candidate));
+  return `${inUnit(base, unit)} → ${inUnit(candidate, unit)} ${unit.name}`;
+}
+
+interface Changed { base_ns: number | null; candidate_ns: number | null }
+
+export const differenceOf = ({ base_ns: base, candidate_ns: candidate }: Changed): number => (candidate ?? 0) - (base ?? 0);
+
+/** `−11.8 ms`, `+320 µs`, `0 ns`. */
+export const signed = (ns: number): string => `${ns > 0 ? '+' : ns < 0 ? '−' : ''}${nanoseconds(Math.abs(ns))}`;
+
+/** Less time is better, and says so without colour. */
+export const wayOf = (ns: number): { sign: string; word: string; tone: 'good' | 'bad' | 'even' } =>
+  (ns < 0 ? { sign: '▼', word: 'less', tone: 'good' } : ns > 0 ? { sign: '▲', word: 'more', tone: 'bad' } : { sign: '=', word: 'the same', tone: 'even' });
+
+/** `−37 %`, of what the baseline took. */
+export function changeShare({ base_ns: base, candidate_ns: candidate }: Changed): string {
+  if (!base) return candidate ? 'new' : '–';
+  if (!candidate) return 'gone';
+  const percent = Math.round(100 * (candidate / base - 1));
+  return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)} %`;
+}
+
+/** A part of a step as the page calls it. */
+export const partName = ({ part }: { part: string }): string => (isPart(part) ? partLabel(part) : part.replaceAll('_', ' '));
+
+export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same';
+
+/** What asks for a deed comes first. */
+export const FINDING_STATES: readonly { state: FindingState; sign: string; word: string; meaning: string; tone: 'good' | 'bad' | 'even' }[] = [
+  { state: 'new', sign: '+', word: 'New', meaning: 'only in the candidate', tone: 'bad' },
+  { state: 'worse', sign: '↑', word: 'Worse', meaning: 'costs more than before', tone: 'bad' },
+  { state: 'gone', sign: '✓', word: 'Gone', meaning: 'only in the baseline', tone: 'good' },
+  { state: 'better', sign: '↓', word: 'Better', meaning: 'costs less than before', tone: 'good' },
+  { state: 'same', sign: '=', word: 'Same', meaning: 'costs about the same', tone: 'even' },
+];
+
+/** Whether a bar of promised and kept says anything of a finding: what it predicted is of a change that happened. */
+export const isKept = <F extends { state: FindingState; predicted_ns: number | null; realised_ns: number | null }>(
+  finding: F,
+): finding is F & { predicted_ns: number; realised_ns: number } =>
+  (finding.state === 'gone' || finding.state === 'better') && finding.predicted_ns !== null && finding.realised_ns !== null;

@@ -1,0 +1,14 @@
+/** A view in a file of its own. */
+
+import type { ComponentType } from 'preact';
+import { useChunk } from './chunk';
+import { Skeleton } from './Progress';
+
+/** `load` is looked at once. */
+export function Later({ load }: { load: () => Promise<ComponentType> }) {
+  const chunk = useChunk(async () => ({ View: await load() })); // in an object: a state that is a function would be called
+  if (chunk === 'missing') return <MissingChunk />;
+  return chunk ? <chunk.View /> : <Skeleton rows={6} />;
+}
+
+export const MissingChunk = () => <p class="pad">This part of the page has changed on the server. Reload the page.</p>;

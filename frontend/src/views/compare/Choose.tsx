@@ -1,0 +1,106 @@
+/** The two sides: run, rank, span and steps of each. */
+
+import { useState } from 'preact/hooks';
+import type { Comparison, ProfileReport } from '../../api/types.gen';
+import { ticks } from '../../base/axis';
+import { averaged } from '../../base/lanes';
+import { spanText } from '../../base/selection';
+import type { Side, Sides } from '../../base/sides';
+import { rangeFault, rangeIn, rangeText } from '../../base/stepRange';
+import { columnsOf, longest } from '../../base/stepStrip';
+import { nanoseconds, plural } from '../../base/units';
+import { Button, IconButton } from '../../components/Button';
+import { Select } from '../../components/Select';
+import { StepStrip } from '../../components/StepStrip';
+import { changeSide, profilesOf, swapSides, useReport, type SideName } from '../../state/compare';
+import { runs } from '../../state/runs';
+
+const TITLES: Record<SideName, string> = { base: 'Baseline', candidate: 'Candidate' };
+
+export function Choose({ sides: { base, candidate }, compared }: { sides: Sides; compared: Comparison | null }) {
+  const [before, after] = [useReport(base), useReport(candidate)];
+  const most = Math.max(longest(before?.steps.items ?? []), longest(after?.steps.items ?? []));
+  return (
+    <div class="sides">
+      <Card name="base" side={base} report={before} most={most} facts={factsOf(compared?.base)} />
+      <span class="swap"><IconButton icon="swap" label="Swap baseline and candidate" onClick={swapSides} /></span>
+      <Card name="candidate" side={candidate} report={after} most={most} facts={factsOf(compared?.candidate)} />
+    </div>
+  );
+}
+
+function factsOf(side: Comparison['base'] | undefined): string {
+  if (!side) return '';
+  const median = side.median_ns === null ? 'no steps' : `median ${nanoseconds(side.median_ns)} of ${plural(side.steps, 'step')}`;
+  return side.profiles > 1 ? `${median}, ${side.profiles} recordings` : median;
+}
+
+interface CardProps { name: SideName; side: Side; report: ProfileReport | null; most: number; facts: string }
+
+function Card({ name, side, report, most, facts }: CardProps) {
+  const { steps } = side;
+  const items = report?.steps.items ?? null;
+  const change = (changes: Partial<Side>): void => changeSide(name, changes);
+  return (
+    <section class="side-card" aria-label={TITLES[name]}>
+      <div class="side-head"><h2>{TITLES[name]}</h2><span class="muted number">{facts}</span></div>
+      <div class="side-picks">
+        <Picks side={side} onChange={change} />
+        <StepsField key={`${side.run} ${steps}`} steps={steps} fault={(text) => rangeFault(text, items)} onSteps={(text) => change({ steps: text })} />
+        {steps && <Button kind="quiet" onClick={() => change({ steps: '' })}>All steps</Button>}
+      </div>
+      {items && items.length > 1 && (
+        <StepStrip several label={`Steps of the ${TITLES[name].toLowerCase()}`} columns={columnsOf(averaged(report?.lanes ?? []), items, most)}
+          marks={ticks(most, 2).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
+          onChoose={(range) => change({ steps: range ? rangeText(items, range) : '' })} />
+      )}
+    </section>
+  );
+}
+
+const ALL = { value: '', label: 'all' };
+
+/** Run, rank and span. What leaves no choice is not shown; what a link names and is not there is said. */
+function Picks({ side, onChange }: { side: Side; onChange: (changes: Partial<Side>) => void }) {
+  const all = runs.value?.runs ?? [];
+  const profiles = all.find(({ run }) => run === side.run)?.profiles ?? [];
+  const workers = [...new Set(profiles.map(({ worker }) => worker))];
+  const spans = [...new Set(profilesOf({ ...side, span: '' }).map(({ span }) => span))];
+  return (
+    <>
+      <Select label="Run" value={side.run ?? ''} options={withGone(all.map(({ run }) => ({ value: run, label: run || '.' })), side.run ?? '')}
+        onChange={(run) => onChange({ run, rank: '', span: '', steps: '' })} />
+      {(workers.length > 1 || side.rank) && (
+        <Select label="Rank" value={side.rank} options={withGone([ALL, ...workers.map((value) => ({ value, label: value }))], side.rank)}
+          onChange={(rank) => onChange({ rank, span: '' })} />
+      )}
+      {(spans.length > 1 || side.span) && (
+        <Select label="Span" value={side.span} options={withGone([ALL, ...spans.map((value) => ({ value, label: spanText(value) }))], side.span)}
+          onChange={(span) => onChange({ span, steps: '' })} />
+      )}
+    </>
+  );
+}
+
+type Options = { value: string; label: string }[];
+
+const withGone = (options: Options, value: string): Options =>
+  (options.some((option) => option.value === value) ? options : [...options, { value, label: value }]);
+
+interface StepsProps { steps: string; fault: (text: string) => string; onSteps: (text: string) => void }
+
+/** A range as text, taken over by Enter or when the field is left. */
+function StepsField({ steps, fault, onSteps }: StepsProps) {
+  const [text, setText] = useState(steps);
+  const wrong = fault(text.trim());
+  const take = (): void => { if (!wrong && text.trim() !== steps) onSteps(text.trim()); };
+  return (
+    <label class={`select steps-field${wrong ? ' wrong' : ''}`}>
+      <span class="select-label">Steps</span>
+      <input type="text" value={text} placeholder="all but warm-up" autocomplete="off" spellcheck={false} aria-label="Steps"
+        aria-invalid={wrong !== ''} onInput={(event) => setText(event.currentTarget.value)} onBlur={take}
+        onKeyDown={(event) => { if (event.key === 'Enter') take(); }} />
+      <span class="steps-fault" role="status">{wrong}</span>
+    </label>
+  );
+}

@@ -1,0 +1,43 @@
+/** What the baseline's findings promised, and what was kept. */
+
+import type { Comparison } from '../../api/types.gen';
+import { isKept, signed } from '../../base/compare';
+import { nanoseconds } from '../../base/units';
+import { DataTable } from '../../components/DataTable';
+import { PairedBars } from '../../components/PairedBars';
+import { Message } from '../../components/Spans';
+import { TableTwin } from '../../components/TableTwin';
+
+const NAMES: [string, string] = ['promised', 'kept'];
+
+export function Promises({ comparison: { predicted_ns: promised, realised_ns: kept, findings } }: { comparison: Comparison }) {
+  const changed = findings.filter(isKept);
+  if (changed.length === 0 || kept === null) return null;
+  const rows = [
+    { key: 'all', name: <b>All together</b>, promised, kept },
+    ...changed.map((each) => ({ key: each.id, name: <Message text={each.message} />, promised: each.predicted_ns, kept: each.realised_ns })),
+  ];
+  return (
+    <TableTwin title="Promised and kept" note={`promised ${nanoseconds(promised)}, kept ${keptText(kept)} per step`}
+      chart={(
+        <>
+          <PairedBars label="Promised and kept" names={NAMES} pairs={rows.map((row) => ({
+            key: row.key, name: row.name, strong: row.key === 'all',
+            first: { value: row.promised, text: nanoseconds(row.promised) }, second: { value: row.kept, text: keptText(row.kept) },
+          }))} />
+          {changed.length > 1 && <p class="beside">Measured is the step as a whole. Of what it became shorter by, each finding has the part that it promised.</p>}
+        </>
+      )}
+      table={() => (
+        <DataTable label="Table of promised and kept" rows={rows} columns={[
+          { label: 'Finding', cell: (row) => row.name },
+          { label: 'Promised', number: true, cell: (row) => nanoseconds(row.promised) },
+          { label: 'Kept', number: true, cell: (row) => keptText(row.kept) },
+          { label: 'Difference', number: true, cell: (row) => signed(row.kept - row.promised) },
+        ]} />
+      )} />
+  );
+}
+
+/** Steps that became longer kept less than nothing. */
+const keptText = (ns: number): string => (ns < 0 ? signed(ns) : nanoseconds(ns));
