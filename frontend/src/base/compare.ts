@@ -4,6 +4,7 @@ import { isPart, partLabel } from './lanes';
 import { listed } from './recording';
 import { inUnit, nanoseconds, timeUnit } from './units';
 
+export type Tone = 'good' | 'bad' | 'even';
 export type Verdict = 'faster' | 'slower' | 'no_clear_difference';
 
 interface SideLike { median_ns: number | null; steps: number }
@@ -11,7 +12,7 @@ interface Part { lane: string; part: string; base_ns: number; candidate_ns: numb
 interface Ratio { value: number; low: number; high: number }
 export interface Outcome { verdict: Verdict; step_ratio: Ratio | null; base: SideLike; candidate: SideLike; breakdown: readonly Part[] }
 
-export const VERDICTS: Record<Verdict, { sign: string; tone: 'good' | 'bad' | 'even' }> = {
+export const VERDICTS: Record<Verdict, { sign: string; tone: Tone }> = {
   faster: { sign: '▼', tone: 'good' },
   slower: { sign: '▲', tone: 'bad' },
   no_clear_difference: { sign: '≈', tone: 'even' },
@@ -66,9 +67,11 @@ export const differenceOf = ({ base_ns: base, candidate_ns: candidate }: Changed
 /** `−11.8 ms`, `+320 µs`, `0 ns`. */
 export const signed = (ns: number): string => `${ns > 0 ? '+' : ns < 0 ? '−' : ''}${nanoseconds(Math.abs(ns))}`;
 
-/** Less time is better, and says so without colour. */
-export const wayOf = (ns: number): { sign: string; word: string; tone: 'good' | 'bad' | 'even' } =>
-  (ns < 0 ? { sign: '▼', word: 'less', tone: 'good' } : ns > 0 ? { sign: '▲', word: 'more', tone: 'bad' } : { sign: '=', word: 'the same', tone: 'even' });
+/** Less time is better, and says so without colour. Up to `slight` it is neither good nor bad. */
+export function wayOf(ns: number, slight = 0): { sign: string; word: string; tone: Tone } {
+  const tone = Math.abs(ns) <= slight ? 'even' : ns < 0 ? 'good' : 'bad';
+  return ns < 0 ? { sign: '▼', word: 'less', tone } : ns > 0 ? { sign: '▲', word: 'more', tone } : { sign: '=', word: 'the same', tone };
+}
 
 /** `−37 %`, of what the baseline took. */
 export function changeShare({ base_ns: base, candidate_ns: candidate }: Changed): string {
@@ -84,7 +87,7 @@ export const partName = ({ part }: { part: string }): string => (isPart(part) ? 
 export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same';
 
 /** What asks for a deed comes first. */
-export const FINDING_STATES: readonly { state: FindingState; sign: string; word: string; meaning: string; tone: 'good' | 'bad' | 'even' }[] = [
+export const FINDING_STATES: readonly { state: FindingState; sign: string; word: string; meaning: string; tone: Tone }[] = [
   { state: 'new', sign: '+', word: 'New', meaning: 'only in the candidate', tone: 'bad' },
   { state: 'worse', sign: '↑', word: 'Worse', meaning: 'costs more than before', tone: 'bad' },
   { state: 'gone', sign: '✓', word: 'Gone', meaning: 'only in the baseline', tone: 'good' },

@@ -25,6 +25,6 @@ describe('keys', () => {
 
   it('are all in the help', () => {
     const helped = SHORTCUTS.flatMap((shortcut) => shortcut.keys);
-    expect(['j', 'k', '/', 's', '[', ']', '?', 'Enter', 'Esc', '↑', '↓'].every((key) => helped.includes(key))).toBe(true);
+    expect(['j', 'k', '/', 's', '[', ']', '?', 'c', 'Enter', 'Esc', '↑', '↓'].every((key) => helped.includes(key))).toBe(true);
   });
 });

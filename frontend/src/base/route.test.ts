@@ -10,8 +10,8 @@ it('leaves no trace of defaults in the address', () => {
 });
 
 it('round-trips', () => {
-  const route = { run: 'r', worker: 'w', span: '1', view: 'source', finding: 'f', file: '/a.py', line: '7', q: 'x', sort: 'cost', step: '', by: 'name', op: '' } satisfies object;
-  const keys = Object.fromEntries(Object.entries(routeKeys(routeFrom(route))).map(([key, value]) => [key, value ?? '']));
+  const route = { compare: START.compare, run: 'r', worker: 'w', span: '1', view: 'source', finding: 'f', file: '/a.py', line: '7', q: 'x', sort: 'cost', step: '', by: 'name', op: '' } satisfies Route;
+  const keys = Object.fromEntries(Object.entries(routeKeys(route)).map(([key, value]) => [key, value ?? '']));
   expect(routeFrom(keys)).toEqual(route);
 });
 
@@ -29,4 +29,14 @@ it('keeps what a view shows in the address of that view alone', () => {
   expect(routeKeys({ ...route, view: 'operators' })).toMatchObject({ view: 'operators', step: null, by: 'shape', op: 'aten::mm' });
   expect(routeFrom({ view: 'operators', by: 'shape', op: 'aten::mm' })).toMatchObject({ view: 'operators', by: 'shape', op: 'aten::mm' });
   expect(routeFrom({ by: 'toString' }).by).toBe('name');
+});
+
+it('names both sides of a comparison as the command line does, and the run without a name by a dot', () => {
+  const route: Route = {
+    ...START, view: 'compare', compare: { base: { run: '', rank: '', span: '', steps: '3-7' }, candidate: { run: 'new', rank: 'host_1', span: '9', steps: '' } },
+  };
+  const keys = Object.fromEntries(Object.entries(routeKeys(route)).flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
+  expect(keys).toEqual({ view: 'compare', cmp: '.', steps: '3-7', with: 'new', with_rank: 'host_1', with_span: '9' });
+  expect(routeFrom(keys)).toEqual(route);
+  expect(routeKeys({ ...route, view: 'findings' })).toMatchObject({ cmp: null, with: null, steps: null });
 });

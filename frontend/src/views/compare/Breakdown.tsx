@@ -1,7 +1,7 @@
 /** Which parts of the step became shorter or longer. */
 
 import type { PartChange } from '../../api/types.gen';
-import { changeShare, differenceOf, partName, signed, wayOf } from '../../base/compare';
+import { changeShare, differenceOf, fromTo, partName, signed, wayOf } from '../../base/compare';
 import { isHost } from '../../base/lanes';
 import { nanoseconds } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
@@ -9,17 +9,20 @@ import { Diverging } from '../../components/Diverging';
 import { TableTwin } from '../../components/TableTwin';
 
 export function Breakdown({ parts }: { parts: readonly PartChange[] }) {
-  const most = Math.max(0, ...parts.map((part) => Math.abs(differenceOf(part))));
-  const lanes = [...new Set(parts.map(({ lane }) => lane))];
+  const lanes = [...new Set(parts.map(({ lane }) => lane))].map((lane) => ({ lane, of: parts.filter((part) => part.lane === lane) }));
+  const most = Math.max(0, ...lanes.flatMap(({ of }) => [...of, sumOf(of)]).map((change) => Math.abs(differenceOf(change))));
   if (parts.length === 0) return null;
   return (
     <TableTwin title="Parts of the step" note="difference of the average step, candidate less baseline"
       chart={(
         <div class="part-changes">
-          {lanes.map((lane) => (
+          {lanes.map(({ lane, of }) => (
             <section key={lane} aria-label={laneName(lane)}>
               <p class="part-lane"><b>{laneName(lane)}</b><span class="part-ends muted" aria-hidden="true"><span>◂ less</span><span>more ▸</span></span></p>
-              <ul>{parts.filter((part) => part.lane === lane).map((part) => <Part part={part} most={most} />)}</ul>
+              <ul>
+                {of.map((part) => <Line name={partName(part)} change={part} most={most} slight={SLIGHT * sumOf(of).base_ns} />)}
+                <Line name="All parts" change={sumOf(of)} most={most} slight={SLIGHT * sumOf(of).base_ns} />
+              </ul>
             </section>
           ))}
         </div>
@@ -36,15 +39,22 @@ export function Breakdown({ parts }: { parts: readonly PartChange[] }) {
   );
 }
 
-function Part({ part, most }: { part: PartChange; most: number }) {
-  const difference = differenceOf(part);
-  const { sign, word, tone } = wayOf(difference);
+interface Times { base_ns: number; candidate_ns: number }
+
+const SLIGHT = 0.005; // of the step: what the report leaves out, too
+
+const sumOf = (parts: readonly Times[]): Times => parts.reduce((sum, part) => (
+  { base_ns: sum.base_ns + part.base_ns, candidate_ns: sum.candidate_ns + part.candidate_ns }), { base_ns: 0, candidate_ns: 0 });
+
+function Line({ name, change, most, slight }: { name: string; change: Times; most: number; slight: number }) {
+  const difference = differenceOf(change);
+  const { sign, word, tone } = wayOf(difference, slight);
   return (
     <li class="part-change">
-      <span>{partName(part)}</span>
+      <span>{name}</span>
       <Diverging value={difference} most={most} tone={tone} />
       <b class={`number way ${tone}`}>{sign} {signed(difference)}<span class="hidden"> {word}</span></b>
-      <span class="number muted">{nanoseconds(part.base_ns)} → {nanoseconds(part.candidate_ns)}</span>
+      <span class="number muted">{fromTo(change.base_ns, change.candidate_ns)}</span>
     </li>
   );
 }

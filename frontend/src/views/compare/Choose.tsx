@@ -51,7 +51,7 @@ function Card({ name, side, report, most, facts }: CardProps) {
       </div>
       {items && items.length > 1 && (
         <StepStrip several label={`Steps of the ${TITLES[name].toLowerCase()}`} columns={columnsOf(averaged(report?.lanes ?? []), items, most)}
-          marks={ticks(most, 2).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
+          marks={ticks(most, 3).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
           onChoose={(range) => change({ steps: range ? rangeText(items, range) : '' })} />
       )}
     </section>
