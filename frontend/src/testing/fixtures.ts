@@ -1,8 +1,8 @@
 /** Values of the API for tests: whole by default, each test names what it is about. */
 
 import type {
-  BenchmarksAnswer, BenchmarkState, EventRow, Finding, Lane, LineColumns, LinesAnswer, Measurement, OperatorRow, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer,
-  StackAnswer, StackFrame,
+  BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Lane, LineColumns, LinesAnswer,
+  Measurement, OperatorChange, OperatorRow, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame,
 } from '../api/types.gen';
 
 export const place = (changes: Partial<Place> = {}): Place => ({
@@ -99,4 +99,27 @@ export const job = (changes: Partial<BenchmarkState> = {}): BenchmarkState => ({
 export const benchmarksAnswer = (changes: Partial<BenchmarksAnswer> = {}): BenchmarksAnswer => ({
   refusal: null, command: "tb-tidy bench '/runs/my job/w.json'", kind: 'cuda', jobs: [], measurements: {},
   findings: { a: { before: 'result = x * 1', after: 'result = x', setup: 'import torch', of_events: true } }, ...changes,
+});
+
+export const change = (id: string, changes: Partial<FindingChange> = {}): FindingChange => ({
+  id, rule: 'first-rule', state: 'gone', message: `Finding ${id}`, severity: 'medium', function: 'train_step',
+  base_ns: 5_000_000, candidate_ns: null, predicted_ns: 4_000_000, realised_ns: 5_000_000, places: [place()], ...changes,
+});
+
+export const operatorChange = (name: string, changes: Partial<OperatorChange> = {}): OperatorChange => ({
+  name, shapes: '64×64 · float32', base_calls: 4, candidate_calls: 0, base_ns: 3_000_000, candidate_ns: 0,
+  base_device_ns: null, candidate_device_ns: null, ...changes,
+});
+
+/** 100 ms against 80 ms per step. */
+export const comparison = (changes: Partial<Comparison> = {}): Comparison => ({
+  schema: 1, version: '0.1.0',
+  base: { path: 'before', runs: ['before'], profiles: 1, steps: 10, median_ns: 100_000_000, chosen: '' },
+  candidate: { path: 'after', runs: ['after'], profiles: 1, steps: 12, median_ns: 80_000_000, chosen: '' },
+  verdict: 'faster', step_ratio: { value: 0.8, low: 0.75, high: 0.85 }, notes: [], predicted_ns: 4_000_000, realised_ns: 20_000_000,
+  findings: [], breakdown: [], operators: [], kernels: [], settings: [], ...changes,
+});
+
+export const compareAnswer = (changes: Partial<Comparison> = {}): CompareAnswer => ({
+  comparison: comparison(changes), offset: 0, operators: changes.operators?.length ?? 0, kernels: changes.kernels?.length ?? 0,
 });

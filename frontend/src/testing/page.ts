@@ -6,6 +6,9 @@ import { vi } from 'vitest';
 
 const EFFECTS_MS = 50; // Preact runs effects after the next frame, or after 35 ms where there are no frames
 
+/** Once the page hears keys, and the last test's page hears none any more. */
+export const effects = (): Promise<void> => new Promise((done) => { setTimeout(done, EFFECTS_MS); });
+
 /** Opens the page at an address and hands its body back. */
 export async function openPage(hash = '', widthPx = 1400): Promise<HTMLElement> {
   for (const root of document.querySelectorAll('#torchtidy')) draw(null, root); // the last test's page stops listening
@@ -27,7 +30,7 @@ function setWidth(widthPx: number): void {
 /** The rows of the list, as soon as there is one and it can be used. */
 export async function rows(): Promise<HTMLElement[]> {
   const list = await screen.findByRole('listbox', { name: 'Findings' });
-  await new Promise((done) => { setTimeout(done, EFFECTS_MS); });
+  await effects();
   return within(list).getAllByRole('option');
 }
 

@@ -15,11 +15,14 @@ const ROW_PX = 30;
 const MOST_ROWS_IN_SIGHT = 14;
 const KINDS: readonly { id: Kind; label: string }[] = [{ id: 'operators', label: 'Operators' }, { id: 'kernels', label: 'Kernels' }];
 
-export function Calls({ sides, answer }: { sides: Sides; answer: CompareAnswer }) {
+interface Props { sides: Sides; answer: CompareAnswer }
+
+export const Calls = ({ sides, answer }: Props) => (answer.operators + answer.kernels > 0 ? <Table sides={sides} answer={answer} /> : null);
+
+function Table({ sides, answer }: Props) {
   const of = answer.kernels > 0 ? calls.value : 'operators';
   const table = useChanges(sides, answer, of);
   const total = table.total.value;
-  if (answer.operators + answer.kernels === 0) return null;
   return (
     <section class="chart" aria-label="Operators and kernels">
       <div class="chart-head">

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { areSame, chosenSides, NO_SIDE } from './sides';
+
+const run = (name: string, span: string, state = 'done') => ({ run: name, profiles: [{ span, state }] });
+const NONE = { base: NO_SIDE, candidate: NO_SIDE };
+const names = (...of: Parameters<typeof chosenSides>) => { const { base, candidate } = chosenSides(...of); return [base.run, candidate.run]; };
+
+describe('what is compared', () => {
+  const runs = [run('third', '1795242413938'), run('first', '1795242331722230743'), run('second', '1795242346135690847')];
+
+  it('is the newest run against the one before', () => {
+    expect(names(NONE, runs, '')).toEqual(['second', 'third']);
+  });
+
+  it('is the run that is looked at against the newest other', () => {
+    expect(names(NONE, runs, 'first')).toEqual(['third', 'first']);
+    expect(names(NONE, runs, 'unknown')).toEqual(['second', 'third']);
+  });
+
+  it('is what the link says, known or not', () => {
+    expect(names({ base: { ...NO_SIDE, run: 'nowhere' }, candidate: { ...NO_SIDE, run: '', steps: '3' } }, runs, 'first')).toEqual(['nowhere', '']);
+    expect(names({ ...NONE, candidate: { ...NO_SIDE, run: 'third' } }, runs, '')).toEqual(['second', 'third']);
+  });
+
+  it('leaves out what could not be read, and takes later names where spans tell no time', () => {
+    expect(names(NONE, [...runs, run('broken', '1995242413938', 'error'), run('named', 'a'), run('named2', 'b')], '')).toEqual(['second', 'third']);
+    expect(names(NONE, [run('epoch1', ''), run('epoch2', ''), run('epoch3', '')], '')).toEqual(['epoch2', 'epoch3']);
+  });
+
+  it('is a run and itself where there is no other, and nothing where there is none', () => {
+    const alone = chosenSides(NONE, runs.slice(0, 1), '');
+    expect([alone.base.run, alone.candidate.run, areSame(alone)]).toEqual(['third', 'third', true]);
+    expect(areSame({ ...alone, base: { ...alone.base, steps: '3' } })).toBe(false);
+    expect(names(NONE, [], '')).toEqual([null, null]);
+  });
+});
