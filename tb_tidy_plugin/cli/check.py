@@ -18,9 +18,10 @@ from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.report.assemble import analyze_path
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.markdown import to_markdown
-from tb_tidy_plugin.report.model import Report, Severity
+from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.text import to_text
+from tb_tidy_plugin.report.value import Severity
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 DONE, FAIL_ON_REACHED, NOTHING_READ = 0, 1, 2

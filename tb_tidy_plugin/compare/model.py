@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.report.model import Place, Severity
-from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.report.model import Place
+from tb_tidy_plugin.report.value import Model, Severity
 
 SCHEMA_VERSION = 1
 

@@ -9,7 +9,8 @@ import msgspec
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
-from tb_tidy_plugin.report.model import Problem, Ranks, RunReport
+from tb_tidy_plugin.report.model import Problem, RunReport
+from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.frames import Precision
 

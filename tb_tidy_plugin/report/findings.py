@@ -14,7 +14,8 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate import saving as estimated
 from tb_tidy_plugin.estimate.saving import Estimates, Fix, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
-from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving, Severity
+from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
+from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import Frame, place_of

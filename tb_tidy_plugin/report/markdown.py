@@ -11,17 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tb_tidy_plugin.report import ranks_text
-from tb_tidy_plugin.report.model import (
-    CodeChange,
-    Finding,
-    Note,
-    Place,
-    Problem,
-    ProfileReport,
-    Ranks,
-    Report,
-    RunReport,
-)
+from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Problem, ProfileReport, Report, RunReport
+from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.text import PRECISION, STEP_BASIS
 from tb_tidy_plugin.units import Nanoseconds, Share
 

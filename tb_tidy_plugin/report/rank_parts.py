@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tb_tidy_plugin.profile.lanes import Part
-from tb_tidy_plugin.report import model
+from tb_tidy_plugin.report.model import ProfileReport
+from tb_tidy_plugin.report.rank_model import RankPart
 
-RANK_PARTS: tuple[model.RankPart, ...] = ("loading", "host", "compute", "copies", "communication", "idle")
+RANK_PARTS: tuple[RankPart, ...] = ("loading", "host", "compute", "copies", "communication", "idle")
 
-RANK_PART: Mapping[Part, model.RankPart] = {
+RANK_PART: Mapping[Part, RankPart] = {
     "data_loading": "loading",
     "idle_data_loading": "loading",
     "python": "host",
@@ -44,7 +45,7 @@ RANK_PART: Mapping[Part, model.RankPart] = {
 }
 
 
-def typical_step(report: model.ProfileReport) -> tuple[int | None, dict[str, int]]:
+def typical_step(report: ProfileReport) -> tuple[int | None, dict[str, int]]:
     """The median step besides the warm-up, and the median of each part in these steps; a mean over several devices.
 
     Where all steps are warm-up all of them count, and where there are no steps the whole recording is one, without a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_tidy_plugin.report.model import RankRow, Ranks
+from tb_tidy_plugin.report.rank_model import RankRow, Ranks
 from tb_tidy_plugin.report.rank_parts import RANK_PARTS
 from tb_tidy_plugin.report.ranks import worst_first
 from tb_tidy_plugin.units import Bytes, Nanoseconds

@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report, Severity
+from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report
+from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.units import Nanoseconds, Share

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.report import ranks_text
-from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Ranks, Report, RunReport
+from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, RunReport
+from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.units import Nanoseconds, Share
 

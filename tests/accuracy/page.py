@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tb_tidy_plugin.report.model import Finding, Severity
+from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.report.value import Severity
 from tests.accuracy.corpus import CLEAN, Program
 from tests.accuracy.record import StepSeconds
 from tests.accuracy.verdicts import Count, Verdict, count, total

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import FrameLocator, Locator, expect
 
 import tb_tidy_plugin
-from tb_tidy_plugin.report.model import Ranks, RunReport
+from tb_tidy_plugin.report.model import RunReport
+from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.units import Nanoseconds
 from tests.browser.conftest import Tab
 from tests.support.gloo_ranks import SLOWED_RANK, WORLD

@@ -16,8 +16,9 @@ import tb_tidy_plugin
 from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.profile.run import Operation, RankFinding, RankSummary, Run
 from tb_tidy_plugin.report.markdown import to_markdown
-from tb_tidy_plugin.report.model import Imbalance, ProfileReport, RankRow, Ranks, Report
+from tb_tidy_plugin.report.model import ProfileReport, Report
 from tb_tidy_plugin.report.present import doubts_about, missing_of, present_text, ranges_text, world_size_of
+from tb_tidy_plugin.report.rank_model import Imbalance, RankRow, Ranks
 from tb_tidy_plugin.report.rank_parts import RANK_PART, RANK_PARTS, typical_step
 from tb_tidy_plugin.report.ranks import ranks_of, worst_first
 from tb_tidy_plugin.report.ranks_text import MOST_RANKS

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import tb_tidy_plugin
-from tb_tidy_plugin.report.model import Ranks, RunReport
+from tb_tidy_plugin.report.model import RunReport
+from tb_tidy_plugin.report.rank_model import Ranks
 from tests.support.gloo_ranks import LOADING_RANK, LOADING_S, SLOWED_RANK, WORLD
 from tests.support.written import write
 
