@@ -33,46 +33,52 @@ interface Spec {
   whole?: (middle: number, step: number) => number;
 }
 
-const PARTS: readonly { part: RankPart; label: string; hint: string }[] = [
+const PARTS: readonly { part: RankPart; label: string; hint: string; px?: number }[] = [
   { part: 'loading', label: 'Loading', hint: 'Waiting for the data loader' },
   { part: 'host', label: 'Host', hint: 'Python between operators; on a device the time in which the host launches too slowly, compiles or collects garbage' },
   { part: 'compute', label: 'Compute', hint: 'Operators and kernels' },
   { part: 'copies', label: 'Copies', hint: 'Copies to, from and between devices' },
-  { part: 'communication', label: 'Communication', hint: 'Communication that nothing hides, and waiting for it: a rank that comes late has little of it' },
+  { part: 'communication', label: 'Communication', px: 128, hint: 'Communication that nothing hides, and waiting for it: a rank that comes late has little of it' },
   { part: 'idle', label: 'Idle', hint: 'Synchronisation, and what the recording does not explain' },
 ];
 
 const timed = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
-const ofStep = (_middle: number, step: number): number => step;
 
-const wide = (px: number) => ({ px, width: `minmax(${px}px, 1fr)` });
-
-function time(id: RankColumn, label: string, hint: string, value: Spec['value'], px = 92): Spec {
-  return { id, label, hint, ...wide(px), number: true, value, text: (row) => timed(value(row)), whole: ofStep };
+function figure(id: RankColumn, label: string, hint: string, px: number, value: Spec['value'], text: Spec['text']): Spec {
+  return { id, label, hint, px, width: `minmax(${px}px, 1fr)`, number: true, value, text };
 }
 
-/** Parts that no rank has, and memory that none recorded, have no column. */
+/** A time whose distance to the middle rank is a part of the step. */
+const time = (id: RankColumn, label: string, hint: string, px: number, value: Spec['value']): Spec =>
+  ({ ...figure(id, label, hint, px, value, (row) => timed(value(row))), whole: (_middle, step) => step });
+
+const RANK: Spec = {
+  ...figure('rank', 'Rank', 'Opens the rank’s own overview', 84, (row) => row.rank, (row) => `Rank ${row.rank}`), width: '84px', number: false,
+};
+const STEP = time('step', 'Step', 'Median step besides the warm-up', 92, (row) => row.step_ns);
+const MEMORY: Spec = {
+  ...figure('memory', 'Memory peak', 'The most that was allocated on the fullest device', 116, (row) => row.memory_peak_bytes,
+    ({ memory_peak_bytes: peak }) => (peak === null ? '–' : bytes(peak))),
+  whole: (middle) => middle,
+};
+const ARRIVALS: readonly Spec[] = [
+  figure('last', 'Comes last', 'To how many collectives of the steps it came last', 104, (row) => row.arrivals?.last ?? null,
+    ({ arrivals }) => (arrivals ? `${count(arrivals.last)} of ${count(arrivals.met)}` : '–')),
+  time('waited', 'Others wait', 'How long each other rank waits for it per step, on average', 104, (row) => row.arrivals?.waited_ns ?? null),
+  figure('waits', 'Waits', 'How long it waits for others per step, on average', 92, (row) => row.arrivals?.waits_ns ?? null,
+    (row) => timed(row.arrivals?.waits_ns ?? null)),
+];
+const FINDINGS = figure('findings', 'Findings', 'How many findings its own report has', 88, (row) => row.findings, (row) => count(row.findings));
+
+/** Parts that no rank has, memory that none recorded, and arrivals where no ranks meet have no column. */
 export function rankColumns(rows: readonly RankLike[]): Spec[] {
   const parts = PARTS.filter(({ part }) => rows.some((row) => (row.parts_ns[part] ?? 0) > 0));
-  const met = rows.some((row) => row.arrivals);
   return [
-    { id: 'rank', label: 'Rank', hint: 'Opens the rank’s own overview', px: 84, width: '84px', number: false, value: (row) => row.rank, text: (row) => `Rank ${row.rank}` },
-    time('step', 'Step', 'Median step besides the warm-up', (row) => row.step_ns),
-    ...parts.map(({ part, label, hint }) => time(part, label, hint, (row) => row.parts_ns[part] ?? 0, part === 'communication' ? 128 : undefined)),
-    ...(rows.some((row) => row.memory_peak_bytes !== null) ? [{
-      id: 'memory' as const, label: 'Memory peak', hint: 'The most that was allocated on the fullest device', ...wide(116), number: true,
-      value: (row: RankLike) => row.memory_peak_bytes, whole: (middle: number) => middle,
-      text: (row: RankLike) => (row.memory_peak_bytes === null ? '–' : bytes(row.memory_peak_bytes)),
-    }] : []),
-    ...(met ? [
-      {
-        id: 'last' as const, label: 'Comes last', hint: 'To how many collectives of the steps it came last', ...wide(104), number: true,
-        value: (row: RankLike) => row.arrivals?.last ?? null, text: (row: RankLike) => (row.arrivals ? `${count(row.arrivals.last)} of ${count(row.arrivals.met)}` : '–'),
-      },
-      time('waited', 'Others wait', 'How long each other rank waits for it per step, on average', (row) => row.arrivals?.waited_ns ?? null, 104),
-      { ...time('waits', 'Waits', 'How long it waits for others per step, on average', (row) => row.arrivals?.waits_ns ?? null), whole: undefined },
-    ].map(({ whole, ...column }) => (whole ? { ...column, whole } : column)) : []),
-    { id: 'findings', label: 'Findings', hint: 'How many findings its own report has', ...wide(88), number: true, value: (row) => row.findings, text: (row) => count(row.findings) },
+    RANK, STEP,
+    ...parts.map(({ part, label, hint, px = 92 }) => time(part, label, hint, px, (row) => row.parts_ns[part] ?? 0)),
+    ...(rows.some((row) => row.memory_peak_bytes !== null) ? [MEMORY] : []),
+    ...(rows.some((row) => row.arrivals) ? ARRIVALS : []),
+    FINDINGS,
   ];
 }
 

@@ -43,16 +43,24 @@ async function open(answer: Ranks | null = ranks(), pending = 0, workers = 3): P
   });
   server.answers['ranks'] = () => ({ ranks: answer, pending });
   await openPage('torchtidy&p.torchtidy.view=ranks');
-  await screen.findByRole('heading', { level: 1, name: 'Ranks' });
+  await vi.waitFor(() => expect(document.querySelector('h1')?.textContent).toBe('Ranks'), PATIENCE_MS);
   return server;
 }
 
-const table = () => screen.findByRole('table', { name: 'Table of ranks' });
-const names = async () => (await within(await table()).findAllByRole('button', { name: /^Rank \d+$/ })).map((button) => button.textContent);
-const cell = async (rank: string, at: number) => {
-  const line = (await within(await table()).findByRole('button', { name: rank })).closest<HTMLElement>('[role=row]');
-  return line ? within(line).getAllByRole('cell')[at] : undefined;
-};
+const PATIENCE_MS = 4000; // the rows' library is loaded when first needed
+
+/** By selectors: looking for roles among hundreds of cells takes seconds here. */
+const table = () => vi.waitFor(() => {
+  const found = document.querySelector<HTMLElement>('[role=table][aria-label="Table of ranks"]');
+  if (!found?.querySelector('[data-key]')) throw new Error('no rows yet');
+  return found;
+}, PATIENCE_MS);
+const buttons = async () => [...(await table()).querySelectorAll<HTMLElement>('button[data-key]')];
+const names = async () => (await buttons()).map((button) => button.textContent);
+const rankButton = async (name: string) => (await buttons()).find((button) => button.textContent === name) ?? document.body;
+const cell = async (rank: string, at: number) => (await rankButton(rank)).closest('[role=row]')?.querySelectorAll('[role=cell]')[at];
+const heading = async (at: number) => (await table()).querySelectorAll<HTMLElement>('[role=columnheader]')[at] ?? document.body;
+const sortBy = async (at: number) => fireEvent.click((await heading(at)).querySelector('button') ?? document.body);
 
 describe('the table of ranks', () => {
   it('has the one that others wait for on top, with numbers and a shade', async () => {
@@ -66,16 +74,16 @@ describe('the table of ranks', () => {
 
   it('is sorted by its headings, and says so', async () => {
     await open();
-    fireEvent.click(within(await table()).getByRole('button', { name: 'Rank' }));
+    await sortBy(0);
     await vi.waitFor(async () => expect(await names()).toEqual(['Rank 0', 'Rank 1', 'Rank 2']));
-    expect(within(await table()).getByRole('columnheader', { name: /^Rank/ }).getAttribute('aria-sort')).toBe('ascending');
-    fireEvent.click(within(await table()).getByRole('button', { name: /^Rank ?▴?$/ }));
+    expect((await heading(0)).getAttribute('aria-sort')).toBe('ascending');
+    await sortBy(0);
     await vi.waitFor(async () => expect(await names()).toEqual(['Rank 2', 'Rank 1', 'Rank 0']));
   });
 
   it('leads to a rank', async () => {
     await open();
-    fireEvent.click(await within(await table()).findByRole('button', { name: 'Rank 2' }));
+    fireEvent.click(await rankButton('Rank 2'));
     await vi.waitFor(() => expect(window.location.hash).toContain('worker=host_2'));
     expect(window.location.hash).toContain('view=overview');
   });
