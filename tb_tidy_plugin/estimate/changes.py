@@ -29,6 +29,9 @@ MANY = 8
 Outlook: TypeAlias = Literal["least", "expected", "most"]
 """How much is saved: the least, what is most likely, the most."""
 
+Kind: TypeAlias = tuple[type[Edit], tuple[float, float, float], int]
+"""Kind of an edit; what it leaves at least, most likely and at most; how much of it runs at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -61,12 +64,12 @@ def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]]
     if lost is not None:
         edges = np.array(lost, np.int64).reshape(-1, 2)
         spans = clipped_to_steps(graph.profile, Intervals.union(edges[:, 0], edges[:, 1]))
-    groups: dict[tuple[type[Edit], tuple[float, float, float]], list[int]] = {}
+    groups: dict[Kind, list[int]] = {}
     for edit in edits:
         groups.setdefault(_kind(edit), []).extend((edit.event,) if isinstance(edit, Unblock) else edit.events)
-    for (kind, left), events in groups.items():
+    for (kind, left, at_once), events in groups.items():
         rows = in_steps(graph.profile, np.unique(np.array(events, np.int64)))
-        yield _touch(graph, kind, left, rows, spans)
+        yield _touch(graph, kind, left, at_once, rows, spans)
         if kind in {Remove, Scale} and spans is None and not len(graph.device):
             yield _freed(graph, left, rows)
 
@@ -87,21 +90,20 @@ def changes_of(graph: Graph, touched: Iterable[Touch], outlook: Outlook) -> Chan
     return Changes(host, device, gone, unblocked, beside_ns)
 
 
-def _kind(edit: Edit) -> tuple[type[Edit], tuple[float, float, float]]:
-    """Kind of an edit, and what it leaves at least, most likely and at most."""
+def _kind(edit: Edit) -> Kind:
     match edit:
         case Scale(_, factor, low, high):
-            return Scale, (low, factor, high)
-        case Overlap():
-            return Overlap, (0.0, 0.0, 1.0)  # nothing is certain to hide
+            return Scale, (low, factor, high), 1
+        case Overlap(_, at_once):
+            return Overlap, (0.0, 0.0, 1.0), at_once  # nothing is certain to hide
         case Unblock():
-            return Unblock, (0.0, 0.0, 0.0)
+            return Unblock, (0.0, 0.0, 0.0), 1
         case _:
-            return Remove, (0.0, 0.0, 0.0)
+            return Remove, (0.0, 0.0, 0.0), 1
 
 
 def _touch(
-    graph: Graph, kind: type[Edit], left: tuple[float, float, float], rows: Rows, spans: Intervals | None
+    graph: Graph, kind: type[Edit], left: tuple[float, float, float], at_once: int, rows: Rows, spans: Intervals | None
 ) -> Touch:
     begin, end = _cuts(graph, rows)
     nothing = np.empty(0, np.int64)
@@ -116,33 +118,34 @@ def _touch(
     work_shares = _shares(graph, work, spans)
     beside_ns = 0.0
     if kind is Overlap:
-        beside_ns = float((covered(graph.profile.table, rows) if spans is None else spans).total_ns)
+        beside_ns = (covered(graph.profile.table, rows) if spans is None else spans).total_ns / at_once
     leaves_line = kind is Overlap or (kind is Remove and spans is None)
     return Touch(left, cuts, cut_shares, work, work_shares, waits, leaves_line, beside_ns)
 
 
 def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
-    """The time after operators in which their results, or what these replaced, are given back to the system.
+    """The time in which what operators made, or what that replaced, is given back to the system.
 
-    Large memory of a CPU is mapped anew for each tensor, and unmapped in time that no event has: from an operator's end
-    to the next event's start, as far as that is longer than is usual and shorter than half of the operator, which had
-    to write that memory. Python code may take that time, too, so many operators must show it, and it is not part of
+    Large memory of a CPU is mapped anew for each tensor, and unmapped in time that no event has: from the end of the
+    operator that replaces a tensor, or of the next one, which reads the tensor last, to the next event's start. It
+    counts as far as it is longer than is usual and shorter than half of the operator, which had to write that memory.
+    Python code may take that time, too: where not many operators show it, it is part of the most only, and never of
     the least.
     """
     host, table = graph.host, graph.profile.table
     is_long = table.duration_ns[rows] >= LARGE_NS
     rows = rows[(table.category[rows] == Category.OPERATOR) & is_long & (host.start_cut[rows] != ABSENT)]
-    rows = rows if len(rows) >= MANY else rows[:0]
-    ends, nexts = host.end_cut[rows], host.next_start[host.end_cut[rows]]
+    ends = np.concatenate([host.end_cut[rows], host.next_end[host.end_cut[rows]]])
+    nexts = host.next_start[ends]
     rest_ns = host.time_ns[nexts] - host.time_ns[ends]
-    freed_ns = np.clip(rest_ns - host.usual_rest_ns, 0, table.duration_ns[rows] / 2)
-    cuts, row = expanded(ends, nexts)
+    freed_ns = np.clip(rest_ns - host.usual_rest_ns, 0, np.tile(table.duration_ns[rows] / 2, 2))
+    cuts, at = expanded(ends, nexts)
     share_of = np.zeros(len(host.time_ns))
-    np.maximum.at(share_of, cuts, (freed_ns / np.maximum(rest_ns, 1))[row])
+    np.maximum.at(share_of, cuts, (freed_ns / np.maximum(rest_ns, 1))[at])
     cuts = np.flatnonzero(share_of)
     nothing = np.empty(0, np.int64)
     beyond_ns = float((host.work_ns[cuts] * share_of[cuts]).sum())
-    spared = (left[0], left[1], 1.0)
+    spared = (left[0], left[1] if len(rows) >= MANY else 1.0, 1.0)
     return Touch(spared, cuts, share_of[cuts], nothing, np.empty(0), nothing, leaves_line=False, beyond_ns=beyond_ns)
 
 

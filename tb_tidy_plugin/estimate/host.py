@@ -31,6 +31,7 @@ class HostLanes:
         main: the lane that the steps are marked on.
         runs_backward: which lanes the autograd engine works on, other than the main one.
         next_start: for each cut the next one, or itself, at which an event begins; else the lane's last.
+        next_end: for each cut the end of the first operator that begins at it or later, and in no other; else itself.
         usual_rest_ns: how long it takes from an operator's end to the next event, as a rule.
         bursts: per lane when its events run, without what is between them.
     """
@@ -43,6 +44,7 @@ class HostLanes:
     main: int
     runs_backward: Mask
     next_start: Rows
+    next_end: Rows
     usual_rest_ns: float
     bursts: tuple[Intervals, ...]
 
@@ -84,7 +86,8 @@ def host_lanes(profile: Profile) -> HostLanes:
     backward = np.isin(threads, np.unique(table.thread[named(table, BACKWARD.search) & (start_cut != ABSENT)]))
     backward[main] = False
     next_start = _next_starts(first, start_cut[rows])
-    ends = end_cut[rows[table.category[rows] == Category.OPERATOR]]
+    operators = rows[table.category[rows] == Category.OPERATOR]
+    ends = end_cut[operators]
     rest_ns = time_ns[next_start[ends]] - time_ns[ends]
     return HostLanes(
         time_ns=time_ns,
@@ -95,6 +98,7 @@ def host_lanes(profile: Profile) -> HostLanes:
         main=main,
         runs_backward=backward,
         next_start=next_start,
+        next_end=_next_ends(first, start_cut[operators], ends),
         usual_rest_ns=float(np.median(rest_ns)) if len(rest_ns) else 0.0,
         bursts=tuple(covered(table, ours) for ours in by_thread),
     )
@@ -114,6 +118,15 @@ def _next_starts(first: Rows, starts: Rows) -> Rows:
     found[first[1:] - 1] = first[1:] - 1
     nexts: Rows = np.minimum.accumulate(found[::-1])[::-1]
     return nexts
+
+
+def _next_ends(first: Rows, starts: Rows, ends: Rows) -> Rows:
+    """For each cut where the first of the longest events from `starts` to `ends` ends that begins there or later."""
+    nexts = _next_starts(first, starts)
+    end_of = np.arange(int(first[-1]))
+    np.maximum.at(end_of, starts, ends)
+    found: Rows = end_of[nexts]
+    return found
 
 
 def expanded(first: Rows, last: Rows) -> tuple[Rows, Rows]:

@@ -31,8 +31,11 @@ MOST_RESIDUAL = 0.05
 SOME_UNEXPLAINED, MUCH_UNEXPLAINED = 0.2, 0.5
 """From these shares of the steps on, waiting that the trace does not explain lowers confidence."""
 
-MOST_RECORDING, HALVINGS = 4.0, 8
+MOST_RECORDING, HALVINGS = 4.0, 10
 """What one event takes to record lies below this multiple of what it usually takes; how closely that is sought."""
+
+MOST_INFLATION = 1.5
+"""By which recording may stretch what stays of a step more than it stretches the whole step."""
 
 Lost: TypeAlias = Sequence[tuple[int, int]]
 """Time that a pattern costs where this is not the time of its events, as starts and ends in ns."""
@@ -80,11 +83,20 @@ class Estimates:
         touched = [touch for fix in fixes for touch in touches(self._graph, fix.edits, fix.lost)]
         most_ns += round(sum(touch.beyond_ns for touch in touched) / len(self._profile.steps.items))
         expected_ns = min(self._saved_ns(self._graph, touched, "expected"), most_ns)
-        high_ns = expected_ns if _is_certain(touched) else self._saved_ns(self._graph, touched, "most")
+        is_certain = self._longest is self._graph and _is_certain(touched)
+        high_ns = expected_ns if is_certain else self._saved_ns(self._longest, touched, "most")
         # Nobody knows whether time that nothing explains goes with what is fixed.
         high_ns += self.unexplained * self._recorded_step_ns if high_ns < most_ns else 0
-        low_ns = min(self._saved_ns(self._unrecorded, touched, "least"), expected_ns)
-        return Saving(round(expected_ns), round(low_ns), round(max(min(high_ns, most_ns), expected_ns)), ("replayed",))
+        low_ns = min(self._saved_ns(self._shortest, touched, "least"), expected_ns)
+        high_ns = max(min(high_ns, most_ns, self._most_ns(high_ns)), expected_ns)
+        return Saving(round(expected_ns), round(low_ns), round(high_ns), ("replayed",))
+
+    def _most_ns(self, high_ns: float) -> float:
+        """What can be saved of a step of known true length: the rest of it takes its time, too."""
+        if self._graph is self._recorded or not self._true_step_ns:
+            return high_ns
+        rest = max(1 - high_ns / self._recorded_step_ns, 0.0)
+        return self._true_step_ns * (1 - rest / MOST_INFLATION)
 
     def joint_saving(self, *fixes: Fix) -> Saving | None:
         """The same for all findings of a report; None where there are none, or no replay that could tell."""
@@ -128,12 +140,25 @@ class Estimates:
         """The recording, without what it took to record it where the true time of a step tells that."""
         if self._recorded is None or not self._true_step_ns:
             return self._recorded
-        return _as_long_as(self._recorded, self._true_step_ns * len(self._profile.steps.items), self._length_ns)
+        return _as_long_as(self._recorded, self._true_ns, self._length_ns)
+
+    @property
+    def _true_ns(self) -> float:
+        return (self._true_step_ns or 0) * len(self._profile.steps.items)
 
     @cached_property
-    def _unrecorded(self) -> Graph:
-        assert self._graph is not None
-        return self._graph if self._true_step_ns else self._graph.without_recording()
+    def _shortest(self) -> Graph:
+        """For the least: events of which as much was recording as can be."""
+        assert self._recorded is not None
+        if not self._true_step_ns:
+            return self._recorded.without_recording()
+        return _as_long_as(self._recorded, self._true_ns, self._length_ns, MOST_RECORDING)
+
+    @property
+    def _longest(self) -> Graph:
+        """For the most: events that took no time to record; what recording took is then all in the rest of the step."""
+        assert self._recorded is not None
+        return self._recorded
 
     @property
     def _recorded_step_ns(self) -> float:
@@ -144,16 +169,14 @@ class Estimates:
         return replay(graph).horizon_ns - self._profile.steps.items[0].start_ns
 
     @cached_property
-    def _ends_ns(self) -> dict[bool, float]:
-        """When the steps are done without a fix, with and without what recording takes."""
-        assert self._graph is not None
-        return {False: replay(self._graph).horizon_ns, True: replay(self._unrecorded).horizon_ns}
+    def _ends_ns(self) -> dict[int, float]:
+        """When the steps are done without a fix, by the identity of the graph."""
+        graphs = (self._graph, self._shortest, self._longest)
+        return {id(graph): replay(graph).horizon_ns for graph in graphs if graph is not None}
 
     def _saved_ns(self, graph: Graph, touched: Sequence[Touch], outlook: Outlook) -> float:
         """What a step gets shorter by, on average over the steps."""
-        shorter_ns = (
-            self._ends_ns[graph is self._unrecorded] - replay(graph, changes_of(graph, touched, outlook)).horizon_ns
-        )
+        shorter_ns = self._ends_ns[id(graph)] - replay(graph, changes_of(graph, touched, outlook)).horizon_ns
         return max(shorter_ns / len(self._profile.steps.items), 0.0)
 
 
@@ -198,12 +221,12 @@ def _by_fractions(
 ) -> dict[tuple[float, float], list[int]]:
     """Events by what of their time is most likely and at most saved, the largest first."""
     found: dict[tuple[float, float], list[int]] = {}
-    beside = [row for edit in edits if isinstance(edit, Overlap) for row in edit.events]
+    beside = [edit for edit in edits if isinstance(edit, Overlap)]
     for edit in edits:
         match edit:
             case Scale(events, factor, low, _):
                 found.setdefault((1 - factor, 1 - low), []).extend(events)
-            case Overlap(events):
+            case Overlap(events, _):
                 found.setdefault((_hidden(profile, beside, spans), 1.0), []).extend(events)
             case Unblock(event):
                 found.setdefault((1.0, 1.0), []).append(event)
@@ -212,20 +235,31 @@ def _by_fractions(
     return dict(sorted(found.items(), reverse=True))
 
 
-def _hidden(profile: Profile, beside: Sequence[int], spans: Intervals | None) -> float:
+def _hidden(profile: Profile, beside: Sequence[Overlap], spans: Intervals | None) -> float:
     """What part of work that runs beside the step can hide behind the rest of it."""
-    rows = in_steps(profile, np.array(beside, np.int64))
+    rows = in_steps(profile, np.array([row for edit in beside for row in edit.events], np.int64))
     time_ns = per_step(profile, critical_time(profile, rows) if spans is None else spans)
     rest_ns = max((profile.steps.median_ns or time_ns) - time_ns, 0)
-    return min(rest_ns / time_ns, 1.0) if time_ns else 0.0
+    longer_ns = max(time_ns / min(edit.at_once for edit in beside) - rest_ns, 0)  # than what it could hide behind
+    return max(1 - longer_ns / time_ns, 0.0) if time_ns else 0.0
 
 
-def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float]) -> Graph:
-    """The graph with so much taken off each recorded event that its steps take `true_ns`, as near as that gets."""
+def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float], recording: float = 1.0) -> Graph:
+    """The graph as its steps are without the profiler, which take `true_ns`, as near as that gets.
+
+    First what recording usually takes is taken off each event, up to `recording` times. What the steps are still too
+    long by nothing explains (other memory, a busier machine), so all host time shares it in proportion.
+    """
     if length_ns(graph) <= true_ns:
         return graph
-    low, high = 0.0, MOST_RECORDING
+    fewer = _scaled(lambda scale: graph.without_recording(scale * recording), true_ns, length_ns)
+    return fewer if length_ns(fewer) <= true_ns else _scaled(fewer.faster, true_ns, length_ns)
+
+
+def _scaled(scaled: Callable[[float], Graph], true_ns: float, length_ns: Callable[[Graph], float]) -> Graph:
+    """The graph for the smallest number from 0 to 1 for which its steps take no more than `true_ns`; else for 1."""
+    low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if length_ns(graph.without_recording(middle)) > true_ns else (low, middle)
-    return graph.without_recording(high)
+        low, high = (middle, high) if length_ns(scaled(middle)) > true_ns else (low, middle)
+    return scaled(high)

@@ -32,6 +32,7 @@ class Attention:
     Attributes:
         softmax: its row.
         between: rows of the operators between the two products that go over the whole matrix of scores.
+        products: rows of the operators that multiply.
         scores: the product that makes the scores.
         sizes: of the scores, the last two being the numbers of queries and of keys.
         is_masked: whether something is added to or filled into the scores.
@@ -41,6 +42,7 @@ class Attention:
 
     softmax: int
     between: tuple[int, ...]
+    products: tuple[int, int]
     scores: Product
     sizes: Shape
     is_masked: bool
@@ -69,7 +71,7 @@ def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[Attention]
     names = {plain_name(profile.name(row)) for row in (*on_scores, scores_at)}
     is_masked = not names.isdisjoint({"add", "masked_fill", "where", "baddbmm"})
     between = (*sorted(on_scores), softmax, *on_weights)
-    yield Attention(softmax, between, scores, sizes, is_masked, next(iter(multihead), None))
+    yield Attention(softmax, between, (scores_at, output_at), scores, sizes, is_masked, next(iter(multihead), None))
 
 
 def _before_next(profile: Profile, output: int) -> Iterator[int]:

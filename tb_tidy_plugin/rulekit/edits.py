@@ -32,9 +32,10 @@ class Unblock:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """These events would run beside the rest of the step instead of in line with it."""
+    """These events would run beside the rest of the step instead of in line with it, so many at a time."""
 
     events: tuple[int, ...]
+    at_once: int = 1
 
 
 Edit: TypeAlias = Remove | Scale | Unblock | Overlap

@@ -26,6 +26,7 @@ class Match:
     Attributes:
         anchor: the event whose place is shown.
         events: all events that the pattern costs, without their descendants.
+        related: events that the pattern does not cost, and that a fix changes, too.
         facts: typed values for the rule's texts.
         subject: tells occurrences apart that a user would fix apart although they are in one function (an optimizer's
             class, a pair of modules); empty where the place says it all.
@@ -40,6 +41,7 @@ class Match:
     subject: str = ""
     confidence: Confidence = "high"
     lost: Sequence[tuple[int, int]] | None = None
+    related: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

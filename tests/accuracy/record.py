@@ -108,12 +108,34 @@ def timed(step: Callable[[], object], steps: int) -> StepSeconds:
     return StepSeconds(*map(statistics.median, zip(*times[DISCARDED:], strict=True)))
 
 
+def captured(step: Callable[[], object], folder: Path, steps: int) -> StepSeconds:
+    """Records a few steps with `tidy_profile`, as its page says, and times those around them in the same process."""
+    from tb_tidy_plugin.capture import tidy_profile
+
+    rank, active = _rank_and_active()
+    with tidy_profile(str(folder), wait=DISCARDED, warmup=WARMUP, active=active, worker_name=rank) as recording:
+
+        def marked() -> None:
+            step()
+            recording.step()
+
+        for _ in range(DISCARDED + WARMUP + active):
+            marked()
+        return timed(marked, steps)
+
+
+def _rank_and_active() -> tuple[str | None, int]:
+    """The name of this process among others, and how many steps to record."""
+    from torch import distributed
+
+    return (f"rank{distributed.get_rank()}", ACTIVE_TOGETHER) if distributed.is_initialized() else (None, ACTIVE)
+
+
 def record(step: Callable[[], object], folder: Path, *, with_stack: bool = True) -> None:
     """Writes one trace of a few steps into `folder`."""
-    from torch import distributed, profiler
+    from torch import profiler
 
-    together = distributed.is_initialized()
-    rank, active = (f"rank{distributed.get_rank()}", ACTIVE_TOGETHER) if together else (None, ACTIVE)
+    rank, active = _rank_and_active()
     with profiler.profile(
         schedule=profiler.schedule(wait=WAIT, warmup=WARMUP, active=active),
         on_trace_ready=profiler.tensorboard_trace_handler(str(folder), worker_name=rank),

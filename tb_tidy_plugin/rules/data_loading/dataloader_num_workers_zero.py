@@ -21,9 +21,11 @@ loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=Tr
 ```
 
 ## How the saving is estimated
-Workers load beside the rest of the step, so one of them can hide as much
-loading as the rest of the step is long; more of them can hide all of it.
-Handing a batch over costs 0.2 to 1 ms, which is not taken off.
+Workers load beside the rest of the step, each as much at a time as the rest
+of the step is long. Expected are as many as hide all loading, up to the cores
+of the machine where these were captured, else up to 8. At most all loading
+goes, at least nothing where disk or cores are what limits it. Handing a batch
+over costs 0.2 to 1 ms, which is not taken off.
 
 ## When it stays quiet
 Loading of less than 5 % of the step or less than 1 ms per step, such as
@@ -50,6 +52,7 @@ from tb_tidy_plugin.rulekit import (
     batches_by_place,
 )
 
+MOST_WORKERS = 8  # expected of a machine whose cores are not known
 LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
 
 
@@ -80,7 +83,7 @@ class DataloaderNumWorkersZero(Rule):
                 yield from self._matches(profile, rows, loading_ns, share)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        yield Overlap(match.events)
+        yield Overlap(match.events, int(match.facts["at_once"]))
 
     def benchmark(self, match: Match) -> Benchmark | None:
         """A loader and a step that take as long as those recorded, each keeping a core busy meanwhile."""
@@ -116,9 +119,13 @@ class DataloaderNumWorkersZero(Rule):
 
 
 def _workers(profile: Profile, share: float) -> dict[str, Fact]:
-    """As many as hide the loading behind the rest of the step and have a core; where these are known."""
+    """As many as hide the loading behind the rest of the step, no more than there are cores, where these are known.
+
+    PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.
+    """
     cores = profile.settings.threads.available_cores
+    needed = ceil(share / (1 - share)) if share < 1 else MOST_WORKERS
     if not cores:
-        return {"workers": "", "cores": ""}
-    needed = ceil(share / (1 - share)) if share < 1 else cores
-    return {"workers": f"={max(min(needed, cores - 1), 1)}", "cores": f"; the process may use {cores} cores"}
+        return {"workers": "", "at_once": min(needed, MOST_WORKERS), "cores": ""}
+    workers = min(needed, cores)
+    return {"workers": f"={workers}", "at_once": workers, "cores": f"; the process may use {cores} cores"}
