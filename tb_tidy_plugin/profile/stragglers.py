@@ -37,7 +37,8 @@ class Straggler:
         last_in: in how many of them one of these ranks was the last by most time.
         late_ns: how much later than the middle one of the others the last of them comes, on average of the steps.
         lost_ns: how long each of the others waits per step, on average.
-        saved_ns: by how much a step would be shorter if these ranks came no later than the last of the others.
+        shared_ns: by how much a step would be shorter if what makes these ranks later than the last of the others were
+            shared out evenly among all.
         operation: the collective that is waited for longest.
         extra_ns: what they spend more time on than the middle one of the others, per step, by part; largest first.
     """
@@ -48,7 +49,7 @@ class Straggler:
     last_in: int
     late_ns: int
     lost_ns: int
-    saved_ns: int
+    shared_ns: int
     operation: Operation
     extra_ns: Mapping[str, int]
 
@@ -114,7 +115,7 @@ def _straggler(run: Run, meetings: Meetings, slow: Mask, late: Times) -> Straggl
         last_in=int(slow[late.argmax(axis=1)].sum()),
         late_ns=round(float(_capped(after).mean())) if len(after) else 0,
         lost_ns=round(float(_capped(lost).mean())),
-        saved_ns=round(float(_capped(summed(meetings, saved)).mean())),
+        shared_ns=round(float(_capped(summed(meetings, saved)).mean() * (~slow).mean())),
         operation=meetings.operations[int(waits.argmax())],
         extra_ns=_extra(run, slow),
     )

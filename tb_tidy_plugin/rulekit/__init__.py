@@ -21,7 +21,7 @@ from tb_tidy_plugin.profile.loops import Loop, movement_of
 from tb_tidy_plugin.profile.model_work import function_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
-from tb_tidy_plugin.profile.pieces import PICKS, falls, loops_over_pieces
+from tb_tidy_plugin.profile.pieces import PICKS, falls, loops_over_pieces, time_of_loop
 from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, part_left, plain_name, pointwise_chains
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
@@ -132,6 +132,7 @@ __all__ = [
     "straggler_of",
     "tensor_bytes",
     "time_apart",
+    "time_of_loop",
     "unused_passes",
     "updates_one_by_one",
     "waits_for_workers",

@@ -139,9 +139,9 @@ class TestReports:
 
 
 class TestSaves:
-    def test_half_of_what_a_piece_and_operators_before_it_take(self) -> None:
+    def test_what_a_piece_and_operators_before_it_take_at_least_half(self) -> None:
         # Look-up 10, the piece without its product 229 - 80, `abs` 20 µs; reading the number back is no work.
-        assert saving_ns(TorchCompileGraphBreak, profile()) == (0, 89_500, 179_000)
+        assert saving_ns(TorchCompileGraphBreak, profile()) == (0, 179_000, 179_000)
 
     def test_the_same_around_the_nodes_of_the_backward_pass(self) -> None:
         with_number = with_gap(READS_BACK).replace("CompiledFunction 290-390", "CompiledFunction 290-390 seq=7")

@@ -93,7 +93,7 @@ class TestReports:
         assert matches(profile)
 
     @pytest.mark.parametrize(
-        ("cores", "loading_us", "workers"), [(8, 3_000, 1), (8, 7_500, 3), (3, 9_000, 2), (1, 9_000, 1)]
+        ("cores", "loading_us", "workers"), [(8, 3_000, 1), (8, 7_500, 3), (3, 9_000, 3), (1, 9_000, 1)]
     )
     def test_as_many_workers_as_hide_the_loading_where_the_cores_are_known(
         self, cores: int, loading_us: int, workers: int

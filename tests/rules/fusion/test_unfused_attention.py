@@ -98,17 +98,19 @@ class TestReports:
 
 
 class TestSaves:
-    def test_what_runs_between_the_products(self) -> None:
-        assert saving_ns(UnfusedAttention, step(WHOLE)) == (0, 270_000, 270_000)
+    def test_what_runs_between_the_products_and_a_part_of_these(self) -> None:
+        # Three operators of 90 µs; of two products of 90 µs 0.15 is expected to go, and at most 0.3.
+        assert saving_ns(UnfusedAttention, step(WHOLE)) == (0, 270_000 + 27_000, 270_000 + 54_000)
 
-    def test_its_gradients_too_but_not_those_of_the_products(self) -> None:
+    def test_its_gradients_too_and_a_part_of_those_of_the_products(self) -> None:
         lines = timed(WHOLE)
         numbered = [f"{line} seq={at}" for at, line in enumerate(lines, start=3)]
         for name, number, start in (("Bmm", 9, 5000), ("Softmax", 7, 5200), ("MaskedFill", 6, 5400), ("Div", 5, 5600)):
             node = f"{start}-{start + 150} seq={number} fwd=1"
             numbered.append(f"    autograd::engine::evaluate_function: {name}Backward0 {node}")
         profile = step([], numbered)
-        assert saving_ns(UnfusedAttention, profile) == (0, 270_000 + 3 * 150_000, 270_000 + 3 * 150_000)
+        gone, products = 270_000 + 3 * 150_000, 2 * 90_000 + 150_000
+        assert saving_ns(UnfusedAttention, profile) == (0, gone + 0.15 * products, gone + 0.3 * products)
 
     def test_the_kernels_of_a_busy_gpu(self) -> None:
         lines = timed(WHOLE)
@@ -116,7 +118,7 @@ class TestSaves:
         for at, begin in ((2, 1000), (3, 1500), (4, 2000)):
             lines[at] += f" {kernel}@{begin}-{begin + 400}"
         profile = step([], lines, A100)
-        assert saving_ns(UnfusedAttention, profile) == (0, 1_200_000, 1_200_000)
+        assert saving_ns(UnfusedAttention, profile) == (0, 1_200_000 + 27_000, 1_200_000 + 54_000)
 
     def test_a_benchmark_of_the_same_sizes(self) -> None:
         (match,) = matches(step(WHOLE))
