@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,6 +92,13 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def tab(browser: Browser, served: Served) -> Iterator[Tab]:
     """A fresh page; afterwards nothing may have been complained about."""
+    with fresh_tab(browser, served) as tab:
+        yield tab
+
+
+@contextmanager
+def fresh_tab(browser: Browser, served: Served) -> Iterator[Tab]:
+    """The tab in a page of its own, for tests that need a TensorBoard of their own or several pages."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_default_timeout(30_000)
     tab = Tab(page, served.address)

@@ -8,10 +8,12 @@ it('turns the ratio of times into how many times as fast, and its interval round
 });
 
 it('writes as many decimals as tell the ends of the interval apart', () => {
-  expect(speedUpText(of(0.5556, 0.5, 0.625))).toEqual({ factor: '1.8×', range: '1.6–2.0' });
-  expect(speedUpText(of(0.935, 0.926, 0.943))).toEqual({ factor: '1.07×', range: '1.06–1.08' });
-  expect(speedUpText(of(0.02, 0.019, 0.021))).toEqual({ factor: '50.0×', range: '47.6–52.6' });
-  expect(speedUpText(of(0.004, 0.0039, 0.0041))).toEqual({ factor: '250×', range: '244–256' });
+  expect(speedUpText(of(0.5556, 0.5, 0.625))).toEqual({ factor: '1.8×', range: '(1.6–2.0)' });
+  expect(speedUpText(of(0.935, 0.926, 0.943))).toEqual({ factor: '1.07×', range: '(1.06–1.08)' });
+  expect(speedUpText(of(0.02, 0.019, 0.021))).toEqual({ factor: '50.0×', range: '(47.6–52.6)' });
+  expect(speedUpText(of(0.004, 0.0039, 0.0041))).toEqual({ factor: '250×', range: '(244–256)' });
+  expect(speedUpText(of(0.0012, 0.0008, 0.0016))).toEqual({ factor: '833×', range: '(625–>1000)' });
+  expect(speedUpText(of(4e-7, 3e-7, 2e-6))).toEqual({ factor: '>1000×', range: '' });
 });
 
 it('tells no difference from too few samples', () => {

@@ -11,11 +11,14 @@ export const speedUp = ({ ratio, low, high }: MeasuredLike): Ratio => ({ middle:
 
 const WIDE = 0.2; // an interval as wide as this is told apart by one decimal
 
-/** `1.8×` and `1.6–2.0`, with as many decimals as tell the ends of the interval apart. */
+const MOST = 1000; // a fix that leaves next to nothing: how little it is makes no difference to anybody
+
+/** `1.8×` and `(1.6–2.0)`, with as many decimals as tell the ends of the interval apart. */
 export function speedUpText(measured: MeasuredLike): { factor: string; range: string } {
   const { middle, low, high } = speedUp(measured);
   const decimals = middle >= 100 ? 0 : middle >= 10 || high - low >= WIDE ? 1 : 2;
-  return { factor: `${middle.toFixed(decimals)}×`, range: `${low.toFixed(decimals)}–${high.toFixed(decimals)}` };
+  const text = (value: number): string => (value > MOST ? `>${MOST}` : value.toFixed(decimals));
+  return { factor: `${text(middle)}×`, range: low > MOST ? '' : `(${text(low)}–${text(high)})` };
 }
 
 const EVEN = 0.01; // the server's own limit: closer to 1 a ratio is no difference
@@ -29,7 +32,7 @@ export function verdictText({ verdict, low, high }: MeasuredLike): string {
 /** The result in one line, for screen readers. */
 export function resultText(measured: MeasuredLike): string {
   const { factor, range } = speedUpText(measured);
-  return `${verdictText(measured)}: ${factor} (${range})`;
+  return `${verdictText(measured)}: ${[factor, range].filter(Boolean).join(' ')}`;
 }
 
 interface Place { name: string; torch: string; runtime: string; threads: number }

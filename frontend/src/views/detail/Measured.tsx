@@ -44,8 +44,8 @@ function Figures({ measurement }: { measurement: Measurement }) {
     <dl class="worth bench-figures">
       <div class={`saves${unclear ? ' unclear' : ''}`}>
         <dt>{unclear ? 'Result' : 'Speed-up'}</dt>
-        <dd class="worth-value">{unclear ? verdictText(measurement) : <>{factor}<span class="per"> ({range})</span></>}</dd>
-        <dd class="worth-note">{unclear ? `${factor} (${range})` : verdictText(measurement)}, 95 % interval</dd>
+        <dd class="worth-value">{unclear ? verdictText(measurement) : <>{factor}{range && <span class="per"> {range}</span>}</>}</dd>
+        <dd class="worth-note">{unclear ? `${factor} ${range}` : verdictText(measurement)}, 95 % interval</dd>
       </div>
       <div><dt>Before</dt><dd class="worth-value">{nanoseconds(before)}</dd><dd class="worth-note">median of a call</dd></div>
       <div><dt>After</dt><dd class="worth-value">{nanoseconds(after)}</dd><dd class="worth-note">median of a call</dd></div>
