@@ -36,6 +36,20 @@ describe('the overview', () => {
     expect(text).toContain('▲ 1 outlier: ProfilerStep#6');
   });
 
+  it('sets the recorded step beside the one without the profiler, of which savings are', async () => {
+    const joint = saving(10_000_000, { low_ns: 5_000_000, high_ns: 12_000_000 });
+    const text = (await open({ true_step_ns: 60_000_000, joint_saving: joint, findings: [finding('a', { saving: saving(8_000_000) }), finding('b', { saving: saving(6_000_000) })] })).textContent;
+    expect(text).toContain('Recorded 100 ms, without the profiler 60 ms: savings are of the latter.');
+    expect(text).toContain('A step takes 60 ms; without what is listed here, 50 ms (48–55).');
+    expect(text).toContain('Findings overlap: this is less than the rows’ sum.');
+  });
+
+  it('has the settings of the job, with a remark on what is worth a look', async () => {
+    await open({ settings: { numerics: { anomaly_mode: true }, threads: { intra_op: 4, available_cores: 8 } } });
+    const cells = within(screen.getByRole('region', { name: 'Settings of the job' })).getAllByRole('row').slice(1).map((row) => row.textContent);
+    expect(cells).toEqual(['Threads in an operator4 on 8 cores', 'Anomaly modeon▲ for debugging: every operator gets slower']);
+  });
+
   it('has the parts of the average step by group, with times and shares', async () => {
     await open();
     const groups = chart('cuda:0').getAllByRole('listitem').filter((item) => item.querySelector('.group-name'));

@@ -167,6 +167,18 @@ describe('the summary', () => {
       expect(text).toContain(part);
   });
 
+  it('counts what could be won of the step without the profiler, and says how it is known', async () => {
+    serveProfile(report({
+      findings: [finding('a', { saving: saving(20_000_000) }), finding('b', { saving: saving(10_000_000) })], true_step_ns: 80_000_000,
+      joint_saving: saving(24_000_000, { low_ns: 20_000_000, high_ns: 40_000_000, basis: ['replayed', 'measured'] }),
+    }), state());
+    await openPage();
+    const text = (await screen.findByRole('region', { name: 'Summary of the profile' })).textContent;
+    for (const part of ['recorded; without the profiler 80 ms', 'per step, 30 %; 20 ms to 40 ms; replayed + measured',
+      'A step takes 80 ms; without what is listed here, 56 ms (40–60).', 'Findings overlap: this is less than the rows’ sum.'])
+      expect(text).toContain(part);
+  });
+
   it('says nothing about a device that was not recorded', async () => {
     serveProfile(report({ findings: [finding('a')] }), state());
     await openPage();

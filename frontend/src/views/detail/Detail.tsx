@@ -1,9 +1,12 @@
 /** One finding in full: what it is, why, where, what to do, and the proof. */
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import type { Finding } from '../../api/types.gen';
 import { plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Hero } from '../../components/Hero';
+import { useChunk } from '../../components/chunk';
+import { MissingChunk } from '../../components/Later';
 import { backToList } from '../../state/actions';
 import { finding, findings, mutedFindings, outcomes } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
@@ -11,7 +14,6 @@ import { ranksOf } from '../../state/ranks';
 import { selectedKey } from '../../state/runs';
 import { narrow } from '../../state/viewport';
 import { byKind } from './details';
-import { BenchmarkLater } from './BenchmarkLater';
 import { Events, NoEvents } from './Events';
 import { Fix } from './Fix';
 import { Head } from './Head';
@@ -37,12 +39,19 @@ export function Detail() {
         <Why finding={shown} />
         <Places finding={shown} />
         <Fix finding={shown} />
-        {!ranksOf(shown) && <BenchmarkLater finding={shown} />}
+        {!ranksOf(shown) && <Benchmark finding={shown} />}
         <Unknown details={byKind(shown.details).unknown} />
         {ranksOf(shown) ? <NoEvents finding={shown} /> : <Events profile={key} finding={shown} />}
       </article>
     </main>
   );
+}
+
+/** The card is below the fold, and comes as a chunk of its own. */
+function Benchmark({ finding: shown }: { finding: Finding }) {
+  const chunk = useChunk(() => import('./Benchmark'));
+  if (chunk === 'missing') return <MissingChunk />;
+  return chunk && <chunk.Benchmark finding={shown} />;
 }
 
 const NothingOpen = () => <Hero title="No finding is open"><p class="muted">The filter hides all of them.</p></Hero>;

@@ -1,6 +1,7 @@
 /** Devices, what was recorded, and how far it can be trusted. */
 
 import type { ProfileReport } from '../../api/types.gen';
+import { jobSettings } from '../../base/jobSettings';
 import { RECORDINGS } from '../../base/recording';
 import { spanText } from '../../base/selection';
 import { count, nanoseconds, share } from '../../base/units';
@@ -33,9 +34,28 @@ export const Setup = ({ report }: { report: ProfileReport }) => (
         <dt>Length</dt><dd>{nanoseconds(report.duration_ns)}, {count(report.events)} events</dd>
       </dl>
     </section>
+    <Settings report={report} />
     <Quality report={report} />
   </div>
 );
+
+/** What the capture wrote down of the job; what is worth a second look comes with a remark. */
+function Settings({ report: { settings, devices } }: { report: ProfileReport }) {
+  if (!settings) return null;
+  const known = jobSettings(settings, devices.length > 0);
+  return (
+    <section>
+      <h2>Settings of the job</h2>
+      {known.length === 0 ? <p class="muted">None are known.</p> : (
+        <DataTable label="Settings of the job" rows={known} columns={[
+          { label: 'Setting', cell: ({ name }) => name },
+          { label: 'Value', cell: ({ value }) => value },
+          { label: 'Remark', cell: ({ remark }) => remark && <><span class="sign-warn" aria-hidden="true">▲</span> {remark}</> },
+        ]} />
+      )}
+    </section>
+  );
+}
 
 function Quality({ report: { quality, residual } }: { report: ProfileReport }) {
   const { dropped_events: dropped, parent_mismatch: mismatch, notes } = quality;
