@@ -157,6 +157,7 @@ if __name__ == "__main__":
             "flask>=3",
             # Unpacks gz several times faster than zlib; elsewhere it would have to be compiled.
             "isal>=1.6; platform_machine in 'x86_64 AMD64 aarch64 arm64'",
+            "loky>=3.4",  # ranks in parallel, in processes that may end
             "msgspec>=0.18",
             "numpy>=1.24",
             "platformdirs>=3",
@@ -167,7 +168,9 @@ if __name__ == "__main__":
         ],
         extras_require={
             "bench": ["torch"],  # micro-benchmarks run in the user's own torch
-            "remote": ["fsspec"],  # logdirs such as s3:// and gs://, with the file system's own package
+            "dask": ["distributed"],  # `--engine dask://HOST:PORT`
+            "ray": ["ray[client]"],  # `--engine ray://HOST:PORT`
+            "remote": ["fsspec"],  # logdirs on stores, with the store's own package: s3fs, gcsfs, adlfs
         },
         entry_points={
             "console_scripts": ["tb-tidy = tb_tidy_plugin.cli.main:main"],

@@ -21,6 +21,7 @@ from platformdirs import user_cache_path
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.trace.remote import Place, RemotePath
 
 SUFFIX = ".tidy-bench.json"
 """Added to the whole name of the trace file, `.gz` included."""
@@ -48,7 +49,7 @@ class SavedMeasurements(msgspec.Struct, frozen=True, kw_only=True):
 class Measurements:
     """What is known for one trace: that beside it, and that in this machine's cache."""
 
-    def __init__(self, trace: Path, kind: str) -> None:
+    def __init__(self, trace: Place, kind: str) -> None:
         """`kind` is the recording's kind of device.
 
         `complaint` says why the file beside the trace is not used; None where it is, or is not there.
@@ -89,7 +90,7 @@ def cached(rule: str, pair: Benchmark) -> list[Measurement]:
     return [each for each in found if isinstance(each, Measurement) and each.is_of(rule, pair) and each.is_sound()]
 
 
-def read_beside(trace: Path) -> tuple[list[Measurement], str | None]:
+def read_beside(trace: Place) -> tuple[list[Measurement], str | None]:
     """The measurements beside a trace, and why there are none although the file is there."""
     file = beside(trace)
     found = _read(file, SavedMeasurements)
@@ -103,7 +104,7 @@ def read_beside(trace: Path) -> tuple[list[Measurement], str | None]:
     )
 
 
-def save_beside(trace: Path, measurements: Iterable[Measurement]) -> Path:
+def save_beside(trace: Place, measurements: Iterable[Measurement]) -> Place:
     """Writes measurements beside a trace, with those that are there already; gives the file.
 
     Raises:
@@ -116,7 +117,7 @@ def save_beside(trace: Path, measurements: Iterable[Measurement]) -> Path:
     return file
 
 
-def beside(trace: Path) -> Path:
+def beside(trace: Place) -> Place:
     """The file that holds a trace's measurements."""
     return trace.with_name(trace.name + SUFFIX)
 
@@ -134,7 +135,7 @@ def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]
 
 
-def _read(file: Path, kind: type[Stored]) -> Stored | str | None:
+def _read(file: Place, kind: type[Stored]) -> Stored | str | None:
     """What a file holds; None where there is none, words where it cannot be used."""
     try:
         with file.open("rb") as stream:
@@ -151,9 +152,12 @@ def _read(file: Path, kind: type[Stored]) -> Stored | str | None:
         return "it does not fit the format"
 
 
-def _write(file: Path, text: bytes) -> None:
+def _write(file: Place, text: bytes) -> None:
     """All of it or nothing: written beside the file, then put in its place."""
     try:
+        if isinstance(file, RemotePath):
+            file.write_bytes(text)
+            return
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(prefix=".tidy-bench.", dir=file.parent)
         try:

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.profile.profile import Profile
@@ -21,17 +22,18 @@ from tb_tidy_plugin.sources.align import Aligner, Sources
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
+from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 AROUND = 2  # lines without cost that are shown between lines with one; more are left out
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PLACE)
 @click.argument("file", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_source_roots
-def annotate(path: Path, file: str | None, form: str, source_roots: tuple[Path, ...]) -> None:
+def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path, ...]) -> None:
     """Print the sources of the recording PATH with what each line costs: all files of the user's own, or FILE.
 
     PATH is a trace file, or a folder that holds exactly one. A line's time is that of the calls on it, with all that
@@ -60,7 +62,7 @@ def annotate(path: Path, file: str | None, form: str, source_roots: tuple[Path, 
     sys.exit(DONE)
 
 
-def _only(path: Path) -> TraceFile:
+def _only(path: Place) -> TraceFile:
     """The only trace at `path`.
 
     Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import click
 import msgspec
@@ -21,12 +20,14 @@ from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import keep, save_beside
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
 from tb_tidy_plugin.cli.configured import with_checks
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.assemble import Analysis, analyses
 from tb_tidy_plugin.report.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
 from tb_tidy_plugin.report.text import plain
+from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds
 
 INTERRUPTED = 130
@@ -47,14 +48,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PLACE)
 @click.option("--finding", metavar="ID", help="Measure only this finding.")
 @click.option("--device", default="", help="cuda, cuda:1, rocm, mps, xpu or cpu; by default the recording's kind.")
 @click.option("--budget", type=click.FloatRange(0.01, 600), default=BUDGET_S, show_default=True, help="Seconds a pair.")
 @click.option("--save", is_flag=True, help="Write the results beside each trace, for other machines.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_checks
-def bench(checks: Checks, path: Path, finding: str | None, device: str, budget: float, save: bool, form: str) -> None:
+def bench(checks: Checks, path: Place, finding: str | None, device: str, budget: float, save: bool, form: str) -> None:
     """Measure what the fixes of the findings in PATH are worth on this machine.
 
     Each finding's statements, with the pattern and without it, run in turns in a process of their own. They are texts
@@ -76,7 +77,7 @@ def bench(checks: Checks, path: Path, finding: str | None, device: str, budget: 
 
 
 def bench_all(
-    path: Path, checks: Checks, how: Measuring, *, finding: str | None = None, save: bool = False
+    path: Place, checks: Checks, how: Measuring, *, finding: str | None = None, save: bool = False
 ) -> tuple[list[Result], bool]:
     """Measures and keeps; gives the results, and whether they are all.
 
@@ -104,7 +105,7 @@ def bench_all(
     return results, is_whole
 
 
-def bench_for_report(path: Path, checks: Checks) -> None:
+def bench_for_report(path: Place, checks: Checks) -> None:
     """Measures what a report is about, for it to show.
 
     Raises:

@@ -11,17 +11,21 @@ from rich.console import Console
 
 from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
 from tb_tidy_plugin.cli.configured import with_checks
+from tb_tidy_plugin.cli.engines import with_engine
 from tb_tidy_plugin.cli.output import write_whole
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.report.assemble import analyze_path
+from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.markdown import to_markdown
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.text import to_text
 from tb_tidy_plugin.report.value import Severity
+from tb_tidy_plugin.trace.remote import Place
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 DONE, FAIL_ON_REACHED, NOTHING_READ = 0, 1, 2
@@ -29,7 +33,7 @@ WIDTH_WITHOUT_TERMINAL = 100
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PLACE)
 @click.option(
     "--format",
     "form",
@@ -48,16 +52,18 @@ WIDTH_WITHOUT_TERMINAL = 100
 )
 @with_baselines
 @click.option("--bench", is_flag=True, help="First measure what the fixes are worth here, as `tb-tidy bench` does.")
+@with_engine
 @with_source_roots
 @with_checks
 def check(
     checks: Checks,
-    path: Path,
+    path: Place,
     bench: bool,
     form: str,
     output: Path | None,
     fail_on: Severity | None,
     source_roots: tuple[Path, ...],
+    engine: Engine,
     baselines: Baselines,
 ) -> None:
     """Report the anti-patterns in PATH: a trace file, a run folder or a logdir.
@@ -69,7 +75,7 @@ def check(
 
         bench_for_report(path, checks)
     with progress_bar() as progress:
-        report = analyze_path(path, checks.rules, progress, checks.ignores, source_roots)
+        report = analyze_path(path, checks.rules, progress, checks.ignores, source_roots, engine)
     baselines.write(report)
     if output is not None:
         write_whole(output, _document(report, checks, form))

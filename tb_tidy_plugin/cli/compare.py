@@ -13,6 +13,7 @@ from rich.console import Console
 
 from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
 from tb_tidy_plugin.cli.configured import with_configuration
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.compare.compare import compared
@@ -23,6 +24,7 @@ from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
 from tb_tidy_plugin.compare.text import to_text
 from tb_tidy_plugin.configuration.checks import checks_of
 from tb_tidy_plugin.configuration.files import Configuration
+from tb_tidy_plugin.trace.remote import Place
 
 MOST_ROWS = 200  # of operators and of kernels
 REGRESSION = re.compile(r"regression(?::(\d+(?:\.\d+)?)%)?")
@@ -55,8 +57,8 @@ class Steps(click.ParamType[StepRange]):
 
 
 @click.command()
-@click.argument("base", type=click.Path(path_type=Path))
-@click.argument("candidate", type=click.Path(path_type=Path), required=False)
+@click.argument("base", type=PLACE)
+@click.argument("candidate", type=PLACE, required=False)
 @click.option("--steps", type=Steps(), metavar="3-7", help="Only these steps of BASE, by the numbers of their names.")
 @click.option(
     "--with", "other_steps", type=Steps(), metavar="8-12", help="Only these steps of CANDIDATE, or of BASE without one."
@@ -71,8 +73,8 @@ class Steps(click.ParamType[StepRange]):
 @with_configuration
 def compare(
     configuration: Configuration,
-    base: Path,
-    candidate: Path | None,
+    base: Place,
+    candidate: Place | None,
     steps: StepRange | None,
     other_steps: StepRange | None,
     form: str,

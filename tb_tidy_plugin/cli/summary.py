@@ -12,6 +12,7 @@ from rich.console import Console
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
 from tb_tidy_plugin.cli.configured import with_configuration
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import checks_of
@@ -19,12 +20,13 @@ from tb_tidy_plugin.configuration.files import Configuration
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.report.summary import summary_of
 from tb_tidy_plugin.report.summary_text import Wanted, to_text
+from tb_tidy_plugin.trace.remote import Place
 
 GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PLACE)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--group", type=click.Choice(GROUPS), default="name", show_default=True, help="Group operators by this, in text."
@@ -33,7 +35,7 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 @with_source_roots
 @with_configuration
 def summary(
-    configuration: Configuration, path: Path, form: str, group: OperatorGroup, top: int, source_roots: tuple[Path, ...]
+    configuration: Configuration, path: Place, form: str, group: OperatorGroup, top: int, source_roots: tuple[Path, ...]
 ) -> None:
     """Show where time and memory go in PATH: a trace file, a run folder or a logdir.
 

@@ -24,6 +24,7 @@ from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.trace.remote import Place
 
 PATIENCE_S = 10.0  # for an analysis that was given up to make room and has to be made again
 
@@ -86,7 +87,7 @@ def _not_in(report: ProfileReport, measurements: Mapping[str, Measurement]) -> s
     return "; ".join(news)
 
 
-def _command(trace: Path, configuration: Path | None) -> str:
+def _command(trace: Place, configuration: Path | None) -> str:
     configured = [] if configuration is None else ["--config", printable(str(configuration))]
     return shlex.join(["tb-tidy", "bench", printable(str(trace)), *configured])
 

@@ -18,7 +18,7 @@ from tb_tidy_plugin.plugin.analysis import STOPPED, Analysis, Outcome, worker_co
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, RanksAnswer, ReportAnswer, RunsAnswer, RunState
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
-from tb_tidy_plugin.plugin.scan import Catalog, Found, Key, look, warn_of_remote
+from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Found, Key, look
 from tb_tidy_plugin.plugin.worker import Failure, Progress, Result, printable
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.trace.files import TraceFile
@@ -111,7 +111,6 @@ class Library:
 
     def start(self) -> None:
         """Looks at the logdirs, in the background and from now on."""
-        warn_of_remote(self._logdirs)
         threading.Thread(target=self._keep_looking, daemon=True, name="torchtidy-scan").start()
 
     # Answers
@@ -267,16 +266,19 @@ class Library:
             self._changed.wait_for(lambda: self._looks > before, PATIENCE_S)
 
     def _keep_looking(self) -> None:
+        last = NOTHING_YET
         while True:
             began = time.monotonic()
+            catalog: Catalog | None
             try:
-                catalog = look(self._logdirs, self.configuration)
+                catalog = look(self._logdirs, self.configuration, last)
             except OSError:
                 catalog = None
             took_s = time.monotonic() - began
             with self._changed:
                 if catalog is not None:
                     self._take_over(catalog)
+                    last = catalog
                 self._looks += 1
                 self._looked_at = time.monotonic()
                 self._look_now = False

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9.+-]*://")
+from tb_tidy_plugin.trace.remote import ADDRESS
+
 PATH_START = ("/", "\\", "~")  # a part that begins so has no name, whatever colons are in it
 
 
@@ -26,7 +26,7 @@ class Logdir:
     @property
     def is_remote(self) -> bool:
         """Whether it is an address such as `s3://…`."""
-        return REMOTE.match(self.path) is not None
+        return ADDRESS.match(self.path) is not None
 
 
 def parse_logdirs(logdir: str, logdir_spec: str) -> tuple[Logdir, ...]:
@@ -46,10 +46,10 @@ def _parts(logdir_spec: str) -> Iterator[Logdir]:
 
 
 def _is_named(part: str) -> bool:
-    without_name = part.startswith(PATH_START) or REMOTE.match(part) or os.path.splitdrive(part)[0]
+    without_name = part.startswith(PATH_START) or ADDRESS.match(part) or os.path.splitdrive(part)[0]
     return ":" in part and not without_name
 
 
 def _absolute(path: str) -> str:
     # os.path, since Path.expanduser raises for the home of an unknown user.
-    return path if REMOTE.match(path) else os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
+    return path if ADDRESS.match(path) else os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111

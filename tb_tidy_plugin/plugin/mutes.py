@@ -18,6 +18,7 @@ import msgspec
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes, MutesAnswer
+from tb_tidy_plugin.trace.remote import Place, RemotePath, can_be_opened
 
 NAME = ".torchtidy.json"
 MOST_BYTES = 1 << 20
@@ -33,15 +34,19 @@ class MuteStore:
     """The file with the mutes of a logdir. All methods may be called from any thread."""
 
     def __init__(self, logdirs: Sequence[Logdir]) -> None:
-        """The file lies in the first folder that is on this machine; without one there is none."""
+        """The file lies in the first folder that is on this machine, else on the first store that can be written."""
         local = next((Path(logdir.path) for logdir in logdirs if not logdir.is_remote), None)
-        self._file = local / NAME if local else None
+        store = next((RemotePath(logdir.path.rstrip("/")) for logdir in logdirs if is_store(logdir)), None)
+        folder = local or store
+        self._file: Place | None = folder / NAME if folder else None
         self._changing = threading.Lock()
 
     def answer(self) -> MutesAnswer:
         """What is muted, and whether it is, or could be, kept beside the runs."""
         kept = self._read()
-        can_keep = self._file is not None and os.access(self._file.parent, os.W_OK)
+        can_keep = isinstance(self._file, RemotePath)  # what a store allows shows when it is tried
+        if isinstance(self._file, Path):
+            can_keep = os.access(self._file.parent, os.W_OK)
         return MutesAnswer(
             kept=kept is not None,
             can_keep=can_keep,
@@ -56,7 +61,7 @@ class MuteStore:
             MutesError: the change names what cannot be muted, or the file cannot be read or written.
         """
         if self._file is None:
-            raise MutesError("The runs are not on this machine.", "Mutes stay in the browser.")
+            raise MutesError("The runs are where nothing can be written.", "Mutes stay in the browser.")
         with self._changing:
             old = self._read() or Mutes(findings=[], rules=[])
             new = Mutes(
@@ -82,6 +87,11 @@ class MuteStore:
             raise MutesError(f"`{self._file}` is no list of mutes: {problem}.", "Mend it, or delete it.") from None
 
 
+def is_store(logdir: Logdir) -> bool:
+    """Whether it is an address to which files may be written, and the packages for that are there."""
+    return logdir.is_remote and not logdir.path.lower().startswith("http") and can_be_opened(logdir.path)
+
+
 def _changed(old: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
     names = sorted((set(old) | set(added)) - set(removed))
     if not all(SOUND.fullmatch(name) for name in added) or len(names) > MOST:
@@ -91,9 +101,12 @@ def _changed(old: Iterable[str], added: Iterable[str], removed: Iterable[str]) -
     return names
 
 
-def _write(file: Path, text: bytes) -> None:
+def _write(file: Place, text: bytes) -> None:
     """All of it or nothing: written beside the file, then put in its place."""
     try:
+        if isinstance(file, RemotePath):
+            file.write_bytes(text)
+            return
         handle, name = tempfile.mkstemp(prefix=f"{NAME}.", dir=file.parent)
         try:
             with os.fdopen(handle, "wb") as stream:

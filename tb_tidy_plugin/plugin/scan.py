@@ -8,15 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.model import Problem
-from tb_tidy_plugin.trace.files import TraceFile, traces_below
+from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
+from tb_tidy_plugin.trace.files import TraceFile, traces_among, traces_below
+from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
+from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 from tb_tidy_plugin.trace.side_file import side_file_of
 
 log = logging.getLogger("tensorboard")
+
+BESIDE = (DEVICE_EVENTS, CAPTURED)
+"""Files whose change makes a new analysis necessary, by what they add to the name of their trace."""
 
 
 class Key(NamedTuple):
@@ -32,6 +40,7 @@ class Stamp(NamedTuple):
 
     `side_ns` is that of the side file with a device's activity, 0 without one: it is written after the trace.
     `configured_ns` is that of the configuration, 0 without one: what it asks for is part of each analysis.
+    `tags` are the entity tags that a store gives the trace and the files beside it, empty on a disk.
     """
 
     size: int
@@ -39,6 +48,7 @@ class Stamp(NamedTuple):
     ctime_ns: int
     side_ns: int = 0
     configured_ns: int = 0
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +68,20 @@ class Found:
 
 Catalog: TypeAlias = Mapping[Key, Found]
 
+NOTHING_YET: Catalog = MappingProxyType({})
 
-def look(logdirs: Iterable[Logdir], configuration: Path | None = None) -> Catalog:
+
+def look(logdirs: Iterable[Logdir], configuration: Path | None = None, last: Catalog = NOTHING_YET) -> Catalog:
     """All traces in `logdirs`, ordered by run, worker and span; they are analysed with `configuration`.
+
+    What is known of a store since the `last` look stays known while that store cannot be reached.
 
     Raises:
         OSError: a folder went away meanwhile; the next look will tell.
     """
     configured_ns = _changed_ns(configuration)
     found: dict[Key, Found] = {}
-    for entry in (entry for logdir in logdirs for entry in _in(logdir, configured_ns)):
+    for entry in (entry for logdir in logdirs for entry in _in(logdir, configured_ns, last)):
         key = Key(entry.file.run, entry.file.worker, entry.file.span)
         if key not in found or _prefer(entry) > _prefer(found[key]):
             found[key] = entry
@@ -79,19 +93,22 @@ def _prefer(entry: Found) -> tuple[int, str]:
     return entry.stamp.mtime_ns, str(entry.file.path)
 
 
-def _in(logdir: Logdir, configured_ns: int) -> Iterator[Found]:
+def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
     if logdir.is_remote:
-        yield _remote(logdir)
+        yield from _on_store(logdir, configured_ns, last)
         return
     for file in traces_below(Path(logdir.path), logdir.name):
+        path = file.path
+        assert isinstance(path, Path)
         try:
-            about = file.path.stat()
+            about = path.stat()
         except OSError:  # gone already, or a link to nowhere
             continue
         if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
             continue
         named = TraceFile(printable(file.run), printable(file.worker), file.span, file.path)
-        changed_ns = _changed_ns(side_file_of(file.path))
+        side_file = side_file_of(path)
+        changed_ns = _changed_ns(side_file if isinstance(side_file, Path) else None)
         yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, changed_ns, configured_ns))
 
 
@@ -102,14 +119,39 @@ def _changed_ns(beside: Path | None) -> int:
         return 0
 
 
-def _remote(logdir: Logdir) -> Found:
-    problem = Problem(
-        path=logdir.path,
-        error="Remote folders cannot be read in this version.",
-        advice="Copy the traces to a local folder, or mount the remote one, and give TensorBoard that folder.",
-        recovered_events=0,
-    )
-    return Found(TraceFile(logdir.name or logdir.path, "", "", Path()), Stamp(0, 0, 0), problem=problem)
+def _on_store(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
+    folder = RemotePath(logdir.path.rstrip("/"))
+    try:
+        files = folder.files_below()
+    except (OSError, TraceError) as problem:
+        log.warning("torchtidy: %s cannot be listed: %s", folder, problem)
+        known = [found for found in last.values() if _is_below(found.file.path, folder) and not found.problem]
+        yield from known or [_unreachable(logdir, problem)]
+        return
+    for file in traces_among(folder, files, logdir.name):
+        assert isinstance(file.path, RemotePath)
+        size, changed_ns, tag = identity_of(files[file.path])
+        tags = [tag]
+        for suffix in BESIDE:
+            about = files.get(file.path.with_name(file.path.name + suffix))
+            tags.append("" if about is None else repr(identity_of(about)))
+        yield Found(file, Stamp(size, changed_ns, 0, 0, configured_ns, tuple(tags)))
+
+
+def _is_below(path: Place, folder: RemotePath) -> bool:
+    return isinstance(path, RemotePath) and path.address.startswith(f"{folder.address}/")
+
+
+def _unreachable(logdir: Logdir, problem: OSError | TraceError) -> Found:
+    if isinstance(problem, TraceError):
+        error, advice = problem.error, problem.advice
+    elif isinstance(problem, FileNotFoundError):
+        error, advice = "There is no such folder.", "Check the address; what is written there later will be shown."
+    else:
+        error = f"The folder cannot be listed: {problem.strerror or type(problem).__name__}."
+        advice = "Check address, network and credentials; TensorBoard looks again by itself."
+    shown = Problem(path=logdir.path, error=error, advice=advice, recovered_events=0)
+    return Found(TraceFile(logdir.name or logdir.path, "", "", Path()), Stamp(0, 0, 0), problem=shown)
 
 
 def _numbered(catalog: Catalog) -> Catalog:
@@ -121,10 +163,3 @@ def _numbered(catalog: Catalog) -> Catalog:
             number += bool(key.span)
             numbered[key] = Found(entry.file, entry.stamp, number if key.span else None, entry.problem)
     return numbered
-
-
-def warn_of_remote(logdirs: Iterable[Logdir]) -> None:
-    """One line in the log for each folder that will not be read."""
-    for logdir in logdirs:
-        if logdir.is_remote:
-            log.warning("torchtidy: %s is a remote folder, which this version cannot read.", logdir.path)

@@ -24,6 +24,7 @@ from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.remote import Place, place_of, size_of
 from tb_tidy_plugin.units import Bytes
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def main() -> None:
 
     configuration = None if request.configuration is None else Path(os.fsdecode(request.configuration))
     roots = [Path(os.fsdecode(root)) for root in request.source_roots]
-    analyse(TraceFile(request.run, request.worker, request.span, Path(sys.argv[1])), send, configuration, roots)
+    analyse(TraceFile(request.run, request.worker, request.span, place_of(sys.argv[1])), send, configuration, roots)
 
 
 def analyse(file: TraceFile, send: Send, configuration: Path | None = None, source_roots: Sequence[Path] = ()) -> None:
@@ -144,9 +145,9 @@ def analyse(file: TraceFile, send: Send, configuration: Path | None = None, sour
         send(OUT_OF_MEMORY)
 
 
-def throttled(path: Path, send: Send, rules: int) -> Callable[[str, float], None]:
+def throttled(path: Place, send: Send, rules: int) -> Callable[[str, float], None]:
     """A progress function that sends about ten messages a second, and each change of the stage at once."""
-    size = path.stat().st_size if path.exists() else 0
+    size = size_of(path)
     last_stage, last_s = "", 0.0
 
     def report(stage: str, fraction: float) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -16,6 +15,7 @@ from tb_tidy_plugin.benchmarks.runner import Run
 from tb_tidy_plugin.report.assemble import Analysis
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.remote import Place
 
 BUDGET_S = 2.0
 
@@ -29,7 +29,7 @@ class Pair:
 
     rule: str
     statements: Benchmark
-    findings: Mapping[Path, tuple[str, ...]]
+    findings: Mapping[Place, tuple[str, ...]]
     kind: str
 
 
@@ -48,7 +48,7 @@ Result: TypeAlias = tuple[Pair, Measurement | NotMeasured]
 
 def pairs_in(analysed: Iterable[tuple[TraceFile, Analysis]], finding: str | None = None) -> list[Pair]:
     """The pairs of all findings, or of the one with this id, in the order of traces and savings."""
-    found: dict[tuple[str, Benchmark], tuple[str, dict[Path, tuple[str, ...]]]] = {}
+    found: dict[tuple[str, Benchmark], tuple[str, dict[Place, tuple[str, ...]]]] = {}
     for file, analysis in analysed:
         for each in analysis.evidence.values():
             if each.pair is not None and finding in {None, each.finding.id}:

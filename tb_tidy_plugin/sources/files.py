@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.remote import changed_at
 from tb_tidy_plugin.units import Bytes
 
 MAX_BYTES = 2 << 20  # larger Python files are data, and a page cannot show them
@@ -81,7 +82,8 @@ def read_source(
         return Unavailable("The recording does not name this file, and only files that it names are shown.")
     if not name.endswith(".py"):
         return Unavailable("Only Python source files (`.py`) are shown; open this one in your editor.")
-    path = next(_candidates(name, (trace.path.parent, *roots)), None)
+    beside = [trace.path.parent] if isinstance(trace.path, Path) else []
+    path = next(_candidates(name, (*beside, *roots)), None)
     if captured and name in captured:
         return SourceText(lines_of(captured[name].encode("utf-8", "replace")), changed=False, path=path)
     if path is None:
@@ -147,7 +149,7 @@ def _is_newer(source_mtime: float, trace: TraceFile) -> bool:
     of that; only a source that is later by more than such a copy takes is said to be changed.
     """
     try:
-        trace_mtime = trace.path.stat().st_mtime
+        trace_mtime = changed_at(trace.path)
     except OSError:
         return False
     recorded = recorded_at(trace.span)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.reader import Progress
+from tb_tidy_plugin.trace.remote import Place
 
 
-def read_with_side_files(path: Path, progress: Progress | None = None) -> EventTable:
+def read_with_side_files(path: Place, progress: Progress | None = None) -> EventTable:
     """The trace `path` with its side files: of the capture, of an out-of-tree device.
 
     Raises:

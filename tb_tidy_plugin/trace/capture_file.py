@@ -5,11 +5,9 @@ It is as untrusted as the trace. What cannot be used of it is said and costs the
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -19,6 +17,7 @@ from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.columns import ABSENT, Captured, Category, EventTable, Numbers, Rows, SourceFile, TensorIds
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.remote import Place, is_file
 from tb_tidy_plugin.trace.settings import Settings
 
 SUFFIX = ".tidy.json.gz"
@@ -93,14 +92,14 @@ class _CallFrom(msgspec.Struct, gc=False):
     text: str = msgspec.field(name="CallFrom", default="")
 
 
-def with_capture(table: EventTable, trace: Path) -> EventTable:
+def with_capture(table: EventTable, trace: Place) -> EventTable:
     """`table` with what the side file beside `trace` knows, and with the calling lines that newer traces hold.
 
     Never raises for a side file that cannot be used: `Metadata.notes` then says why.
     """
     table = _with_own_lines(table)
     path = trace.with_name(trace.name + SUFFIX)
-    if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises where a name is too long for the file system
+    if not is_file(path):
         return table
     try:
         return _joined(table, read_capture(path))
@@ -108,7 +107,7 @@ def with_capture(table: EventTable, trace: Path) -> EventTable:
         return _noted(table, f"The side file `{path.name}` is not used. {problem.error} {problem.advice}")
 
 
-def read_capture(path: Path) -> CaptureFile:
+def read_capture(path: Place) -> CaptureFile:
     """The side file `path`.
 
     Raises:
@@ -140,7 +139,7 @@ def _is_even(found: CaptureFile) -> bool:
     ) == len(tensors.tensors) == len(tensors.storages)
 
 
-def _text(path: Path, advice: str) -> bytes:
+def _text(path: Place, advice: str) -> bytes:
     pieces, size = [], 0
     try:
         for piece in read_blocks(path):

@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -35,6 +34,7 @@ from tb_tidy_plugin.trace.columns import (
     Thread,
     Times,
 )
+from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.trace.side_file import DeviceEvents, ExternalDevice, OperatorTime, read_device_events, side_file_of
 from tb_tidy_plugin.trace.strings import NumberTable
 from tb_tidy_plugin.units import Nanoseconds
@@ -90,7 +90,7 @@ def args_of(device: ExternalDevice) -> dict[str, object]:
     return {"inferred": True, "device kind": device.kind, "device name": device.name}
 
 
-def with_device_events(table: EventTable, trace: Path) -> EventTable:
+def with_device_events(table: EventTable, trace: Place) -> EventTable:
     """`table` with the device activity of the side file beside `trace`; the same table where there is none.
 
     Never raises for a side file that cannot be used: `Metadata.notes` then says why. Samples of memory in use do not

@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.assemble import table_of
@@ -20,12 +19,13 @@ from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.document import Ending, event_pieces
 from tb_tidy_plugin.trace.metadata import parse_metadata
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, Progress, read_blocks
+from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.trace.scanned import fastest_decoder
 
 RECORD_A_STEP = "Record at least one active step, and export before a repeating schedule starts its next cycle."
 
 
-def read_trace(path: Path, progress: Progress | None = None) -> EventTable:
+def read_trace(path: Place, progress: Progress | None = None) -> EventTable:
     """Reads one trace file.
 
     Raises:

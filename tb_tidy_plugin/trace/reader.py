@@ -1,12 +1,12 @@
-"""A trace file on disk, plain or gz, as a stream of byte blocks of bounded size."""
+"""A trace file on disk or on a store, plain or gz, as a stream of byte blocks of bounded size."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import IO, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.trace.remote import Place, RemotePath
 
 try:
     from isal import isal_zlib as library  # the same interface as zlib, several times faster
@@ -27,6 +27,12 @@ class CutShortError(TraceError):
     """The file ends early or is damaged from some point on; everything before that point was delivered."""
 
 
+class _Stream(Protocol):
+    """What is read of a file."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class _Inflater(Protocol):
     """What zlib's and isal's decompression objects have in common."""
 
@@ -39,7 +45,7 @@ class _Inflater(Protocol):
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-def read_blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]:
+def read_blocks(path: Place, progress: Progress | None = None) -> Iterator[bytes]:
     """Blocks of the JSON text in `path`, none larger than `BLOCK_BYTES`.
 
     Whether the file is gz is told by its first bytes, not by its name. All members of a multi-member gz are read.
@@ -65,11 +71,11 @@ def read_blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]
         raise TraceError("The file may not be read.", "Give the user that runs this program read permission.") from None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        advice = "Check the disk or the mount, then reload."
-        raise TraceError(f"The file could not be read: {reason}.", advice) from None
+        what = "the network and the store" if isinstance(path, RemotePath) else "the disk or the mount"
+        raise TraceError(f"The file could not be read: {reason}.", f"Check {what}, then reload.") from None
 
 
-def _reported(stream: IO[bytes], progress: Progress | None) -> Iterator[bytes]:
+def _reported(stream: _Stream, progress: Progress | None) -> Iterator[bytes]:
     done = 0
     while piece := stream.read(BLOCK_BYTES):
         done += len(piece)

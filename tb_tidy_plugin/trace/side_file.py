@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.remote import Place, is_file, size_of
 
 SUFFIX = ".device_events.json"
 """Added to the whole name of the trace file, `.gz` included, to name its side file."""
@@ -69,15 +68,14 @@ class _Versioned(msgspec.Struct):
     version: int
 
 
-def side_file_of(trace: Path) -> Path | None:
+def side_file_of(trace: Place) -> Place | None:
     """The side file beside `trace`: its name plus `SUFFIX`; of a trace compressed later, also its name before that."""
     names = [trace.name, trace.name.removesuffix(".gz")]
     paths = (trace.with_name(name + SUFFIX) for name in names)
-    # os.path, since Path.is_file raises where a name is too long for the file system.
-    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113
+    return next((path for path in paths if is_file(path)), None)
 
 
-def read_device_events(path: Path) -> DeviceEvents:
+def read_device_events(path: Place) -> DeviceEvents:
     """The side file `path`.
 
     Raises:
@@ -96,9 +94,9 @@ def read_device_events(path: Path) -> DeviceEvents:
         raise TraceError("It is not JSON.", WRITE_AGAIN) from None
 
 
-def _text(path: Path) -> bytes:
+def _text(path: Place) -> bytes:
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        if size_of(path) > MAX_FILE_BYTES:
             raise TraceError("It is larger than 1 GiB.", WRITE_AGAIN)
         return path.read_bytes()
     except OSError as problem:

@@ -31,6 +31,7 @@ from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.trace.remote import size_of
 from tests.performance.recorded_loop import record_loop
 
 LOOKING, DESCRIBING = 0, 1
@@ -97,7 +98,7 @@ def table_of(file: TraceFile, rounds: int, least_ms: float) -> str:
     lines += [f"| {' | '.join(row)} |" for row in rows]
     base = best.reading + best.tree
     title = (
-        f"{file.path.name}: {best.events:,} events, {file.path.stat().st_size / 1e6:.0f} MB. "
+        f"{file.path.name}: {best.events:,} events, {size_of(file.path) / 1e6:.0f} MB. "
         f"Reading {best.reading:.2f} s, tree {best.tree:.2f} s, all rules {best.rules:.2f} s: "
         f"{best.rules / base:.2f} of reading and tree, {1e6 * best.rules / best.events:.2f} µs per event."
     )

@@ -139,8 +139,8 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     assert (response.status_code, "cannot be written" in error(response)) == (409, True)
 
 
-def test_runs_that_are_elsewhere_have_no_place_for_them() -> None:
-    page = client("s3://bucket/runs")
+def test_runs_that_can_only_be_read_have_no_place_for_them() -> None:
+    page = client("https://host/runs")
     assert answered(page.get("/api/mutes")) == MutesAnswer(
         kept=False, can_keep=False, path=None, mutes=Mutes(findings=[], rules=[])
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.scan import Catalog, Key, look, warn_of_remote
+from tb_tidy_plugin.plugin.scan import Catalog, Key, look
 from tb_tidy_plugin.trace.side_file import SUFFIX
 from tests.support.logdirs import trace
 
@@ -110,16 +110,3 @@ def test_names_that_are_no_text_are_shown_as_far_as_they_are(tmp_path: Path) -> 
     [(key, found)] = looked(tmp_path).items()
     assert key == Key("caf\ufffd", "w", "")
     assert found.file.path == path
-
-
-def test_a_remote_folder_is_named_with_what_to_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    trace(tmp_path / "run" / "w.pt.trace.json")
-    logdirs = [Logdir("s3://bucket/runs"), Logdir(str(tmp_path))]
-    catalog = look(logdirs)
-    assert [key.run for key in catalog] == ["run", "s3://bucket/runs"]
-    problem = catalog[Key("s3://bucket/runs", "", "")].problem
-    assert problem is not None
-    assert "Copy the traces to a local folder" in problem.advice
-    warn_of_remote(logdirs)
-    [record] = caplog.records
-    assert "s3://bucket/runs is a remote folder" in record.getMessage()

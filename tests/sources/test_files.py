@@ -289,9 +289,10 @@ class TestCaptured:
 
     def test_they_come_before_the_disk(self, tmp_path: Path) -> None:
         trace = trace_in(tmp_path)
-        (trace.path.parent / "train.py").write_text("now = 1\n")
+        source = Path(trace.path).parent / "train.py"
+        source.write_text("now = 1\n")
         assert read_source("train.py", {"train.py"}, trace, (), {"train.py": "then = 1\n"}) == SourceText(
-            ["then = 1"], changed=False, path=trace.path.parent / "train.py"
+            ["then = 1"], changed=False, path=source
         )
 
     def test_only_of_files_that_the_trace_names(self, tmp_path: Path) -> None:

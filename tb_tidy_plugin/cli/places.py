@@ -1,0 +1,21 @@
+"""The argument that names traces: a path on this machine, or an address such as `s3://bucket/run`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from tb_tidy_plugin.trace.remote import Place, place_of
+
+
+class PlaceParameter(click.ParamType[Place]):
+    """A path or an address, not looked at yet."""
+
+    name = "path"
+
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Place:
+        return place_of(value)
+
+
+PLACE = PlaceParameter()

@@ -1,0 +1,81 @@
+"""Rules on their way to another process, which may be on a machine without the user's own files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+from tb_tidy_plugin.rulekit.rule import AnyRule, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedRule:
+    """A rule by the name of its class.
+
+    Attributes:
+        module, name: of the class.
+        settings: see `AnyRule.settings`.
+        text, file: of a module that importing by name would not find; the text is empty where it would.
+    """
+
+    module: str
+    name: str
+    settings: Mapping[str, float]
+    text: str = ""
+    file: str = ""
+
+
+class CarriedRules:
+    """Rules that can be pickled; here they are just the rules."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+
+    def __reduce__(self) -> tuple[Callable[[tuple[CarriedRule, ...]], CarriedRules], tuple[tuple[CarriedRule, ...]]]:
+        return _unpacked, (tuple(_packed(rule) for rule in self.rules),)
+
+
+def _unpacked(rules: tuple[CarriedRule, ...]) -> CarriedRules:
+    return CarriedRules(_rule_of(rule) for rule in rules)
+
+
+def _packed(rule: Rule) -> CarriedRule:
+    name, kind = type(rule).__module__, type(rule).__qualname__
+    if _can_be_found(name):
+        return CarriedRule(name, kind, rule.settings)
+    file = str(sys.modules[name].__file__)
+    return CarriedRule(name, kind, rule.settings, Path(file).read_text("utf-8"), file)
+
+
+def _can_be_found(module: str) -> bool:
+    package = module.partition(".")[0]
+    return find_spec(package) is not None
+
+
+def _rule_of(rule: CarriedRule) -> Rule:
+    """A module that came along is run where it was not yet."""
+    module = sys.modules.get(rule.module) if rule.text else import_module(rule.module)
+    if module is None or (rule.text and vars(module).get("__carried__", rule.text) != rule.text):
+        module = _run(rule)
+    kind: type[AnyRule] = getattr(module, rule.name)
+    assert issubclass(kind, Rule)
+    return kind(rule.settings)
+
+
+def _run(rule: CarriedRule) -> ModuleType:
+    """The module, found by its name from now on: a rule's page is its module's docstring."""
+    module = ModuleType(rule.module)
+    module.__file__ = rule.file
+    vars(module)["__carried__"] = rule.text
+    sys.modules[rule.module] = module
+    try:
+        exec(compile(rule.text, rule.file, "exec"), vars(module))  # the user's own file, as it was run before
+    except BaseException:
+        del sys.modules[rule.module]
+        raise
+    return module

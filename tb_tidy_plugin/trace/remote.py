@@ -1,0 +1,242 @@
+"""Files on stores that fsspec reaches, such as `s3://bucket/run`: just what reading a trace needs of a path.
+
+Each store's package raises what it likes. Here that becomes `OSError`, so that whoever reads a file need not know where
+it lies; a package that is missing becomes a `TraceError` with the line that installs it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeAlias
+
+from tb_tidy_plugin.errors import TidyError, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from fsspec import AbstractFileSystem
+
+    Info: TypeAlias = Mapping[str, object]
+
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9.+-]*://")
+PACKAGES = {
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "abfs": "adlfs",
+    "abfss": "adlfs",
+    "az": "adlfs",
+}
+"""What is to be installed for a scheme, beside fsspec; fsspec's own message names the others."""
+
+BLOCK_BYTES = 8 << 20  # one request: its latency (50 ms) is then small beside its transfer (80 ms at 100 MB/s)
+BLOCKS_KEPT = 3  # the one being read, the one being fetched meanwhile, and one for a read across their border
+ETAGS = ("ETag", "etag", "content_md5", "md5Hash", "generation", "version_id")
+TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RemotePath:
+    """A file or folder by its address, without a slash at its end. All methods raise `OSError` as `Path`'s do."""
+
+    address: str
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __fspath__(self) -> str:
+        return self.address
+
+    @property
+    def name(self) -> str:
+        """The last part; the bucket where there is no other."""
+        return self.address.rstrip("/").rpartition("/")[2]
+
+    def with_name(self, name: str) -> RemotePath:
+        """Its neighbour of that name."""
+        return RemotePath(f"{self.address.rpartition('/')[0]}/{name}")
+
+    def __truediv__(self, name: str) -> RemotePath:
+        return RemotePath(f"{self.address.rstrip('/')}/{name}")
+
+    def is_file(self) -> bool:
+        """Whether it is there and no folder; false where the store does not tell."""
+        try:
+            return self.info()["type"] == "file"
+        except OSError:
+            return False
+
+    def info(self) -> Info:
+        """What the store knows of it: `type`, `size` and more, whose names differ from store to store."""
+        with _told(self.address):
+            fs, path = _opened(self.address)
+            info: Info = fs.info(path)
+            return info
+
+    def open(self, mode: str = "rb") -> RemoteFile:
+        """To be read from its start to its end, the next block being fetched while one is used."""
+        with _told(self.address):
+            fs, path = _opened(self.address)
+            ahead = {"cache_type": "background", "cache_options": {"maxblocks": BLOCKS_KEPT}}
+            return RemoteFile(self.address, fs.open(path, mode, block_size=BLOCK_BYTES, **ahead))
+
+    def read_bytes(self) -> bytes:
+        """All of a file that is known to be small."""
+        with _told(self.address):
+            fs, path = _opened(self.address)
+            return bytes(fs.cat_file(path))
+
+    def write_bytes(self, content: bytes) -> None:
+        """All of it or nothing, as object stores write."""
+        with _told(self.address):
+            fs, path = _opened(self.address)
+            fs.pipe_file(path, content)
+
+    def files_below(self) -> dict[RemotePath, Info]:
+        """All files in this folder and below it, as they are now, with what the store knows of each."""
+        with _told(self.address):
+            fs, path = _opened(self.address)
+            fs.invalidate_cache()
+            found: Mapping[str, Info] = fs.find(path, detail=True)
+        start = len(path.rstrip("/"))
+        return {self / name[start:].strip("/"): info for name, info in found.items()}
+
+
+class RemoteFile(AbstractContextManager["RemoteFile", None]):
+    """A stream of bytes whose reads raise `OSError`, whatever the store's package raises."""
+
+    def __init__(self, address: str, stream: IO[bytes]) -> None:
+        self._address = address
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, `size` of them unless the file ends."""
+        with _told(self._address):
+            return self._stream.read(size)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+
+Place: TypeAlias = Path | RemotePath
+"""Where a file or folder is: on this machine, or on a store."""
+
+
+def place_of(path: str | os.PathLike[str]) -> Place:
+    """An address such as `s3://…`, or a path on this machine."""
+    name = os.fspath(path)
+    return RemotePath(name.rstrip("/")) if ADDRESS.match(name) else Path(name)
+
+
+def absolute(place: Place) -> Place:
+    """The same place, for a process in another folder."""
+    return place.absolute() if isinstance(place, Path) else place
+
+
+def is_file(place: Place) -> bool:
+    """Whether it is there and no folder. `os.path`'s, since `Path`'s raises where a name is too long for the disk."""
+    return os.path.isfile(place) if isinstance(place, Path) else place.is_file()  # noqa: PTH113
+
+
+def can_be_opened(address: str) -> bool:
+    """Whether the packages for this kind of address are there; nothing is connected to."""
+    try:
+        with _told(address):
+            _opened(address)
+    except (OSError, TraceError):
+        return False
+    return True
+
+
+def size_of(place: Place) -> int:
+    """Bytes of a file; 0 where that cannot be known."""
+    try:
+        return place.stat().st_size if isinstance(place, Path) else _number(place.info().get("size"))
+    except OSError:
+        return 0
+
+
+def changed_at(place: Place) -> float:
+    """When a file was last changed, in s since 1970; 0 where a store does not tell.
+
+    Raises:
+        OSError: it is not there.
+    """
+    return place.stat().st_mtime if isinstance(place, Path) else identity_of(place.info())[1] / 1e9
+
+
+def identity_of(info: Info) -> tuple[int, int, str]:
+    """Size, time of the last change in ns since 1970 and entity tag: what changes whenever the file does."""
+    when = next((info[key] for key in TIMES if info.get(key) is not None), None)
+    tag = next((str(info[key]) for key in ETAGS if info.get(key) is not None), "")
+    return _number(info.get("size")), _changed_ns(when), tag
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _changed_ns(when: object) -> int:
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when.replace("Z", "+00:00"))
+        except ValueError:
+            return 0
+    if isinstance(when, datetime):
+        when = when.replace(tzinfo=when.tzinfo or timezone.utc).timestamp()
+    return round(when * 1e9) if isinstance(when, (int, float)) else 0
+
+
+def _opened(address: str) -> tuple[AbstractFileSystem, str]:
+    """The store and the path in it."""
+    if find_spec("fsspec") is None:
+        raise _missing(address)
+    from fsspec.core import url_to_fs
+
+    try:
+        fs, path = url_to_fs(address)
+    except ValueError as problem:
+        raise TraceError(f"`{address}` is no address that fsspec knows: {problem}.", "Check the address.") from None
+    return fs, str(path)
+
+
+def _missing(address: str, said: str = "") -> TraceError:
+    scheme = address.partition("://")[0].lower()
+    packages = " ".join(["fsspec", *filter(None, [PACKAGES.get(scheme)])])
+    known = scheme in PACKAGES or not said
+    return TraceError(
+        f"`{scheme}://` cannot be read without {packages.replace(' ', ' and ')}.",
+        f"`pip install {packages}` and start again." if known else said,
+    )
+
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """Turns what a store's package raises into `OSError`."""
+    try:
+        yield
+    except (TidyError, MemoryError):
+        raise
+    except (FileNotFoundError, PermissionError) as problem:  # without the store's own words, which name no reason
+        number = errno.ENOENT if isinstance(problem, FileNotFoundError) else errno.EACCES
+        raise OSError(number, os.strerror(number), address) from problem
+    except ImportError as problem:
+        raise _missing(address, str(problem)) from None
+    except Exception as problem:
+        name = type(problem).__name__
+        if "Credential" in name:
+            raise PermissionError(errno.EACCES, f"there are no credentials ({problem})", address) from problem
+        words = str(problem).strip().rstrip(".")
+        raise OSError(errno.EIO, f"{name}: {words}" if words else name, address) from problem

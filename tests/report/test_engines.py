@@ -1,0 +1,189 @@
+"""Ranks on engines: the same report, workers that die, and who is there to work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tb_tidy_plugin.report.engines import Engine, EngineError, GivenUp, each, engine_of, free_bytes, workers_for
+from tests.support.ranks import ENDS_ITS_WORKER, TB_TIDY, configured, run_of, tb_tidy
+from tests.support.waiting import until
+
+DASK = """
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six ranks, one of them packed and one of them no trace."""
+    folder = run_of(tmp_path_factory.mktemp("runs"), 6)
+    (folder / "job" / "host_9.1.pt.trace.json").write_text("no trace", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A cluster that is already there."""
+    script = tmp_path_factory.mktemp("dask") / "cluster.py"
+    script.write_text(DASK, "utf-8")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as cluster:
+        assert cluster.stdout is not None
+        yield cluster.stdout.readline().strip().replace("tcp://", "dask://")
+        cluster.communicate()
+
+
+def report(runs: Path, configuration: Path, *options: str) -> dict[str, Any]:
+    done = tb_tidy("check", runs, "--config", configuration, "--format", "json", *options)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def check_same_report(runs: Path, folder: Path, engine: str) -> None:
+    """Also with a rule of the user's own, which no worker could import."""
+    configuration = configured(folder)
+    here = report(runs, configuration, "--jobs", "1")
+    assert [profile["rank"] for profile in here["runs"][0]["profiles"]] == [0, 1, 2, 3, 4, 5]
+    assert all("marked" in {each["rule"] for each in p["findings"]} for p in here["runs"][0]["profiles"])
+    assert here["runs"][0]["outcomes"]
+    assert [problem["path"].rpartition("/")[2] for problem in here["problems"]] == ["host_9.1.pt.trace.json"]
+    assert report(runs, configuration, "--engine", engine, "--jobs", "2") == here
+
+
+def check_dead_worker(runs: Path, folder: Path, engine: str) -> None:
+    found = report(runs, configured(folder, ENDS_ITS_WORKER), "--engine", engine, "--jobs", "3")
+    assert [profile["rank"] for profile in found["runs"][0]["profiles"]] == [0, 1, 3, 4, 5]
+    [problem] = [each for each in found["problems"] if "host_9" not in each["path"]]
+    assert "host_2" in problem["path"]
+    assert problem["error"].startswith("The worker that analysed this trace ended, most likely for want of memory")
+
+
+def test_the_report_is_the_same_from_processes(runs: Path, tmp_path: Path) -> None:
+    check_same_report(runs, tmp_path, "local")
+
+
+@pytest.mark.slow
+def test_the_report_is_the_same_from_dask(runs: Path, tmp_path: Path, dask: str) -> None:
+    check_same_report(runs, tmp_path, dask)
+
+
+@pytest.mark.slow
+def test_the_report_is_the_same_from_ray(runs: Path, tmp_path: Path) -> None:
+    check_same_report(runs, tmp_path, "ray://local")
+
+
+def test_a_process_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path) -> None:
+    check_dead_worker(runs, tmp_path, "local")
+
+
+@pytest.mark.slow
+def test_a_dask_worker_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path, dask: str) -> None:
+    check_dead_worker(runs, tmp_path, dask)
+
+
+@pytest.mark.slow
+def test_a_ray_worker_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path) -> None:
+    check_dead_worker(runs, tmp_path, "ray://local")
+
+
+@pytest.mark.slow
+def test_a_relative_path_is_that_of_this_process(runs: Path, tmp_path: Path, dask: str) -> None:
+    done = tb_tidy("check", "job", "--format", "json", "--isolated", "--engine", dask, cwd=runs)
+    profiles = json.loads(done.stdout)["runs"][0]["profiles"]
+    assert [profile["path"] for profile in profiles][:1] == ["job/host_0.10.pt.trace.json"]
+
+
+def test_ctrl_c_ends_the_workers(runs: Path, tmp_path: Path) -> None:
+    waits = f"(Path({str(tmp_path)!r}) / f'pid{{os.getpid()}}').touch(); time.sleep(60)"
+    command = [*TB_TIDY, "check", str(runs), "--config", str(configured(tmp_path / "c", waits)), "--jobs", "2"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as main:
+        until(lambda: len(list(tmp_path.glob("pid*"))) == 2, 60)
+        pids = [int(path.name.removeprefix("pid")) for path in tmp_path.glob("pid*")]
+        assert main.pid not in pids
+        os.killpg(main.pid, signal.SIGINT)  # as a terminal does: to all of them
+        _, said = main.communicate(timeout=30)
+    assert main.returncode == 1
+    assert said.decode().strip() == "Aborted!"
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 10)
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def crash(dies: tuple[int, ...], number: int) -> int:
+    if number in dies:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.01)
+    return number * number
+
+
+def test_several_that_die_are_told_apart_from_their_neighbours() -> None:
+    found = dict(each(Engine(jobs=3), partial(crash, (4, 5, 11)), range(12)))
+    assert {number for number, answer in found.items() if isinstance(answer, GivenUp)} == {4, 5, 11}
+    assert all(found[number] == number * number for number in set(range(12)) - {4, 5, 11})
+
+
+def test_what_is_wrong_with_the_work_itself_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(each(Engine(jobs=2), partial(divmod, 1), range(3)))
+
+
+def test_no_more_workers_than_there_is_memory_for(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    8000 kB\n", "ascii")
+    (tmp_path / "memory.max").write_text("max\n", "ascii")
+    (tmp_path / "memory.current").write_text("5\n", "ascii")
+    assert free_bytes(tmp_path, tmp_path) == 8000 << 10
+    (tmp_path / "memory.max").write_text("1005\n", "ascii")
+    assert free_bytes(tmp_path, tmp_path) == 1000
+    assert free_bytes(tmp_path / "none", tmp_path / "none") == 0
+    assert workers_for(1 << 60, 8) == 1
+    assert workers_for(1, 8) == 8
+
+
+def test_engines_by_name() -> None:
+    assert engine_of("local", 3) == Engine("local", "", 3)
+    assert engine_of("dask://host:8786") == Engine("dask", "host:8786")
+    assert engine_of("ray://local") == Engine("ray", "local")
+
+
+@pytest.mark.parametrize("name", ["", "dask", "dask://", "local://x", "spark://host:1", "host:1"])
+def test_other_engines_are_refused(name: str) -> None:
+    with pytest.raises(EngineError, match="There is no engine"):
+        engine_of(name)
+
+
+def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tidy_plugin.report.engines.find_spec", lambda name: None)
+    with pytest.raises(EngineError) as raised:
+        engine_of("ray://host:10001")
+    assert raised.value.error == "`ray://host:10001` needs the package ray, which is not installed."
+    assert raised.value.advice == "`pip install 'tb-tidy-plugin[ray]'`."
+
+
+def test_a_host_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tidy_plugin.report.engines.CONNECT_S", 1.0)
+    with pytest.raises(EngineError, match=r"`dask://127.0.0.1:1` cannot be reached"):
+        list(each(engine_of("dask://127.0.0.1:1"), square, range(3)))
