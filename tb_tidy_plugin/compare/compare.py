@@ -10,7 +10,7 @@ from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns
 from tb_tidy_plugin.compare.machine import Machine, machine_of
 from tb_tidy_plugin.compare.model import SCHEMA_VERSION, Comparison, SettingChange, Side
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
-from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen
+from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen, together
 from tb_tidy_plugin.compare.settings import other_machine, setting_changes
 from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
 from tb_tidy_plugin.profile.steps import median_ns_of
@@ -28,12 +28,14 @@ class Asked:
         recordings: its traces.
         steps: which of their steps count; all but those that warm up where it is None.
         unread: how many traces could not be read, or not wholly.
+        of_runs: findings about several ranks together; they are known for all steps only.
     """
 
     path: str
     recordings: Sequence[Recording]
     steps: StepRange | None = None
     unread: int = 0
+    of_runs: Sequence[Finding] = ()
 
 
 def compared(base: Asked, candidate: Asked) -> Comparison:
@@ -45,12 +47,13 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         StepsError: one side has none of the steps that were asked for.
     """
     one, other = (chosen(side.recordings, side.steps, side.path) for side in (base, candidate))
-    before, after = ([time for each in side for time in each.durations_ns] for side in (one, other))
+    recorded_before, recorded_after = together(one), together(other)
+    before, after = ([time for each in side for time in each] for side in (recorded_before, recorded_after))
     settings = setting_changes(one, other)
     is_one = _paths(one) == _paths(other)
     machine = None if is_one or other_machine(settings) else machine_of(one, other)
-    ratio = step_ratio(before, after, machine, within_recording=is_one)
-    pairs = paired(_findings(one), _findings(other))
+    ratio = step_ratio(recorded_before, recorded_after, machine, within_recording=is_one)
+    pairs = paired(_findings(base, one), _findings(candidate, other))
     base_ns, candidate_ns = median_ns_of(before), median_ns_of(after)
     realised_ns = None if base_ns is None or candidate_ns is None else base_ns - candidate_ns
     return Comparison(
@@ -86,10 +89,11 @@ def _side(asked: Asked, of: Sequence[Chosen], steps: Sequence[int]) -> Side:
     )
 
 
-def _findings(side: Sequence[Chosen]) -> list[Finding]:
+def _findings(asked: Asked, side: Sequence[Chosen]) -> list[Finding]:
     """Each finding once, by its identity; of several ranks that of the one where it costs most."""
     found: dict[str, Finding] = {}
-    for finding in (finding for each in side for finding in each.findings):
+    of_runs = asked.of_runs if asked.steps is None else ()
+    for finding in (*of_runs, *(finding for each in side for finding in each.findings)):
         if finding.id not in found or finding.cost_ns > found[finding.id].cost_ns:
             found[finding.id] = finding
     return list(found.values())

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from tb_tidy_plugin.compare.compare import Asked
 from tb_tidy_plugin.compare.recording import Recording, StepRange
+from tb_tidy_plugin.profile.run import RankSummary
 from tb_tidy_plugin.report.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
 from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.report.runs import run_report, summaries_of
+from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
+from tb_tidy_plugin.rules import catalogue
 
 
 def asked_for(
     path: str | os.PathLike[str],
     steps: StepRange | None = None,
-    rules: Sequence[Rule] | None = None,
+    rules: Sequence[AnyRule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
@@ -26,13 +31,22 @@ def asked_for(
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are counted in `Asked.unread`.
     """
+    chosen = [rule() for rule in catalogue()] if rules is None else rules
+    of_profiles = [rule for rule in chosen if isinstance(rule, Rule)]
+    of_runs = [rule for rule in chosen if isinstance(rule, RunRule)]
     recordings: list[Recording] = []
+    findings: list[Finding] = []
     unread = 0
-    for file, analysis in analyses(path, rules, progress, ignores, source_roots):
-        if isinstance(analysis, Analysis):
-            recordings.append(recording_of(file.run, analysis))
-        unread += len(problems_of(analysis))
-    return Asked(str(path), recordings, steps, unread)
+    found = analyses(path, of_profiles, progress, ignores, source_roots)
+    for run, of_run in groupby(found, key=lambda each: each[0].run):
+        summaries: list[RankSummary] = []
+        for _, analysis in of_run:
+            if isinstance(analysis, Analysis):
+                recordings.append(recording_of(run, analysis))
+                summaries += summaries_of(analysis.profile, analysis.report)
+            unread += len(problems_of(analysis))
+        findings += run_report(run, (), summaries, of_runs, ignores).findings
+    return Asked(str(path), recordings, steps, unread, findings)
 
 
 def recording_of(run: str, analysis: Analysis) -> Recording:

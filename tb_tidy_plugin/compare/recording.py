@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -111,6 +112,17 @@ def chosen(recordings: Sequence[Recording], wanted: StepRange | None, name: str)
     if not found:
         raise StepsError(f"`{name}` has no steps {wanted}.", _known_steps(recordings))
     return found
+
+
+def together(side: Sequence[Chosen]) -> list[list[int]]:
+    """Durations of the steps that count, by recording: ranks of one job were recorded at once, its spans one by one."""
+    found: dict[tuple[str, int], list[int]] = {}
+    spans: Counter[tuple[str, str]] = Counter()
+    for each in side:
+        worker = (each.recording.run, each.recording.report.worker)
+        found.setdefault((each.recording.run, spans[worker]), []).extend(each.durations_ns)
+        spans[worker] += 1
+    return list(found.values())
 
 
 def _after_warm_up(recording: Recording) -> tuple[int, ...]:

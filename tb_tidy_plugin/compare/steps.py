@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,27 +24,28 @@ T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 
 
 
 def step_ratio(
-    base_ns: Sequence[int],
-    candidate_ns: Sequence[int],
+    base_ns: Sequence[Sequence[int]],
+    candidate_ns: Sequence[Sequence[int]],
     machine: Machine | None = None,
     *,
     within_recording: bool = False,
 ) -> Ratio | None:
-    """The ratio of median steps with its interval; None without steps.
+    """The ratio of median steps with its interval; None without steps. Each side is a list of recordings of steps.
 
-    The interval is the wider of two: of medians resampled from the steps, which knows skewed steps, and of Student's t
-    on logarithms, which knows that few steps show little of their spread. Both are widened by what recordings of one
-    program differ by anyway, and by what `machine` shows of more than that: the interval reaches from the ratio as
-    measured to what it would be on one machine. Steps of one recording need neither. With fewer than two steps on a
-    side there is no spread to know, and the interval says so: it reaches from half to twice the ratio.
+    The interval is the widest of three: of medians resampled from the steps, which knows skewed steps; of Student's t
+    on logarithms, which knows that few steps show little of their spread; and where both sides were recorded several
+    times, of t on the recordings' medians. It is widened by what recordings of one program differ by anyway, and by
+    what `machine` shows of more than that: it reaches from the ratio as measured to what that would be on one machine.
+    Steps of one recording need neither. With fewer than two steps on a side there is no spread to know, and the
+    interval says so: it reaches from half to twice the ratio.
     """
-    if not base_ns or not candidate_ns:
+    base, candidate = (np.array(list(chain.from_iterable(side)), np.float64) for side in (base_ns, candidate_ns))
+    if not len(base) or not len(candidate):
         return None
-    base, candidate = (np.array(times, np.float64) for times in (base_ns, candidate_ns))
     value = float(np.median(candidate) / np.median(base))
     if min(len(base), len(candidate)) < FEWEST:
         return Ratio(value=value, low=value / 2, high=value * 2)
-    spread = max(_by_resampling(base, candidate, value), _by_t(base, candidate))
+    spread = max(_by_resampling(base, candidate, value), _by_t(base, candidate), _between(base_ns, candidate_ns))
     if within_recording:
         width = float(np.exp(spread))
         return Ratio(value=value, low=value / width, high=value * width)
@@ -58,6 +60,14 @@ def verdict_of(ratio: Ratio | None) -> Verdict:
     if ratio is None or ratio.low <= 1 <= ratio.high:
         return "no_clear_difference"
     return "faster" if ratio.high < 1 else "slower"
+
+
+def _between(base_ns: Sequence[Sequence[int]], candidate_ns: Sequence[Sequence[int]]) -> float:
+    """The same by Welch's t-test on the medians of recordings, where each side has several: these are no guess."""
+    base, candidate = (
+        np.array([np.median(each) for each in side if len(each)], np.float64) for side in (base_ns, candidate_ns)
+    )
+    return _by_t(base, candidate) if min(len(base), len(candidate)) >= FEWEST else 0.0
 
 
 def _by_resampling(base: NDArray[np.float64], candidate: NDArray[np.float64], value: float) -> float:

@@ -14,6 +14,7 @@ import msgspec
 
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.recording import Recording, StepsError, step_range
+from tb_tidy_plugin.report.model import Finding
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.compare.compare import Asked
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 class SideAsked(msgspec.Struct, frozen=True):
     """One side: what it is called, its recordings, how many could not be read, and the steps that were asked for.
 
-    `steps` is a range, empty for all that do not warm up.
+    `steps` is a range, empty for all that do not warm up. `of_runs` are findings about all ranks together.
     """
 
     path: str
     recordings: list[Recording]
     unread: int
     steps: str
+    of_runs: list[Finding]
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ def answer_to(question: Question) -> Answer:
 def _asked(side: SideAsked) -> Asked:
     from tb_tidy_plugin.compare.compare import Asked
 
-    return Asked(side.path, side.recordings, step_range(side.steps) if side.steps else None, side.unread)
+    return Asked(side.path, side.recordings, step_range(side.steps) if side.steps else None, side.unread, side.of_runs)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from tb_tidy_plugin.plugin.comparing import Answer, Refused
 from tb_tidy_plugin.plugin.library import Kept, Library
 from tb_tidy_plugin.plugin.payloads import CompareAnswer
 from tb_tidy_plugin.plugin.tables import searchable
+from tb_tidy_plugin.report.model import Finding
 
 log = logging.getLogger("tensorboard")
 
@@ -45,6 +46,7 @@ class SideText(msgspec.Struct, frozen=True):
     recordings: list[msgspec.Raw]
     unread: int
     steps: str
+    of_runs: list[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One side's analyses, and how many of its traces could not be read."""
+    """One side's analyses, how many of its traces could not be read, and what is found of all its ranks together."""
 
     side: Side
     kept: list[Kept]
     unread: int
+    of_runs: list[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,8 @@ class Comparisons:
         if side.rank and not named:
             found = [kept for kept in found if str(kept.result.report.rank) == side.rank]
         if found:
-            return _Read(side, found, len(problems))
+            of_runs = [] if side.rank or side.span else self._library.run_findings(side.run)
+            return _Read(side, found, len(problems), of_runs)
         if problems and (named or not side.rank):
             raise problems[0]
         raise NotFoundError(f"The run `{side.run}` has no rank `{side.rank}`.", "Reload the list of runs.")
@@ -149,7 +153,13 @@ class Comparisons:
 
 def _worked_out(sides: Sequence[_Read], made_from: tuple[Kept, ...]) -> _Known:
     base, candidate = (
-        SideText(read.side.run, [_recording(read.side, each) for each in read.kept], read.unread, read.side.steps)
+        SideText(
+            read.side.run,
+            [_recording(read.side, each) for each in read.kept],
+            read.unread,
+            read.side.steps,
+            read.of_runs,
+        )
         for read in sides
     )
     comparison = _asked(msgspec.json.encode({"base": base, "candidate": candidate}))

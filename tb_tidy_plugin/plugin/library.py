@@ -20,7 +20,7 @@ from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, RanksAnswer,
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
 from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Found, Key, look
 from tb_tidy_plugin.plugin.worker import Failure, Progress, Result, printable
-from tb_tidy_plugin.report.model import Problem, ProfileReport
+from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
 from tb_tidy_plugin.trace.files import TraceFile
 
 FRESH_S = 2.0  # what was seen later than this ago is believed
@@ -175,6 +175,12 @@ class Library:
             parts, pending = self._parts_of(of_run)
         about, _ = self._run_findings.about(run, parts)
         return RanksAnswer(ranks=about.ranks, pending=pending)
+
+    def run_findings(self, run: str) -> list[Finding]:
+        """What rules over several ranks find in a run, as far as its ranks are analysed."""
+        with self._changed:
+            parts, _ = self._parts_of([key for key in self._entries if key.run == run])
+        return self._run_findings.about(run, parts)[0].findings
 
     def _parts_of(self, keys: Sequence[Key]) -> tuple[dict[Key, Part], int]:
         """What is known of these traces for their run, and how many are not analysed yet."""

@@ -12,7 +12,7 @@ MS = 1_000_000
 
 
 def judged(base: list[int], candidate: list[int]) -> tuple[Ratio, Verdict]:
-    ratio = step_ratio(base, candidate)
+    ratio = step_ratio([base], [candidate])
     assert ratio is not None
     assert ratio.low <= ratio.value <= ratio.high
     return ratio, verdict_of(ratio)
@@ -39,8 +39,8 @@ def test_one_step_shows_no_spread() -> None:
 
 
 def test_without_steps_there_is_no_ratio() -> None:
-    assert step_ratio([], [1]) is None
-    assert step_ratio([1], []) is None
+    assert step_ratio([[]], [[1]]) is None
+    assert step_ratio([[1]], []) is None
     assert verdict_of(None) == "no_clear_difference"
 
 
