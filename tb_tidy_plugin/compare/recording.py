@@ -15,8 +15,8 @@ from tb_tidy_plugin.report.step_costs import StepCosts
 from tb_tidy_plugin.report.value import Model
 
 WARM_UP = "warmup"
-RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
-NUMBER_AT_END = re.compile(r"\d{1,15}$")
+RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
+NUMBER_AT_END = re.compile(r"[0-9]{1,15}$")
 
 
 class StepsError(TidyError):

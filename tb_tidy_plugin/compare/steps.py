@@ -18,6 +18,7 @@ BETWEEN_RECORDINGS = 0.03
 """Two recordings of one program on a quiet machine differ by this much even where their steps do not."""
 
 FEWEST = 2  # steps of which a spread can be told
+FEWEST_RECORDINGS = 3  # of which it is worth being told: of two, t would say next to nothing
 
 T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Student's t for 1 to 15 degrees of freedom at 97.5 %; beyond, the normal distribution's 1.96 is near enough."""
@@ -33,11 +34,11 @@ def step_ratio(
     """The ratio of median steps with its interval; None without steps. Each side is a list of recordings of steps.
 
     The interval is the widest of three: of medians resampled from the steps, which knows skewed steps; of Student's t
-    on logarithms, which knows that few steps show little of their spread; and where both sides were recorded several
-    times, of t on the recordings' medians. It is widened by what recordings of one program differ by anyway, and by
-    what `machine` shows of more than that: it reaches from the ratio as measured to what that would be on one machine.
-    Steps of one recording need neither. With fewer than two steps on a side there is no spread to know, and the
-    interval says so: it reaches from half to twice the ratio.
+    on logarithms, which knows that few steps show little of their spread; and where both sides were recorded three
+    times or more, of t on the recordings' medians. It is widened by what recordings of one program differ by anyway,
+    and by what `machine` shows of more than that: it reaches from the ratio as measured to what that would be on one
+    machine. Steps of one recording need neither. With fewer than two steps on a side there is no spread to know, and
+    the interval says so: it reaches from half to twice the ratio.
     """
     base, candidate = (np.array(list(chain.from_iterable(side)), np.float64) for side in (base_ns, candidate_ns))
     if not len(base) or not len(candidate):
@@ -63,11 +64,11 @@ def verdict_of(ratio: Ratio | None) -> Verdict:
 
 
 def _between(base_ns: Sequence[Sequence[int]], candidate_ns: Sequence[Sequence[int]]) -> float:
-    """The same by Welch's t-test on the medians of recordings, where each side has several: these are no guess."""
+    """The same by Welch's t-test on the medians of recordings, where each side has enough: these are no guess."""
     base, candidate = (
         np.array([np.median(each) for each in side if len(each)], np.float64) for side in (base_ns, candidate_ns)
     )
-    return _by_t(base, candidate) if min(len(base), len(candidate)) >= FEWEST else 0.0
+    return _by_t(base, candidate) if min(len(base), len(candidate)) >= FEWEST_RECORDINGS else 0.0
 
 
 def _by_resampling(base: NDArray[np.float64], candidate: NDArray[np.float64], value: float) -> float:

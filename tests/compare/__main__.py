@@ -1,4 +1,4 @@
-"""Writes the last section of `docs/compare.md`: `python -m tests.compare` records the corpus' pairs and compares them."""
+"""`python -m tests.compare` records and compares the corpus' pairs; it writes the last section of `docs/compare.md`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="*", help="the pairs of this rule; no page is written")
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument(
-        "--recordings", type=Path, help="where recordings are kept, and taken from where they are there"
-    )
+    parser.add_argument("--recordings", type=Path, help="where to keep recordings, and to take them from")
     given = parser.parse_args()
     with TemporaryDirectory(prefix="torchtidy-compare-") as temporary:
         truths = []

@@ -62,6 +62,42 @@ def test_parts_and_operators_side_by_side(pair: tuple[Path, Path]) -> None:
     assert answer["realised_ns"] == 800_000
 
 
+def test_json_has_the_keys_that_others_read(pair: tuple[Path, Path]) -> None:
+    answer = as_json(UNTIDY, TIDY)
+    assert {"schema", "verdict", "step_ratio", "findings"} <= answer.keys()
+    assert answer["step_ratio"].keys() == {"value", "low", "high"}
+    assert {"rule", "state", "predicted_ns", "realised_ns", "places"} <= answer["findings"][0].keys()
+
+
+def test_steps_of_one_recording(tmp_path: Path) -> None:
+    """The fifth step holds its operator twice."""
+    side = recording(tmp_path / "run", 1000, slow_step=4)
+    answer = as_json(side, "--steps", "1-3", "--with", "4")
+    assert (answer["base"]["chosen"], answer["candidate"]["chosen"]) == ("1-3", "4")
+    # The median of 2001, 2002 and 2003 µs against 3004 µs.
+    assert answer["realised_ns"] == -1_002_000
+    [row] = answer["operators"]
+    assert (row["base_calls"], row["candidate_calls"], row["candidate_ns"]) == (1, 2, 2_000_000)
+
+
+def test_steps_of_two_recordings(pair: tuple[Path, Path]) -> None:
+    answer = as_json(*pair, "--steps", "0-2", "--with", "3-5")
+    assert (answer["base"]["median_ns"], answer["candidate"]["median_ns"]) == (2_001_000, 1_204_000)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--steps", "1-3"), ("--with", "4")])
+def test_one_recording_needs_two_ranges(pair: tuple[Path, Path], arguments: tuple[str, ...]) -> None:
+    result = compare(pair[0], *arguments)
+    assert result.exit_code == 2
+    assert "--steps 3-7 --with 8-12" in result.output
+
+
+def test_a_range_that_is_none_is_refused(pair: tuple[Path, Path]) -> None:
+    result = compare(pair[0], "--steps", "x", "--with", "4")
+    assert result.exit_code == 2
+    assert "Write `3-7`" in result.output
+
+
 def test_what_makes_numbers_doubtful_comes_first(tmp_path: Path) -> None:
     base, candidate = recording(tmp_path / "a", 100), recording(tmp_path / "b", 100, steps=3)
     assert as_json(base, candidate)["notes"] == ["Only 3 steps on one side: record more for a narrower interval."]
