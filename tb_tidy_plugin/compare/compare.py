@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns
+from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, together_cost
 from tb_tidy_plugin.compare.machine import Machine, machine_of
 from tb_tidy_plugin.compare.model import SCHEMA_VERSION, Comparison, SettingChange, Side
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
@@ -41,7 +41,7 @@ class Asked:
 def compared(base: Asked, candidate: Asked) -> Comparison:
     """What changed from `base` to `candidate`.
 
-    Steps of all ranks count together; a finding that several ranks share counts once, where it costs most.
+    Steps of all ranks count together; a finding that several ranks share counts once, at its mean cost.
 
     Raises:
         StepsError: one side has none of the steps that were asked for.
@@ -90,13 +90,12 @@ def _side(asked: Asked, of: Sequence[Chosen], steps: Sequence[int]) -> Side:
 
 
 def _findings(asked: Asked, side: Sequence[Chosen]) -> list[Finding]:
-    """Each finding once, by its identity; of several ranks that of the one where it costs most."""
-    found: dict[str, Finding] = {}
+    """Each finding once, by its identity: as where it costs most, at the mean over the recordings that have it."""
     of_runs = asked.of_runs if asked.steps is None else ()
+    found: dict[str, list[Finding]] = {}
     for finding in (*of_runs, *(finding for each in side for finding in each.findings)):
-        if finding.id not in found or finding.cost_ns > found[finding.id].cost_ns:
-            found[finding.id] = finding
-    return list(found.values())
+        found.setdefault(finding.id, []).append(finding)
+    return [together_cost(alike) for alike in found.values()]
 
 
 def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterator[str]:

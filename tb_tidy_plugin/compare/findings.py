@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+
+import msgspec
 
 from tb_tidy_plugin.compare.model import FindingChange, FindingState
 from tb_tidy_plugin.report.model import Finding
@@ -57,6 +60,22 @@ def _rule_function_text(finding: Finding) -> list[Hashable]:
 
 def _rule_text(finding: Finding) -> list[Hashable]:
     return [(finding.rule, place.text) for place in finding.places if place.text]
+
+
+def together_cost(alike: Sequence[Finding]) -> Finding:
+    """One finding of several recordings: as where it costs most, with the means of cost and saving."""
+    largest = max(alike, key=lambda finding: finding.cost_ns)
+    savings = [finding.saving for finding in alike if finding.saving is not None]
+    if len(alike) == 1 or largest.saving is None:
+        return largest
+    expected_ns, low_ns, high_ns = (
+        round(fmean(getattr(saving, name) for saving in savings)) for name in ("expected_ns", "low_ns", "high_ns")
+    )
+    saving = msgspec.structs.replace(largest.saving, expected_ns=expected_ns, low_ns=low_ns, high_ns=high_ns)
+    cost_ns = round(fmean(finding.cost_ns for finding in alike))
+    shares = [finding.share for finding in alike if finding.share is not None]
+    share = fmean(shares) if shares else None
+    return msgspec.structs.replace(largest, cost_ns=cost_ns, share=share, saving=saving)
 
 
 def state_of(pair: Pair) -> FindingState:

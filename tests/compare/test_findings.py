@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, state_of
+from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, state_of, together_cost
 from tb_tidy_plugin.report.model import Finding, Place, Saving
 
 
@@ -58,6 +58,18 @@ class TestPairs:
 
     def test_each_finding_is_matched_once(self) -> None:
         assert states([finding("a"), finding("b")], [finding("c")]) == ["gone", "same"]
+
+
+class TestSeveralRecordings:
+    def test_the_means_of_cost_and_saving_as_where_it_costs_most(self) -> None:
+        found = together_cost([finding("a", 1000, 800), finding("a", 3000, 1000, at=place(line=12))])
+        assert (found.cost_ns, found.share, found.places[0].line) == (2000, 0.2, 12)
+        assert found.saving is not None
+        assert (found.saving.expected_ns, found.saving.high_ns) == (900, 2000)
+
+    def test_one_is_itself(self) -> None:
+        one = finding("a")
+        assert together_cost([one]) is one
 
 
 class TestStates:

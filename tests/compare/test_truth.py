@@ -62,6 +62,7 @@ def test_findings_are_the_same_though_lines_were_inserted_above(rule: str, tmp_p
         source = tmp_path / "source" / "slow.py"
         source.parent.mkdir(exist_ok=True)
         source.write_text(above + (CORPUS / rule / "slow.py").read_text())
+        (tmp_path / name).mkdir()
         record_in(tmp_path / name, Program(source, "slow", rule, slow.also))
         shutil.copy(source, tmp_path / name / "slow.py")
     sides = [asked_for(tmp_path / name) for name in ("before", "after")]
