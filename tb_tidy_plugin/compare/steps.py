@@ -20,6 +20,8 @@ BETWEEN_RECORDINGS = 0.03
 FEWEST = 2  # steps of which a spread can be told
 FEWEST_RECORDINGS = 3  # of which it is worth being told: of two, t would say next to nothing
 
+NORMAL_975 = 1.96
+
 T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Student's t for 1 to 15 degrees of freedom at 97.5 %; beyond, the normal distribution's 1.96 is near enough."""
 
@@ -51,7 +53,7 @@ def step_ratio(
         width = float(np.exp(spread))
         return Ratio(value=value, low=value / width, high=value * width)
     machine = machine or Machine(0.0, 0.0)
-    width = float(np.exp(np.hypot(np.hypot(spread, machine.error), np.log1p(BETWEEN_RECORDINGS))))
+    width = float(np.exp(np.hypot(np.hypot(spread, NORMAL_975 * machine.error), np.log1p(BETWEEN_RECORDINGS))))
     on_one_machine = value / machine.ratio
     return Ratio(value=value, low=min(value, on_one_machine) / width, high=max(value, on_one_machine) * width)
 
@@ -86,5 +88,5 @@ def _by_t(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> float:
     if not error:
         return 0.0
     freedom = error**2 / sum(part**2 / (len(times) - 1) for part, times in zip(parts, (base, candidate), strict=True))
-    t = T_975[max(int(freedom), 1) - 1] if freedom < len(T_975) + 1 else 1.96
+    t = T_975[max(int(freedom), 1) - 1] if freedom < len(T_975) + 1 else NORMAL_975
     return t * float(np.sqrt(error))
