@@ -29,10 +29,9 @@ def loss(x, limit):
 ## How the saving is estimated
 Counted is what a piece takes beside operators: look-ups of guards, prologues, the code that wraps its graph, and the
 same around its node of the backward pass; and operators that ran between pieces, which would run inside a graph. All
-of it is expected to go, at least half: guards of a piece may have to be checked by the one region that is left. With
-torch 2.13 on a CPU a piece was measured to cost 110 to 370 µs forward and backward with AOTAutograd, 25 to 130 µs
-without gradients, 10 to 50 µs with the backend `eager`. What fusion across the pieces would save is not counted, nor
-waiting for a number.
+of it is expected to go, at least half: the one region that is left may have to check its guards. With torch 2.13 on a
+CPU a piece was measured to cost 110 to 370 µs with AOTAutograd, both ways, 25 to 130 µs without gradients, 10 to 50 µs
+with the backend `eager`. What fusion across the pieces would save is not counted, nor waiting for a number.
 
 ## When it stays quiet
 Breaks that were asked for, by `torch.compiler.disable` or `torch._dynamo.graph_break`. Fewer than one break per step,
