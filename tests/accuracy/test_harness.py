@@ -19,11 +19,10 @@ from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import CorpusError, Program, programs
-from tests.accuracy.page import Promise, Proof, page, proof_in, proof_section
+from tests.accuracy.page import page, proof_in
 from tests.accuracy.processes import ProgramError, record_in, step_seconds
-from tests.accuracy.proof import pairs, promised, proof
-from tests.accuracy.record import ACTIVE, ACTIVE_TOGETHER, StepSeconds
-from tests.accuracy.verdicts import Answer, Count, Verdict, answer_of, both, count, judged, merged, total, verdict_on
+from tests.accuracy.record import ACTIVE, ACTIVE_TOGETHER
+from tests.accuracy.verdicts import Answer, Count, Verdict, both, count, judged, merged, total, verdict_on
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.recordings import ROOT
 
@@ -362,61 +361,6 @@ class TestPage:
     def test_the_proof_stays_when_counts_are_renewed(self, text: str) -> None:
         assert proof_in(text) == "## Do the fixes help?\n\nYes.\n"
         assert proof_in("# Accuracy\n") == ""
-
-
-class TestProof:
-    def test_pairs_are_slow_and_fixed_of_programs_that_run(self, tmp_path: Path) -> None:
-        names = ["a-b/slow.py", "a-b/fixed.py", "a-b/near_c.py", "c-d/slow.py", "e-f/slow.txt", "e-f/fixed.txt"]
-        found = list(pairs(write(tmp_path, dict.fromkeys([*names, "clean/slow.py"], ""))))
-        assert [(str(slow), str(fixed)) for slow, fixed in found] == [("a-b/slow.py", "a-b/fixed.py")]
-
-    @pytest.mark.torch
-    @pytest.mark.slow
-    def test_slow_is_held_against_fixed_in_every_round(self, tmp_path: Path) -> None:
-        waits = "def build():\n    import time, torch\n    return lambda: (torch.ones(4), time.sleep({}))\n"
-        files = {"a-b/slow.py": waits.format(0.02), "a-b/fixed.py": waits.format(0.001)}
-        ((slow, fixed),) = pairs(write(tmp_path, files))
-        measured = proof(slow, fixed, rounds=2)
-        assert len(measured.ratios) == 2
-        assert measured.cpu_ratio < min(measured.ratios), "sleeping takes no CPU time"
-        assert min(measured.saved_ns) > 10_000_000
-        assert measured.promise is None
-
-    def test_the_table_has_the_median_and_the_range(self) -> None:
-        text = proof_section([measured([1.5, 3.0, 2.0], Promise(4_000_000, 1_000_000, 3_000_000)), measured([4.0])], 3)
-        assert text.splitlines()[-2:] == [
-            "| `a-b` | 4.00 | 4.00 to 4.00 | 2.00 | – | 3.00 | – | – | – |",
-            "| `a-b` | 2.00 | 1.50 to 3.00 | 1.00 | 1.33 | 1.00 | 1.00 | 3.00 | yes |",
-        ]
-
-    @pytest.mark.parametrize(
-        ("ratios", "most_ns", "verdict"),
-        [
-            ([1.2, 1.3, 1.4], 400_000, "yes"),
-            ([1.2, 1.3, 1.4], 250_000, "unsteady"),
-            ([1.2, 1.3, 1.4], 100_000, "no"),
-            ([0.9, 0.95, 1.1], 500_000, "unsteady"),
-            ([0.8, 0.9, 0.95], 500_000, "no"),
-        ],
-    )
-    def test_the_bound_holds_or_not(self, ratios: list[float], most_ns: int, verdict: str) -> None:
-        assert measured(ratios, Promise(1_000_000, 50_000, most_ns)).verdict == verdict
-
-    def test_the_savings_of_all_findings_of_a_rule_are_promised_together(self, tmp_path: Path) -> None:
-        called = "  model.py({0}): f{0}  {0}00-{0}90\n    aten::mm  {0}00-{0}80  dims=4x4,4x4  types=float,float\n"
-        program = only(tmp_path, STEP + called.format(1) + called.format(3), "products/slow.txt")
-        answer = answer_of(program, [Products()])
-        assert len(answer.findings["products"]) == 2
-        assert promised(answer, "products") == Promise(step_ns=1_000_000, expected_ns=160_000, most_ns=160_000)
-
-    def test_nothing_is_promised_where_nothing_is_found(self) -> None:
-        assert promised(Answer(step_ns=1_000), "products") is None
-
-
-def measured(ratios: Sequence[float], promise: Promise | None = None) -> Proof:
-    """Rounds of these ratios: the fixed program takes 1 ms, all of it on the CPU, and the slow one half of its own."""
-    rounds = [(StepSeconds(ratio * 1e-3, ratio * 0.5e-3), StepSeconds(1e-3, 1e-3)) for ratio in ratios]
-    return Proof("a-b", rounds, promise)
 
 
 def test_a_drawn_file_names_its_device() -> None:

@@ -21,6 +21,7 @@ class Answer:
 
     Attributes:
         step_ns: the median step as recorded, of the slowest rank.
+        true_step_ns: the same without the profiler, 0 where that was not captured.
         checked: the rules that could look; one over ranks says nothing at all about a run of which one was recorded.
     """
 
@@ -28,6 +29,7 @@ class Answer:
     not_checked: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     step_ns: int = 0
+    true_step_ns: int = 0
     checked: frozenset[str] = frozenset()
 
 
@@ -99,7 +101,16 @@ def answer_of(program: Program, rules: Sequence[AnyRule] | None = None) -> Answe
             draw_into(folder, program.path.read_text(encoding="utf-8"))
         else:
             record_in(folder, program)
-        report = analyze_path(folder, rules)
+        return answer_in(folder, program, rules)
+
+
+def answer_in(folder: Path, program: Program, rules: Sequence[AnyRule] | None = None) -> Answer:
+    """What the report says of recordings of the program that are in `folder`.
+
+    Raises:
+        ProgramError: a trace cannot be read.
+    """
+    report = analyze_path(folder, rules)
     if report.problems:
         raise ProgramError(f"{program}: {report.problems[0].error}")
     parts: list[ProfileReport | RunReport] = []
@@ -120,7 +131,8 @@ def merged(parts: Sequence[ProfileReport | RunReport]) -> Answer:
         {rule: unchecked[rule] for rule in sorted(unchecked) if rule not in checked},
         _with_status(parts, "failed"),
         max((part.steps.median_ns or 0 for part in parts if isinstance(part, ProfileReport)), default=0),
-        frozenset(checked),
+        max((part.true_step_ns or 0 for part in parts if isinstance(part, ProfileReport)), default=0),
+        checked=frozenset(checked),
     )
 
 

@@ -1,0 +1,94 @@
+"""The proof: slow programs timed against fixed ones, and how far what was predicted is from that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.accuracy.page import Promise, Proof, proof_section
+from tests.accuracy.proof import pairs, promised, proof
+from tests.accuracy.record import StepSeconds
+from tests.accuracy.test_harness import STEP, Products, only, write
+from tests.accuracy.verdicts import Answer, answer_of
+
+
+class TestProof:
+    def test_pairs_are_slow_and_fixed_of_programs_that_run(self, tmp_path: Path) -> None:
+        names = ["a-b/slow.py", "a-b/fixed.py", "a-b/near_c.py", "c-d/slow.py", "e-f/slow.txt", "e-f/fixed.txt"]
+        found = list(pairs(write(tmp_path, dict.fromkeys([*names, "clean/slow.py"], ""))))
+        assert [(str(slow), str(fixed)) for slow, fixed in found] == [("a-b/slow.py", "a-b/fixed.py")]
+
+    @pytest.mark.torch
+    @pytest.mark.slow
+    def test_slow_is_held_against_fixed_in_every_round(self, tmp_path: Path) -> None:
+        waits = "def build():\n    import time, torch\n    return lambda: (torch.ones(4), time.sleep({}))\n"
+        files = {"a-b/slow.py": waits.format(0.02), "a-b/fixed.py": waits.format(0.001)}
+        ((slow, fixed),) = pairs(write(tmp_path, files))
+        measured = proof(slow, fixed, rounds=2)
+        assert len(measured.ratios) == 2
+        assert measured.cpu_ratio < min(measured.ratios), "sleeping takes no CPU time"
+        assert min(measured.saved_ns) > 10_000_000
+        assert measured.promise is None
+        assert measured.errors == []
+
+    def test_the_table_has_the_median_and_the_range(self) -> None:
+        text = proof_section([measured([1.5, 3.0, 2.0], Promise(4_000_000, 1_000_000, 3_000_000)), measured([4.0])], 3)
+        assert text.splitlines()[-2:] == [
+            "| `a-b` | 4.00 | 4.00 to 4.00 | 2.00 | – | 1.00 | – | 3.00 | – | – | – |",
+            "| `a-b` | 2.00 | 1.50 to 3.00 | 1.00 | 1.50 | 1.00 | +50 % | 1.00 | 1.00 | 3.00 | yes |",
+        ]
+
+    def test_the_error_is_that_of_each_round_by_its_own_promise(self) -> None:
+        """2 ms of which 25 % remain are 0.5 ms, 4 ms of which half remains 2 ms; the fixed step takes 1 ms."""
+        times = measured([2.0, 4.0]).rounds
+        both = Proof("a-b", times, [Promise(1_000, 750, 1_000), Promise(1_000, 500, 1_000)])
+        assert both.errors == [-0.5, 1.0]
+        assert both.error == 0.25
+        assert Proof("a-b", times, [None, Promise(1_000, 500, 1_000)]).errors == [1.0]
+
+    def test_the_page_sums_the_errors_up(self) -> None:
+        proofs = [measured([2.0], Promise(1_000, saved, 1_000)) for saved in (500, 450, 200)]  # 0, 10, 60 % too long
+        assert "Of 3 predictions the median error is 10 % (aim: ≤ 8 %), 2 are within 30 %" in proof_section(proofs, 1)
+        assert "worst is 60 % (`a-b`)" in proof_section(proofs, 1)
+        assert "Nothing was predicted." in proof_section([measured([2.0])], 1)
+
+    def test_a_step_of_known_true_length_is_what_is_saved_of(self, tmp_path: Path) -> None:
+        program = only(tmp_path, STEP + "  aten::mm  100-200  dims=4x4,4x4  types=float,float\n", "products/slow.txt")
+        answer = answer_of(program, [Products()])
+        for true_ns, step_ns in ((0, 1_000_000), (500_000, 500_000), (2_000_000, 1_000_000)):
+            promise = promised(replace(answer, true_step_ns=true_ns), "products")
+            assert promise is not None
+            assert promise.step_ns == step_ns
+
+    @pytest.mark.parametrize(
+        ("ratios", "most_ns", "verdict"),
+        [
+            ([1.2, 1.3, 1.4], 400_000, "yes"),
+            ([1.2, 1.3, 1.4], 250_000, "unsteady"),
+            ([1.2, 1.3, 1.4], 100_000, "no"),
+            ([0.9, 0.95, 1.1], 500_000, "unsteady"),
+            ([0.8, 0.9, 0.95], 500_000, "no"),
+        ],
+    )
+    def test_the_bound_holds_or_not(self, ratios: list[float], most_ns: int, verdict: str) -> None:
+        assert measured(ratios, Promise(1_000_000, 50_000, most_ns)).verdict == verdict
+
+    def test_the_savings_of_all_findings_of_a_rule_are_promised_together(self, tmp_path: Path) -> None:
+        called = "  model.py({0}): f{0}  {0}00-{0}90\n    aten::mm  {0}00-{0}80  dims=4x4,4x4  types=float,float\n"
+        program = only(tmp_path, STEP + called.format(1) + called.format(3), "products/slow.txt")
+        answer = answer_of(program, [Products()])
+        assert len(answer.findings["products"]) == 2
+        # At most, half as long again after each: its memory may be given back there.
+        assert promised(answer, "products") == Promise(step_ns=1_000_000, expected_ns=160_000, most_ns=240_000)
+
+    def test_nothing_is_promised_where_nothing_is_found(self) -> None:
+        assert promised(Answer(step_ns=1_000), "products") is None
+
+
+def measured(ratios: Sequence[float], promise: Promise | None = None) -> Proof:
+    """Rounds of these ratios: the fixed program takes 1 ms, all of it on the CPU, and the slow one half of its own."""
+    rounds = [(StepSeconds(ratio * 1e-3, ratio * 0.5e-3), StepSeconds(1e-3, 1e-3)) for ratio in ratios]
+    return Proof("a-b", rounds, [promise] * len(rounds))
