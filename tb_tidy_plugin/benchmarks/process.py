@@ -17,13 +17,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, in_turns, thinned
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, described, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
@@ -34,7 +34,6 @@ from tb_tidy_plugin.units import Bytes
 if TYPE_CHECKING:
     import torch
 
-INPUT = 0
 SEED = 0
 EVEN = 0.01  # closer to 1 than this, a ratio is no difference that the placement of data in memory could not make
 WIDE = 0.25  # intervals wider than this say too little
@@ -82,11 +81,10 @@ NOT_OURS = "This is the shape that was recorded; it may need another version of 
 
 def main() -> None:
     """Serves one request."""
-    output = _private_output()
-    with os.fdopen(INPUT, "rb", buffering=0, closefd=False) as stream:
-        request = msgspec.json.decode(stream.readline(), type=Request)
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    _step_back()
+    output = child.private_output()
+    request = msgspec.json.decode(child.question(), type=Request)
+    child.end_with_input(_end_group)
+    child.step_back()  # with its priority as it is: it measures
     writing = threading.Lock()
 
     def send(message: Message) -> None:
@@ -233,29 +231,8 @@ def _status_bytes(key: str) -> int:
     return int(lines.get(key, "0").split()[0]) * 1024
 
 
-def _private_output() -> IO[bytes]:
-    """The messages' own way out; whatever else writes to the standard output goes where complaints go."""
-    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return output
-
-
-def _end_with_input() -> None:
-    """Reads without Python's buffer, whose lock would be missed at exit."""
-    with suppress(OSError):
-        while os.read(INPUT, 1 << 10):
-            pass
-    _end_group()
-
-
 def _end_group() -> None:
     """Ends this process and what it has started, such as compilers and workers of loaders."""
     if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
-
-
-def _step_back() -> None:
-    """Lets Linux end this process first where memory is short. It keeps its priority: it measures."""
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("800")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -15,14 +14,14 @@ from typing import IO, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Measured, Message, Progress, Request
 from tb_tidy_plugin.benchmarks.statements import complaint_about
 
 OnProgress: TypeAlias = Callable[[Progress], object]
 
-START = "import sys; sys.path[:] = sys.argv[1:]; from tb_tidy_plugin.benchmarks.process import main; main()"
-"""Not with `-m`, which would let a user's own `queue.py` in the current folder stand in for Python's."""
+COMMAND = child.command_for("tb_tidy_plugin.benchmarks.process")
 
 LIMIT_S = 120.0
 """Beside the budget: to start PyTorch, to compile what a statement compiles, and to run slow statements a few times."""
@@ -82,18 +81,11 @@ class Run:
         self._kill()
 
     def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes] | None:
-        """The process, in a session and group of its own; None where it is no longer wanted."""
+        """The process, None where it is no longer wanted."""
         with self._lock:
             if self._cancelled:
                 return None
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", START, *(os.path.abspath(folder) for folder in sys.path)],  # noqa: PTH100
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                close_fds=True,
-                start_new_session=True,
-            )
+            self._process = child.start(COMMAND, errors)
             return self._process
 
     def _listening(self, process: subprocess.Popen[bytes], on_progress: OnProgress) -> Measurement | NotMeasured | None:
@@ -105,11 +97,9 @@ class Run:
 
     def _listen(self, process: subprocess.Popen[bytes], on_progress: OnProgress) -> Measurement | NotMeasured | None:
         """The last message, None where it never came. The process's input stays open meanwhile."""
-        assert process.stdin is not None
         assert process.stdout is not None
         try:
-            # Without Python's buffer, which would complain again on closing should the process be gone.
-            os.write(process.stdin.fileno(), msgspec.json.encode(self._request) + b"\n")
+            child.ask(process, msgspec.json.encode(self._request))
             for line in process.stdout:
                 message: Message = msgspec.json.decode(line, type=Message)
                 if isinstance(message, Progress):
@@ -143,8 +133,7 @@ class Run:
             return NotMeasured(
                 f"The measurement took more than {self._limit_s:g} s.", "Measure on a machine with less to do."
             )
-        errors.seek(max(errors.seek(0, os.SEEK_END) - COMPLAINT_BYTES, 0))
-        lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+        lines = child.said(errors, COMPLAINT_BYTES).splitlines()
         said = f" {lines[-1]}" if lines else ""
         if -code == getattr(signal, "SIGKILL", None):
             return NotMeasured("The measurement was killed, most likely because memory ran out.", "Free memory.")

@@ -7,10 +7,7 @@ size, as numbers and short texts of known fields, and used for the very statemen
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -21,7 +18,7 @@ from platformdirs import user_cache_path
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.rulekit import Benchmark
-from tb_tidy_plugin.trace.remote import Place, RemotePath
+from tb_tidy_plugin.trace.remote import Place, write_small
 
 SUFFIX = ".tidy-bench.json"
 """Added to the whole name of the trace file, `.gz` included."""
@@ -30,6 +27,7 @@ MOST_BYTES = 8 << 20
 MOST_KEPT = 1000  # beside one trace; a measurement takes 4 kB
 MOST_OF_A_PAIR = 50  # devices and versions in the cache that are looked at
 KEY_DIGITS = 32
+FOR_THE_TEAM = 0o644  # permissions of what lies beside a trace
 
 
 Stored = TypeVar("Stored", bound=msgspec.Struct)
@@ -153,22 +151,10 @@ def _read(file: Place, kind: type[Stored]) -> Stored | str | None:
 
 
 def _write(file: Place, text: bytes) -> None:
-    """All of it or nothing: written beside the file, then put in its place."""
     try:
-        if isinstance(file, RemotePath):
-            file.write_bytes(text)
-            return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(prefix=".tidy-bench.", dir=file.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(text)
-            Path(draft).chmod(0o644)  # beside a trace it is there for the team
-            Path(draft).replace(file)
-        except OSError:
-            with contextlib.suppress(OSError):
-                Path(draft).unlink()
-            raise
+        if isinstance(file, Path):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_small(file, text, FOR_THE_TEAM)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise StoreError(f"`{file}` could not be written: {reason}.", "Check the folder's permissions.") from None

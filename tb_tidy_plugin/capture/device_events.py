@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tb_tidy_plugin.capture.files import write_whole
 from tb_tidy_plugin.capture.guarded import unless_it_fails
+from tb_tidy_plugin.files import write_whole
 
 if TYPE_CHECKING:
     import torch

@@ -15,11 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tb_tidy_plugin.capture.files import write_whole
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.live_tree import Walk, walk
 from tb_tidy_plugin.capture.own_files import OwnFiles, sources_of
 from tb_tidy_plugin.capture.settings import settings
+from tb_tidy_plugin.files import write_whole
 
 if TYPE_CHECKING:
     import torch

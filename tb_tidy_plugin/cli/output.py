@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.files import write_whole as replaced
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -18,19 +18,9 @@ def write_whole(path: Path, text: str) -> None:
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
         if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8", newline="\n")
-            return
-        _write_beside(target, text)
+            target.write_bytes(text.encode())
+        else:
+            replaced(target, text.encode())
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` could not be written: {reason}.", "Choose another place with `-o`.") from None
-
-
-def _write_beside(target: Path, text: str) -> None:
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(target)
-    finally:
-        with suppress(OSError):  # renamed, or never made
-            draft.unlink()

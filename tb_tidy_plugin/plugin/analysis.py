@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing import IO, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.plugin.worker import Failure, Message, Progress, Request, Result, printable
 from tb_tidy_plugin.trace.files import TraceFile
 
@@ -23,19 +23,11 @@ log = logging.getLogger("tensorboard")
 Outcome: TypeAlias = Result | Failure
 OnProgress: TypeAlias = Callable[[Progress], object]
 
-START = "import sys; sys.path[:] = sys.argv[2:]; from tb_tidy_plugin.plugin.worker import main; main()"
-LOGGED_BYTES = 4000
+WORKER = child.command_for("tb_tidy_plugin.plugin.worker", arguments=1)
+"""Starts a worker; the path of the trace follows."""
 
 STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
 TRY_AGAIN = "See TensorBoard's log; run `touch` on the file to have it analysed again."
-
-
-def worker_command() -> tuple[str, ...]:
-    """Starts a worker that imports from where this process does.
-
-    Not with `-m`, which would let a user's own `queue.py` or `profile.py` in the current folder stand in for Python's.
-    """
-    return (sys.executable, "-c", START)
 
 
 class Analysis:
@@ -81,30 +73,21 @@ class Analysis:
                 self._process.kill()
 
     def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes] | None:
-        """The worker, None where it is no longer wanted. A new session, so that Ctrl-C in the terminal is not its."""
+        """The worker, None where it is no longer wanted."""
         with self._lock:
             if self._stopped:
                 return None
-            self._process = subprocess.Popen(
-                [*self._command, str(self._file.path), *(os.path.abspath(folder) for folder in sys.path)],  # noqa: PTH100
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                close_fds=True,
-                start_new_session=True,
-            )
+            self._process = child.start([*self._command, str(self._file.path)], errors)
             return self._process
 
     def _listen(self, process: subprocess.Popen[bytes], on_progress: OnProgress) -> Outcome | None:
         """The last message, None where it never came. The worker's input stays open meanwhile."""
-        assert process.stdin is not None
         assert process.stdout is not None
         configuration = None if self._configuration is None else os.fsencode(self._configuration)
         roots = tuple(os.fsencode(root) for root in self._source_roots)
         request = Request(self._file.run, self._file.worker, self._file.span, configuration, roots)
         try:
-            # Without Python's buffer, which would complain again on closing should the worker be gone.
-            os.write(process.stdin.fileno(), msgspec.json.encode(request) + b"\n")
+            child.ask(process, msgspec.json.encode(request))
             for line in process.stdout:
                 message: Message = msgspec.json.decode(line, type=Message)
                 if isinstance(message, Progress):
@@ -118,8 +101,7 @@ class Analysis:
 
     def _log(self, errors: IO[bytes], code: int | None) -> None:
         """What the worker complained of goes to the log: it may name paths and is of no use to most."""
-        errors.seek(max(errors.seek(0, os.SEEK_END) - LOGGED_BYTES, 0))
-        text = errors.read().decode("utf-8", "replace").strip()
+        text = child.said(errors)
         if code is not None or text:
             end = "" if code is None else f" ended with {code}"
             log.warning("torchtidy: worker for %s%s: %s", printable(str(self._file.path)), end, text)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
-import sys
 import threading
 import time
 from collections import OrderedDict
@@ -15,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChange
 from tb_tidy_plugin.compare.recording import StepsError, step_range
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
@@ -28,11 +27,10 @@ log = logging.getLogger("tensorboard")
 
 _Change = TypeVar("_Change", OperatorChange, KernelChange)
 
-START = "import sys; sys.path[:] = sys.argv[1:]; from tb_tidy_plugin.plugin.comparing import main; main()"
+COMMAND = child.command_for("tb_tidy_plugin.plugin.comparing")
 MOST_KEPT = 8
 MOST_RECORDINGS = 64  # on each side: a question with more would not fit beside all else that is kept
 LIMIT_S = 60.0
-LOGGED_BYTES = 4000
 
 
 class ComparisonError(TidyError):
@@ -179,7 +177,7 @@ def _recording(side: Side, kept: Kept) -> msgspec.Raw:
 
 def _asked(question: bytes) -> Comparison:
     """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
-    command = [sys.executable, "-c", START, *(os.path.abspath(folder) for folder in sys.path)]  # noqa: PTH100
+    command = [*COMMAND, *child.import_folders()]
     try:
         ended = subprocess.run(
             command, input=question, capture_output=True, timeout=LIMIT_S, start_new_session=True, check=False
@@ -187,7 +185,7 @@ def _asked(question: bytes) -> Comparison:
     except subprocess.TimeoutExpired:
         raise ComparisonError(f"The comparison took longer than {LIMIT_S:.0f} s.", "Choose one rank.") from None
     if ended.stderr:
-        log.warning("torchtidy: comparison: %s", ended.stderr[-LOGGED_BYTES:].decode("utf-8", "replace").strip())
+        log.warning("torchtidy: comparison: %s", ended.stderr[-child.MOST_SAID :].decode("utf-8", "replace").strip())
     try:
         answer: Answer = msgspec.json.decode(ended.stdout, type=Answer)
     except msgspec.MsgspecError:

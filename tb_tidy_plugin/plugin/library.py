@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.analysis import STOPPED, Analysis, Outcome, worker_command
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Outcome
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, RanksAnswer, ReportAnswer, RunsAnswer, RunState
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
@@ -83,16 +83,16 @@ class Library:
     def __init__(
         self,
         logdirs: Sequence[Logdir],
-        command: Sequence[str] = (),
+        command: Sequence[str] = WORKER,
         kept_bytes: int = KEPT_BYTES,
         configuration: Path | None = None,
         source_roots: Sequence[Path] = (),
     ) -> None:
-        """`command` starts a worker, by default this package's own, which uses `configuration` and `source_roots`."""
+        """`command` starts a worker, which uses `configuration` and `source_roots`."""
         self.configuration = configuration
         self.source_roots = tuple(source_roots)
         self._logdirs = tuple(logdirs)
-        self._command = command or worker_command()
+        self._command = command
         self._kept_bytes = kept_bytes
         self._most_workers = max(1, (os.cpu_count() or 1) // 2)
         self._changed = threading.Condition()

@@ -5,10 +5,8 @@ Without such a file each browser keeps its own mutes and nothing is written anyw
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,10 +16,11 @@ import msgspec
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes, MutesAnswer
-from tb_tidy_plugin.trace.remote import Place, RemotePath, can_be_opened
+from tb_tidy_plugin.trace.remote import Place, RemotePath, can_be_opened, write_small
 
 NAME = ".torchtidy.json"
 MOST_BYTES = 1 << 20
+FOR_THE_TEAM = 0o644  # its permissions
 MOST = 2000  # of each kind
 SOUND = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")  # ids of findings and names of rules
 
@@ -102,20 +101,7 @@ def _changed(old: Iterable[str], added: Iterable[str], removed: Iterable[str]) -
 
 
 def _write(file: Place, text: bytes) -> None:
-    """All of it or nothing: written beside the file, then put in its place."""
     try:
-        if isinstance(file, RemotePath):
-            file.write_bytes(text)
-            return
-        handle, name = tempfile.mkstemp(prefix=f"{NAME}.", dir=file.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(text)
-            Path(name).chmod(0o644)  # it is there for the team
-            Path(name).replace(file)
-        except OSError:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        write_small(file, text, FOR_THE_TEAM)
     except OSError as problem:
         raise MutesError(f"`{file}` cannot be written: {problem.strerror}.", "Mutes stay in the browser.") from None

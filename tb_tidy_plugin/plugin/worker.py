@@ -1,23 +1,21 @@
 """Analysis of one trace file in a process of its own, so that its memory and its crashes are never TensorBoard's.
 
 `python -m tb_tidy_plugin.plugin.worker FILE` reads one line from its input (a `Request`), writes one JSON message per
-line, the last of which is a `Result` or a `Failure`, and ends. It also ends as soon as its input does: whoever started
-it holds the other side open, so a killed TensorBoard leaves no worker behind, on any system.
+line, the last of which is a `Result` or a `Failure`, and ends.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.payloads import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
@@ -37,7 +35,7 @@ CHECKED_PART = 0.8  # what is left are the tables: 0.1 s to 0.4 s on traces of 4
 LINES_BUDGET_S = 0.5  # for the costs of lines; 0.2 s on the sample runs, whose 500 own frames are a usual number
 ADDING_UP = "Adding up operators"
 MOST_CALLERS = 20
-INPUT = 0
+NICE = 5  # TensorBoard goes first
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -112,11 +110,10 @@ OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Fr
 
 def main() -> None:
     """Serves one request."""
-    output = _private_output()
-    with os.fdopen(INPUT, "rb", buffering=0, closefd=False) as stream:
-        request = msgspec.json.decode(stream.readline(), type=Request)
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    _step_back()
+    output = child.private_output()
+    request = msgspec.json.decode(child.question(), type=Request)
+    child.end_with_input()
+    child.step_back(nice=NICE)
 
     def send(message: Message) -> None:
         output.write(msgspec.json.encode(message) + b"\n")
@@ -225,29 +222,6 @@ def _source_files(analysis: Analysis) -> list[str]:
 def printable(text: str) -> str:
     """`text` with what is no text replaced: a path may hold any bytes, JSON may not."""
     return os.fsencode(text).decode("utf-8", "replace")
-
-
-def _private_output() -> IO[bytes]:
-    """The messages' own way out; whatever else writes to the standard output is sent to the log."""
-    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return output
-
-
-def _end_with_input() -> None:
-    """Ends the process when its input ends. Reads without Python's buffer, whose lock would be missed at exit."""
-    with suppress(OSError):
-        while os.read(INPUT, 1 << 10):
-            pass
-    os._exit(1)
-
-
-def _step_back() -> None:
-    """Lets TensorBoard go first where processor time is short, and lets Linux end this process first if memory is."""
-    if hasattr(os, "nice"):
-        os.nice(5)
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("800")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import IO
 import msgspec
 
 from tb_tidy_plugin.errors import TidyError, TraceError
+from tb_tidy_plugin.files import drafted
 from tb_tidy_plugin.trace.columns import EventTable, Thread
 from tb_tidy_plugin.trace.document import Ending, as_list, event_pieces
 from tb_tidy_plugin.trace.external import LAUNCH, STREAM, Activity, args_of, first_free_id, lane_of
@@ -189,22 +188,17 @@ def write_merged(trace: Path, events: Iterable[dict[str, object]], at: int, out:
     Raises:
         TidyError: the trace changed meanwhile, or `out` cannot be written.
     """
-    draft = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     added = _in_lines(events)
     try:
-        with draft.open("wb") as file:
+        with drafted(out) as draft, draft.open("wb") as file:
             if out.suffix == ".gz":
                 with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
                     _copy(read_blocks(trace), added, at, packed)
             else:
                 _copy(read_blocks(trace), added, at, file)
-        draft.replace(out)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{out}` could not be written: {reason}.", "Choose another place with `-o`.") from None
-    finally:
-        with suppress(OSError):  # renamed, or never made
-            draft.unlink()
 
 
 def _copy(blocks: Iterator[bytes], added: Iterator[bytes], at: int, sink: IO[bytes] | gzip.GzipFile) -> None:

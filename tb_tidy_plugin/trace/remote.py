@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from tb_tidy_plugin.errors import TidyError, TraceError
+from tb_tidy_plugin.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,6 +159,18 @@ def can_be_opened(address: str) -> bool:
     except (OSError, TraceError):
         return False
     return True
+
+
+def write_small(place: Place, content: bytes, mode: int | None = None) -> None:
+    """Writes a file, all of it or nothing; `mode` are its permissions on a disk.
+
+    Raises:
+        OSError: it cannot be written; what was there before is as it was.
+    """
+    if isinstance(place, RemotePath):
+        place.write_bytes(content)
+    else:
+        write_whole(place, content, mode)
 
 
 def size_of(place: Place) -> int:

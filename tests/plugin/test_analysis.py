@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.plugin.analysis import STOPPED, Analysis, worker_command
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis
 from tb_tidy_plugin.plugin.worker import Failure, Progress, Result
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
@@ -32,7 +32,7 @@ def failure(path: Path, code: str) -> Failure:
 def test_the_result_of_the_real_worker(tmp_path: Path) -> None:
     seen: list[Progress] = []
     file = TraceFile("run", "worker", "", trace(tmp_path / "worker.pt.trace.json"))
-    found = Analysis(file, worker_command()).outcome(seen.append)
+    found = Analysis(file, WORKER).outcome(seen.append)
     assert isinstance(found, Result)
     assert found.report.worker == "worker"
     assert list(dict.fromkeys(progress.state for progress in seen)) == ["reading", "analysing"]
@@ -46,7 +46,7 @@ def test_a_module_of_the_users_does_not_stand_in_for_pythons_own(
     (tmp_path / "subprocess.py").write_text("raise SystemExit('the wrong module')")
     (tmp_path / "msgspec.py").write_text("raise SystemExit('the wrong module')")
     monkeypatch.chdir(tmp_path)
-    assert isinstance(outcome(path, worker_command()), Result)
+    assert isinstance(outcome(path, WORKER), Result)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_a_killed_parent_leaves_no_worker_behind(tmp_path: Path) -> None:
     endless = tmp_path / "w.pt.trace.json"
     os.mkfifo(endless)  # nobody ever writes into it
     code = (
-        "from pathlib import Path; from tb_tidy_plugin.plugin.analysis import Analysis, worker_command; "
+        "from pathlib import Path; from tb_tidy_plugin.plugin.analysis import Analysis, WORKER; "
         "from tb_tidy_plugin.trace.files import TraceFile; "
-        f"Analysis(TraceFile('', '', '', Path({str(endless)!r})), worker_command()).outcome(print)"
+        f"Analysis(TraceFile('', '', '', Path({str(endless)!r})), WORKER).outcome(print)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as parent:

@@ -10,7 +10,7 @@ import pytest
 
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.plugin import library as module
-from tb_tidy_plugin.plugin.analysis import worker_command
+from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library, StillAnalysingError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import ProfileState
@@ -379,19 +379,19 @@ class TestConfiguration:
 
     def test_its_rules_are_checked(self, path: Path, file: Path) -> None:
         trace(path, operators=9)
-        library = started(path.parents[1], worker_command(), configuration=file)
+        library = started(path.parents[1], WORKER, configuration=file)
         assert finished(library).state == "done"
         assert self.findings(library) == ["slow-multiplication"]
 
     def test_one_in_the_logdir_is_not_read(self, path: Path) -> None:
         for folder in (path.parent, path.parents[1]):
             (folder / "tb-tidy.toml").write_text("=")
-        assert finished(started(path.parents[1], worker_command())).state == "done"
+        assert finished(started(path.parents[1], WORKER)).state == "done"
 
     def test_a_broken_one_is_said_and_a_mended_one_is_used(self, path: Path, file: Path) -> None:
         trace(path, operators=9)
         file.write_text('rules = ["checks/gone.py"]')
-        library = started(path.parents[1], worker_command(), configuration=file)
+        library = started(path.parents[1], WORKER, configuration=file)
         broken = finished(library)
         assert (broken.state, library.report("run").report.profiles) == ("error", [])
         assert broken.problem is not None
@@ -404,7 +404,7 @@ class TestConfiguration:
 
     def test_a_rule_that_cannot_be_imported_is_told_with_its_line(self, path: Path, file: Path) -> None:
         (file.parent / "checks" / "slow_multiplication.py").write_text("import sys\nsys.exit('enough')\n")
-        broken = finished(started(path.parents[1], worker_command(), configuration=file))
+        broken = finished(started(path.parents[1], WORKER, configuration=file))
         assert broken.problem is not None
         assert "line 2 of" in broken.problem.error
         assert "SystemExit: enough" in broken.problem.error
@@ -412,6 +412,6 @@ class TestConfiguration:
     def test_a_path_that_is_no_text(self, path: Path, tmp_path: Path) -> None:
         file = tmp_path / os.fsdecode(b"caf\xe9.toml")
         file.write_text("=")
-        broken = finished(started(path.parents[1], worker_command(), configuration=file))
+        broken = finished(started(path.parents[1], WORKER, configuration=file))
         assert broken.problem is not None
         assert "caf\ufffd.toml` is no valid TOML" in broken.problem.error

@@ -9,7 +9,7 @@ import pytest
 
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.plugin import library as module
-from tb_tidy_plugin.plugin.analysis import worker_command
+from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
@@ -37,7 +37,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 def started(logs: Path, kept_bytes: int = KEPT_BYTES, configuration: Path | None = None) -> Library:
-    library = Library([Logdir(str(logs))], worker_command(), kept_bytes, configuration)
+    library = Library([Logdir(str(logs))], WORKER, kept_bytes, configuration)
     library.start()
     until(lambda: not library.scanning)
     return library

@@ -150,7 +150,7 @@ def test_an_analysis_that_takes_long_is_not_waited_for(logs: Path, monkeypatch: 
 
 
 def test_a_comparison_that_breaks_is_no_crash(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparisons, "START", "raise SystemExit('out of order')")
+    monkeypatch.setattr(comparisons, "COMMAND", (sys.executable, "-c", "raise SystemExit('out of order')"))
     assert error(client, "base=base&candidate=slow", 404) == "The comparison broke off with an internal error."
 
 

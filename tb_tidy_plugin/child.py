@@ -1,0 +1,106 @@
+"""Work in a process of its own, both sides: how it is started, and how it behaves.
+
+Whoever starts a child holds its input open, and the child ends with it: so one that is killed leaves nothing running,
+on any system. A child's messages have a way of their own, which nothing that is printed by accident gets into.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+INPUT = 0
+MOST_SAID = 4000
+"""Bytes of a child's complaints, the last ones, that are kept."""
+
+
+# The side that starts it
+
+
+def command_for(module: str, arguments: int = 0) -> tuple[str, ...]:
+    """Runs `main` of a module, after so many arguments with the folders to import from, `import_folders()`.
+
+    Not with `-m`, which would let a user's own `queue.py` or `profile.py` in the current folder stand in for Python's.
+    """
+    code = f"import sys; sys.path[:] = sys.argv[{1 + arguments}:]; from {module} import main; main()"
+    return (sys.executable, "-c", code)
+
+
+def import_folders() -> list[str]:
+    """Where this process imports from; a child may begin in another folder."""
+    return [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100
+
+
+def start(command: Sequence[str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    """The child, in a session and group of its own, so that Ctrl-C in the terminal is not its.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    return subprocess.Popen(
+        [*command, *import_folders()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=complaints,
+        close_fds=True,
+        start_new_session=True,
+    )
+
+
+def ask(process: subprocess.Popen[bytes], question: bytes) -> None:
+    """One line for the child. Without Python's buffer, which would complain again on closing should the child be gone.
+
+    Raises:
+        BrokenPipeError: it is gone.
+    """
+    assert process.stdin is not None
+    os.write(process.stdin.fileno(), question + b"\n")
+
+
+def said(complaints: IO[bytes], most: int = MOST_SAID) -> str:
+    """The last that a child complained of."""
+    complaints.seek(max(complaints.seek(0, os.SEEK_END) - most, 0))
+    return complaints.read().decode("utf-8", "replace").strip()
+
+
+# The child's side
+
+
+def private_output() -> IO[bytes]:
+    """The messages' own way out; whatever else writes to the standard output goes where complaints go."""
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return output
+
+
+def question() -> bytes:
+    """The line that the child was asked with."""
+    with os.fdopen(INPUT, "rb", buffering=0, closefd=False) as stream:
+        return stream.readline()
+
+
+def end_with_input(end: Callable[[], object] = lambda: os._exit(1)) -> None:
+    """From now on `end` is called when the input ends."""
+    threading.Thread(target=_wait_for_end, args=(end,), daemon=True).start()
+
+
+def _wait_for_end(end: Callable[[], object]) -> None:
+    """Reads without Python's buffer, whose lock would be missed at exit."""
+    with suppress(OSError):
+        while os.read(INPUT, 1 << 10):
+            pass
+    end()
+
+
+def step_back(nice: int = 0) -> None:
+    """Lets others go first where processor time is short, and lets Linux end this process first if memory is."""
+    if nice and hasattr(os, "nice"):
+        os.nice(nice)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("800")
