@@ -15,7 +15,7 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx)
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof bench frontend bundle pytest clean npm chromium
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -46,6 +46,9 @@ accuracy: $(TEST)/.installed ## count what the rules find in the corpus; writes 
 
 lines: $(TEST)/.installed ## count how often the line inside a function is right; writes docs/lines.md
 	$(BIN)/python -m tests.lines
+
+bench: $(TEST)/.installed ## measure how fast traces are read and judged; writes docs/performance.md
+	$(BIN)/python -m tests.performance
 
 proof: $(TEST)/.installed ## time the corpus' slow programs against the fixed ones, for the same page
 	$(BIN)/python -m tests.accuracy --proof

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.cli.annotate import annotate
-from tb_tidy_plugin.cli.bench import bench
-from tb_tidy_plugin.cli.check import check
-from tb_tidy_plugin.cli.compare import compare
-from tb_tidy_plugin.cli.doctor import doctor
-from tb_tidy_plugin.cli.explain import explain
-from tb_tidy_plugin.cli.merge_device_events import merge_device_events
-from tb_tidy_plugin.cli.rules import rules
-from tb_tidy_plugin.cli.summary import summary
 from tb_tidy_plugin.errors import TidyError
 
 NOTHING_READ = 2
 """Exit code when nothing could be read or found."""
 
+COMMANDS = ("annotate", "bench", "check", "compare", "doctor", "explain", "merge-device-events", "rules", "summary")
+"""Each is a function in a module of its name."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class Commands(click.Group):
+    """Imports a command when it is asked for: most of a short command's time would go into importing the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"tb_tidy_plugin.cli.{name}"), name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tb-tidy")
 def commands() -> None:
     """Name the performance anti-patterns in recorded PyTorch profiles."""
-
-
-commands.add_command(annotate)
-commands.add_command(bench)
-commands.add_command(check)
-commands.add_command(compare)
-commands.add_command(doctor)
-commands.add_command(explain)
-commands.add_command(merge_device_events)
-commands.add_command(rules)
-commands.add_command(summary)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.trace.ahead import ahead
 from tb_tidy_plugin.trace.assemble import table_of
 from tb_tidy_plugin.trace.chunks import Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
@@ -33,7 +34,7 @@ def read_trace(path: Place, progress: Progress | None = None) -> EventTable:
             raise: `EventTable.partial` and `EventTable.dropped` say what is missing.
     """
     with fastest_decoder() as decoder:
-        return decoded(read_blocks(path, progress), decoder)
+        return decoded(ahead(read_blocks(path, progress)), decoder)
 
 
 def decoded(blocks: Iterator[bytes], decoder: ChunkDecoder) -> EventTable:

@@ -13,7 +13,7 @@ try:
 except ImportError:
     import zlib as library  # type: ignore[no-redef]
 
-BLOCK_BYTES = 4 << 20  # large enough that per-block work vanishes, small enough to stay in the processor's cache
+BLOCK_BYTES = 8 << 20  # large enough that per-block work vanishes, small enough to stay in the processor's cache
 RECORD_AGAIN = "Record again; the job may have ended while the trace was written."
 GZIP_MAGIC = b"\x1f\x8b"
 DAMAGED = cast("type[Exception]", library.error)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import pkgutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
+import click
 import jsonschema
 import msgspec
 import pytest
 
-from tb_tidy_plugin import __version__
+from tb_tidy_plugin import __version__, cli
+from tb_tidy_plugin.cli.main import COMMANDS
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.rules import all_rules, catalogue
 from tests.support.recordings import ROOT, shared, shared_names
@@ -161,3 +165,10 @@ def test_real_traces_print_a_report(name: str) -> None:
     assert "problem" not in done.stdout
     assert "failed:" not in done.stdout
     assert done.stderr == ""
+
+
+def test_every_command_is_in_the_list_of_commands() -> None:
+    modules = (import_module(f"{cli.__name__}.{found.name}") for found in pkgutil.iter_modules(cli.__path__))
+    here = {module.__name__.rpartition(".")[2]: module for module in modules}
+    commands = [name for name, module in here.items() if isinstance(getattr(module, name, None), click.Command)]
+    assert sorted(name.replace("_", "-") for name in commands) == sorted(COMMANDS)

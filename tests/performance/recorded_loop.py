@@ -7,8 +7,8 @@ from pathlib import Path
 BLOCKS, WIDTH, HEADS, LENGTH, BATCH, TOKENS = 6, 32, 4, 16, 2, 128
 
 
-def record_loop(folder: Path, steps: int) -> Path:
-    """Writes the trace of so many steps into `folder`, and returns it."""
+def record_loop(folder: Path, steps: int, memory: bool = False) -> Path:
+    """Writes the trace of so many steps, with memory events if wanted, into `folder`, and returns it."""
     import torch
     from torch import nn, profiler
 
@@ -33,6 +33,7 @@ def record_loop(folder: Path, steps: int) -> Path:
         on_trace_ready=profiler.tensorboard_trace_handler(str(folder)),
         record_shapes=True,
         with_stack=True,
+        profile_memory=memory,
     ) as recording:
         for _ in range(steps + 2):
             tokens = torch.randint(TOKENS, (BATCH, LENGTH + 1))

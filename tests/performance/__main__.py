@@ -1,0 +1,150 @@
+"""`make bench`: how fast traces are read and judged, in figures and ratios; writes docs/performance.md.
+
+The traces are recorded here, by torch: training steps of a small language model with stacks, shapes and memory. Each
+figure is the best of some fresh processes, in seconds of processor time, which other work disturbs least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.trace.scanned import is_compiled
+from tests.performance.measured import Figure
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+STEPS = {"10 MB": 3, "100 MB": 25, "500 MB": 126}
+MB = 1e6
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A file to measure with; `size` is that of its text, in bytes."""
+
+    name: str
+    path: Path
+    size: int
+
+
+def main() -> None:
+    """Records what is not there yet, measures, and writes the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=Path, default=Path("build/performance"), help="where they are, or will be")
+    parser.add_argument("--rounds", type=int, default=3, help="the fastest process counts")
+    parser.add_argument("--no-page", action="store_true", help="print only")
+    given = parser.parse_args()
+    if not is_compiled():
+        sys.exit("The compiled decoder is missing: `tb-tidy doctor` says how to get it.")
+    text = page([_recorded(given.traces, name, steps) for name, steps in STEPS.items()], given.rounds)
+    sys.stdout.write(text)
+    if not given.no_page:
+        PAGE.write_text(text, "utf-8")
+
+
+def _recorded(folder: Path, name: str, steps: int) -> Trace:
+    place = folder / name.replace(" ", "-")
+    if not list(place.glob("*.pt.trace.json")):
+        place.mkdir(parents=True, exist_ok=True)
+        code = "import sys, pathlib; from tests.performance.recorded_loop import record_loop; "
+        code += "record_loop(pathlib.Path(sys.argv[1]), int(sys.argv[2]), memory=True)"
+        subprocess.run([sys.executable, "-c", code, str(place), str(steps)], check=True)
+    (path,) = place.glob("*.pt.trace.json")
+    return Trace(name, path, path.stat().st_size)
+
+
+def page(traces: list[Trace], rounds: int) -> str:
+    """The page, in Markdown."""
+    return "\n".join(_sections(traces, rounds)) + "\n"
+
+
+def _sections(traces: list[Trace], rounds: int) -> Iterator[str]:
+    small, middle, large = traces
+    yield HEAD.format(python=platform.python_version(), numpy=np.__version__, machine=platform.machine(), rounds=rounds)
+    yield "\n## Text to columns\n"
+    yield "| | MB of text | decoder | s | MB/s | against orjson | memory per byte of text |"
+    yield "|---|--:|---|--:|--:|--:|--:|"
+    compiled: dict[str, Figure] = {}
+    for trace in (middle, large):
+        objects = best("orjson", trace.path, rounds)
+        yield _decoding(trace, "orjson, objects only", objects, objects)
+        compiled[trace.name] = best("columns", trace.path, rounds)
+        yield _decoding(trace, "compiled, one thread", compiled[trace.name], objects)
+        yield _decoding(trace, "portable", best("portable", trace.path, rounds), objects)
+    yield from _packed(middle, rounds)
+    compiled[small.name] = best("columns", small.path, rounds)
+    yield "\n## Columns to report\n"
+    yield "| | what | s of processor time | s on the clock |"
+    yield "|---|---|--:|--:|"
+    rows = [(middle, "tree"), (large, "tree"), (middle, "plain tree"), (large, "plain tree")]
+    rows += [(middle, "report"), (large, "report"), (small, "process")]
+    for trace, task in rows:
+        figure = best(task, trace.path, rounds)
+        yield f"| {trace.name} | {TITLES[task]} | {figure.cpu:.3f} | {figure.wall:.3f} |"
+    yield "\n## Growth\n"
+    yield "| | of the text | of the time | of the memory |"
+    yield "|---|--:|--:|--:|"
+    for one, other in ((small, middle), (middle, large)):
+        times = compiled[other.name].cpu / compiled[one.name].cpu
+        memory = compiled[other.name].grown / max(compiled[one.name].grown, 1)
+        yield f"| {one.name} to {other.name} | {other.size / one.size:.1f} × | {times:.1f} × | {memory:.1f} × |"
+
+
+TITLES = {
+    "tree": "the event tree, compiled",
+    "plain tree": "the event tree, in Python",
+    "report": "file to report: all rules, lines, replayed savings",
+    "process": "a whole `tb-tidy check`, imports included",
+}
+
+HEAD = """# Performance
+
+How fast traces are read and judged. `make bench` records the traces, measures and writes this page: training steps of a
+small language model with stacks, shapes and memory, Python {python}, numpy {numpy}, {machine}. Each figure is the best
+of {rounds} fresh processes. Seconds are of processor time, summed over threads, since the clock also shows what else
+the machine does; orjson builds Python objects with the garbage collector off, which is where other tools begin. Memory is
+what the process holds at most beyond what it held before, and includes the columns."""
+
+
+def _decoding(trace: Trace, decoder: str, figure: Figure, objects: Figure) -> str:
+    speed = trace.size / MB / figure.cpu
+    share, memory = objects.cpu / figure.cpu, figure.grown / trace.size
+    cells = (f"{figure.cpu:.3f}", f"{speed:.0f}", f"{share:.1f} ×", f"{memory:.2f}")
+    return f"| {trace.name} | {trace.size / MB:.1f} | {decoder} | {' | '.join(cells)} |"
+
+
+def _packed(trace: Trace, rounds: int) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="torchtidy-bench-") as folder:
+        packed = Path(folder, f"{trace.path.name}.gz")
+        with trace.path.open("rb") as text, gzip.open(packed, "wb", compresslevel=6) as file:
+            shutil.copyfileobj(text, file)
+        plain, figure = (best("threads", path, rounds) for path in (trace.path, packed))
+    yield "\nFrom gz, with all threads:\n"
+    yield "| | from | s of processor time | s on the clock |"
+    yield "|---|---|--:|--:|"
+    for name, each in (("text", plain), ("gz", figure)):
+        yield f"| {trace.name} | {name} | {each.cpu:.3f} | {each.wall:.3f} |"
+
+
+def best(name: str, path: Path, rounds: int) -> Figure:
+    """The one of some fresh processes that took least processor time, with the least time on the clock of all."""
+    command = [sys.executable, "-m", "tests.performance.measured", name, str(path)]
+    outputs = [subprocess.run(command, check=True, capture_output=True).stdout for _ in range(rounds)]
+    figures = [msgspec.json.decode(output, type=Figure) for output in outputs]
+    fastest = min(figures, key=lambda each: each.cpu)
+    fastest.wall = min(each.wall for each in figures)
+    return fastest
+
+
+if __name__ == "__main__":
+    main()
