@@ -76,6 +76,14 @@ export const showSource = (at: Pick<Place, 'file' | 'line'>): void =>
 /** The average step, or the one of this name. */
 export const chooseStep = (step: string): void => go({ step }, 'replace');
 
+/** Some steps of the profile on the screen against others of it. */
+export function compareSteps(base: string, candidate: string): void {
+  const key = selectedKey.peek();
+  if (!key) return;
+  const side = { run: key.run, rank: key.worker, span: key.span };
+  go({ view: 'compare', compare: { base: { ...side, steps: base }, candidate: { ...side, steps: candidate } } }, 'push');
+}
+
 export const groupOperators = (by: Grouping): void => go({ by, op: '' }, 'push');
 
 /** Opens a row of the operators by its key; an empty one closes it. */

@@ -38,11 +38,6 @@ export function swapSides(): void {
   if (now) go({ compare: { base: now.candidate, candidate: now.base } }, 'push');
 }
 
-/** One step of the profile on the screen against another one of it. */
-export function compareSteps(of: Omit<Side, 'steps'>, base: string, candidate: string): void {
-  go({ view: 'compare', compare: { base: { ...of, steps: base }, candidate: { ...of, steps: candidate } } }, 'push');
-}
-
 /** Opens a finding in the run that has it. */
 export function openChange({ id, state }: FindingChange): void {
   go({ ...profileOf(state), view: 'findings', finding: id }, 'push');

@@ -71,6 +71,16 @@ describe('the overview', () => {
     expect(await chart('cuda:0').findByText('Average step: 100 ms')).toBeTruthy();
   });
 
+  it('leads from a step to its comparison with the median step, which is that of the usual ones', async () => {
+    await open();
+    fireEvent.click(screen.getByRole('option', { name: /ProfilerStep#6: 110 ms/ }));
+    fireEvent.click(await screen.findByRole('button', { name: 'Compare with the median step' }));
+    expect(await screen.findByRole('heading', { level: 1, name: 'Compare' })).toBeTruthy();
+    const address = new URLSearchParams(window.location.hash.slice(1));
+    const named = ['cmp', 'cmp_rank', 'cmp_span', 'steps', 'with', 'with_rank', 'with_span', 'with_steps'].map((key) => address.get(`p.torchtidy.${key}`));
+    expect(named).toEqual(['job', 'host_1', '1', '4', 'job', 'host_1', '1', '6']);
+  });
+
   it('has every chart as a table', async () => {
     await open();
     for (const button of screen.getAllByRole('button', { name: 'Show as table' })) fireEvent.click(button);

@@ -3,21 +3,30 @@
 import type { StepItem } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
 import { groupsOf, type LaneLike } from '../../base/lanes';
+import { medianStep, rangeText } from '../../base/stepRange';
 import { columnsOf, longest, ODDITIES } from '../../base/stepStrip';
 import { moment, nanoseconds } from '../../base/units';
 import { Button } from '../../components/Button';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { StepStrip } from '../../components/StepStrip';
 import { TableTwin } from '../../components/TableTwin';
+import { compareSteps } from '../../state/actions';
 
 interface Props { steps: readonly StepItem[]; lane: LaneLike | null; lanes: number; chosen: number | null; onChoose: (index: number | null) => void }
 
 export function StepsChart({ steps, lane, lanes, chosen, onChoose }: Props) {
   const most = longest(steps);
+  const median = medianStep(steps);
+  const stepText = (index: number): string => rangeText(steps, { first: index, last: index });
   const marks = ticks(most).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }));
   return (
     <TableTwin title="Steps" note={`time of each step by part${lanes > 1 ? `, mean of ${lanes} devices` : ''}; choose one to see its parts below`}
-      aside={chosen !== null && <Button onClick={() => onChoose(null)}>Show the average step</Button>}
+      aside={chosen !== null && (
+        <>
+          <Button onClick={() => onChoose(null)}>Show the average step</Button>
+          {chosen !== median && <Button onClick={() => compareSteps(stepText(median), stepText(chosen))}>Compare with the median step</Button>}
+        </>
+      )}
       chart={<StepStrip columns={columnsOf(lane, steps)} marks={marks} chosen={chosen === null ? null : { first: chosen, last: chosen }}
         onChoose={(range) => onChoose(range?.last ?? null)} />}
       table={() => <DataTable label="Table of the steps" columns={columns(lane)} rows={steps} />} />
