@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, together_cost
 from tb_tidy_plugin.compare.machine import Machine, machine_of
-from tb_tidy_plugin.compare.model import SCHEMA_VERSION, Comparison, SettingChange, Side
+from tb_tidy_plugin.compare.model import SCHEMA_VERSION, Comparison, FindingChange, SettingChange, Side
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
 from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen, together
 from tb_tidy_plugin.compare.settings import other_machine, setting_changes
@@ -66,7 +68,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         notes=[*_notes(settings, machine), *_few(before, after), *_unread(base, candidate)],
         predicted_ns=predicted_ns(pairs),
         realised_ns=realised_ns,
-        findings=changes(pairs, realised_ns),
+        findings=[_located(change, one if change.state == "gone" else other) for change in changes(pairs, realised_ns)],
         breakdown=part_changes(one, other),
         operators=operator_changes(one, other),
         kernels=kernel_changes(one, other),
@@ -96,6 +98,20 @@ def _findings(asked: Asked, side: Sequence[Chosen]) -> list[Finding]:
     for finding in (*of_runs, *(finding for each in side for finding in each.findings)):
         found.setdefault(finding.id, []).append(finding)
     return [together_cost(alike) for alike in found.values()]
+
+
+def _located(change: FindingChange, side: Sequence[Chosen]) -> FindingChange:
+    """With the recording where it costs most, so that it can be opened there."""
+    found = [
+        (finding.cost_ns, each.recording.report)
+        for each in side
+        for finding in each.findings
+        if finding.id == change.id
+    ]
+    if not found:
+        return change
+    _, report = max(found, key=lambda each: each[0])
+    return msgspec.structs.replace(change, worker=report.worker, span=report.span)
 
 
 def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterator[str]:

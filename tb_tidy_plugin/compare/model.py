@@ -51,6 +51,7 @@ class FindingChange(Model, frozen=True):
         predicted_ns: what the baseline expected its fix to save, null for new findings.
         realised_ns: its part of what the step really became shorter by, for findings that are gone or better: in
             proportion to the predictions where there are several, since only their sum can be measured.
+        worker, span: the recording of that side where it costs most; empty for what several ranks show together.
     """
 
     id: str
@@ -64,6 +65,8 @@ class FindingChange(Model, frozen=True):
     predicted_ns: int | None
     realised_ns: int | None
     places: list[Place]
+    worker: str = ""
+    span: str = ""
 
 
 class PartChange(Model, frozen=True):

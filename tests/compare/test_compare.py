@@ -42,6 +42,16 @@ def test_the_sample_runs_tell_a_true_story() -> None:
     assert sum(each["realised_ns"] for each in answer["findings"]) == pytest.approx(answer["realised_ns"], abs=5)
 
 
+@pytest.mark.parametrize("rank", ["rank0", "rank1"])
+def test_a_finding_names_the_recording_that_has_it(rank: str, tmp_path: Path) -> None:
+    for worker, run in {"rank0": TIDY, "rank1": TIDY, rank: UNTIDY}.items():
+        [trace] = run.glob("*.pt.trace.json.gz")
+        (tmp_path / f"{worker}.7.pt.trace.json.gz").write_bytes(trace.read_bytes())
+    gone, new = as_json(tmp_path, TIDY)["findings"], as_json(TIDY, tmp_path)["findings"]
+    assert {(each["state"], each["worker"], each["span"]) for each in gone} == {("gone", rank, "7")}
+    assert {(each["state"], each["worker"], each["span"]) for each in new} == {("new", rank, "7")}
+
+
 def test_a_run_against_itself_is_no_difference() -> None:
     answer = as_json(UNTIDY, UNTIDY)
     assert answer["verdict"] == "no_clear_difference"

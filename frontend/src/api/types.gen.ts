@@ -274,6 +274,7 @@ export interface PartChange {
  *     predicted_ns: what the baseline expected its fix to save, null for new findings.
  *     realised_ns: its part of what the step really became shorter by, for findings that are gone or better: in
  *         proportion to the predictions where there are several, since only their sum can be measured.
+ *     worker, span: the recording of that side where it costs most; empty for what several ranks show together.
  */
 export interface FindingChange {
   base_ns: number | null;
@@ -286,7 +287,9 @@ export interface FindingChange {
   realised_ns: number | null;
   rule: string;
   severity: "high" | "info" | "low" | "medium";
+  span?: string;
   state: "better" | "gone" | "new" | "same" | "worse";
+  worker?: string;
 }
 /**
  * Where in the user's source the matches of a finding are.

@@ -1,7 +1,7 @@
 /** Columns of the operators and kernels that changed. */
 
-import { differenceOf, signed, wayOf } from './compare';
-import { count, nanoseconds } from './units';
+import { differenceOf, wayOf } from './compare';
+import { count, nanoseconds, signed } from './units';
 
 export interface ChangeLike {
   name: string; shapes: string; base_calls: number; candidate_calls: number; base_ns: number; candidate_ns: number;

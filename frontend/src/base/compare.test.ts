@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { change, comparison, operatorChange } from '../testing/fixtures';
 import { changeColumns } from './changes';
-import { changeShare, fromTo, groundsText, isKept, partName, reasonText, signed, verdictText, wayOf } from './compare';
+import { changeShare, fromTo, groundsText, isKept, reasonText, verdictText, wayOf } from './compare';
+import { partName } from './lanes';
+import { signed } from './units';
 
 const side = (ms: number | null) => ({ ...comparison().base, median_ns: ms === null ? null : ms * 1e6 });
 const slower = comparison({ verdict: 'slower', step_ratio: { value: 1.25, low: 1.2, high: 1.3 }, base: side(100), candidate: side(125) });
@@ -68,7 +70,7 @@ it('knows promises that can have been kept: of findings that are gone or better'
 });
 
 it('takes names of parts that it does not know as they are', () => {
-  expect([partName({ part: 'data_loading' }), partName({ part: 'moon_phase' }), partName({ part: 'constructor' })])
+  expect([partName('data_loading'), partName('moon_phase'), partName('constructor')])
     .toEqual(['Data loading', 'moon phase', 'constructor']);
 });
 

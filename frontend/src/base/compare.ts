@@ -1,8 +1,8 @@
 /** What came of a comparison, in words. */
 
-import { isPart, partLabel } from './lanes';
+import { partName } from './lanes';
 import { listed } from './recording';
-import { inUnit, nanoseconds, timeUnit } from './units';
+import { inUnit, timeUnit } from './units';
 
 export type Tone = 'good' | 'bad' | 'even';
 export type Verdict = 'faster' | 'slower' | 'no_clear_difference';
@@ -48,7 +48,7 @@ export function reasonText({ verdict, breakdown, base, candidate }: Outcome): st
   const whole = Math.abs(candidate.median_ns - base.median_ns);
   const telling = breakdown.filter((part) => way * differenceOf(part) > TELLING * whole)
     .toSorted((one, other) => way * (differenceOf(other) - differenceOf(one))).slice(0, 2);
-  const parts = telling.map((part) => `${partName(part)} ${fromTo(part.base_ns, part.candidate_ns)}`);
+  const parts = telling.map((part) => `${partName(part.part)} ${fromTo(part.base_ns, part.candidate_ns)}`);
   return parts.length > 0 ? `Most of it: ${listed(parts)}.` : '';
 }
 
@@ -64,9 +64,6 @@ interface Changed { base_ns: number | null; candidate_ns: number | null }
 
 export const differenceOf = ({ base_ns: base, candidate_ns: candidate }: Changed): number => (candidate ?? 0) - (base ?? 0);
 
-/** `−11.8 ms`, `+320 µs`, `0 ns`. */
-export const signed = (ns: number): string => `${ns > 0 ? '+' : ns < 0 ? '−' : ''}${nanoseconds(Math.abs(ns))}`;
-
 /** Less time is better, and says so without colour. Up to `slight` it is neither good nor bad. */
 export function wayOf(ns: number, slight = 0): { sign: string; word: string; tone: Tone } {
   const tone = Math.abs(ns) <= slight ? 'even' : ns < 0 ? 'good' : 'bad';
@@ -80,9 +77,6 @@ export function changeShare({ base_ns: base, candidate_ns: candidate }: Changed)
   const percent = Math.round(100 * (candidate / base - 1));
   return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)} %`;
 }
-
-/** A part of a step as the page calls it. */
-export const partName = ({ part }: { part: string }): string => (isPart(part) ? partLabel(part) : part.replaceAll('_', ' '));
 
 export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same';
 

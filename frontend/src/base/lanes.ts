@@ -59,7 +59,10 @@ const groupOf = (part: PartName, host: boolean): Group => (host && part === 'opt
 
 export const partLabel = (part: PartName): string => PARTS[part].label;
 
-export const isPart = (text: string): text is PartName => Object.hasOwn(PARTS, text);
+const isPart = (text: string): text is PartName => Object.hasOwn(PARTS, text);
+
+/** A part that is only known as text; one that is not known keeps its name. */
+export const partName = (part: string): string => (isPart(part) ? partLabel(part) : part.replaceAll('_', ' '));
 
 /** The parts of one step, or of the average one, by group; what took no time is left out. */
 export function groupsOf(lane: LaneLike, step: number | null): GroupSlice[] {

@@ -9,6 +9,9 @@ export const bytes = (value: number): string => scaled(value, 1024, BYTE_UNITS);
 /** A duration in nanoseconds, in the largest unit that keeps it at 1 or above: `1.25 ms`. */
 export const nanoseconds = (value: number): string => scaled(value, 1000, TIME_UNITS);
 
+/** `−11.8 ms`, `+320 µs`, `0 ns`. */
+export const signed = (ns: number): string => `${ns > 0 ? '+' : ns < 0 ? '−' : ''}${nanoseconds(Math.abs(ns))}`;
+
 /** A part of a whole between 0 and 1, as per cent: `12.5 %`. */
 export const share = (value: number): string => `${threeDigits(value * 100)} %`;
 

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { ApiError, getComparison, getReport } from '../api/client';
 import type { CompareAnswer, ErrorInfo, FindingChange, Place, ProfileReport, ProfileState, ReportAnswer } from '../api/types.gen';
 import { areSame, chosenSides, sidesText, type Side, type Sides } from '../base/sides';
-import { keyText } from '../base/selection';
+import { keyText, type ProfileKey } from '../base/selection';
 import { reloads } from './answers';
 import { faultInfo, gone, reach } from './connection';
 import { go, route } from './route';
@@ -38,19 +38,19 @@ export function swapSides(): void {
   if (now) go({ compare: { base: now.candidate, candidate: now.base } }, 'push');
 }
 
-/** Opens a finding in the run that has it. */
-export function openChange({ id, state }: FindingChange): void {
-  go({ ...profileOf(state), view: 'findings', finding: id }, 'push');
+/** Opens a finding in the recording that has it. */
+export function openChange(change: FindingChange): void {
+  go({ ...profileOf(change), view: 'findings', finding: change.id }, 'push');
 }
 
-export function openPlace({ state }: FindingChange, { file, line }: Place): void {
-  go({ ...profileOf(state), view: 'source', file, line: String(line), finding: '' }, 'push');
+export function openPlace(change: FindingChange, { file, line }: Place): void {
+  go({ ...profileOf(change), view: 'source', file, line: String(line), finding: '' }, 'push');
 }
 
-/** What is gone is in the baseline, everything else in the candidate. */
-function profileOf(state: FindingChange['state']): { run: string; worker: string; span: string } {
-  const { run, rank, span } = route.peek().compare[state === 'gone' ? 'base' : 'candidate'];
-  return { run: run ?? '', worker: rank, span };
+/** What is gone is in the baseline, everything else in the candidate; what ranks show together, in any of its recordings. */
+function profileOf({ state, worker = '', span = '' }: FindingChange): ProfileKey {
+  const side = route.peek().compare[state === 'gone' ? 'base' : 'candidate'];
+  return { run: side.run ?? '', worker: worker || side.rank, span: span || side.span };
 }
 
 /** The profiles of a side; of a rank that is given as a number, those that may be it. */

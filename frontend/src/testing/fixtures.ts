@@ -2,7 +2,7 @@
 
 import type {
   BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Lane, LineColumns, LinesAnswer,
-  Measurement, OperatorChange, OperatorRow, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame,
+  Measurement, OperatorChange, OperatorRow, Outlier, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame,
 } from '../api/types.gen';
 
 export const place = (changes: Partial<Place> = {}): Place => ({
@@ -109,6 +109,18 @@ export const change = (id: string, changes: Partial<FindingChange> = {}): Findin
 export const operatorChange = (name: string, changes: Partial<OperatorChange> = {}): OperatorChange => ({
   name, shapes: '64×64 · float32', base_calls: 4, candidate_calls: 0, base_ns: 3_000_000, candidate_ns: 0,
   base_device_ns: null, candidate_device_ns: null, ...changes,
+});
+
+/** The last step of `report()`, which waits for data. */
+export const outlier = (changes: Partial<Outlier> = {}): Outlier => ({
+  step: 2, name: 'ProfilerStep#6', duration_ns: 110e6, median_ns: 100e6,
+  text: 'ProfilerStep#6 took 110 ms, 10 ms longer than the median step: waiting for data 8 ms more; `aten::mm` 2 ms more (3 calls instead of 2).',
+  causes: [
+    { kind: 'wait', name: 'data_loading', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
+    { kind: 'part', name: 'host idle_data_loading', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
+    { kind: 'operator', name: 'aten::mm', shapes: '64×64', time_ns: 6e6, usual_ns: 4e6, calls: 3, usual_calls: 2 },
+  ],
+  ...changes,
 });
 
 /** 100 ms against 80 ms per step. */

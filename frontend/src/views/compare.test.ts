@@ -1,7 +1,7 @@
 import { configure, fireEvent, screen, within } from '@testing-library/preact';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CompareAnswer, Comparison, ProfileReport, ProfileState } from '../api/types.gen';
-import { change, compareAnswer, finding, operatorChange, place, report, state } from '../testing/fixtures';
+import { change, compareAnswer, finding, operatorChange, outlier, place, report, state } from '../testing/fixtures';
 import { effects, key, openPage } from '../testing/page';
 import { Refusal, serve, type TestServer } from '../testing/server';
 
@@ -35,7 +35,7 @@ function serveRuns(answer: CompareAnswer, runs: Runs = TWO): TestServer {
     report: (query) => {
       const known = profiles(query.get('run') ?? '').filter(({ worker }) => (query.get('worker') ?? worker) === worker);
       const reports: ProfileReport[] = known.filter(({ state: of }) => of === 'done')
-        .map(({ worker, span }) => report({ worker, span, steps: STEPS, findings: [finding('a')] }));
+        .map(({ worker, span }) => report({ worker, span, steps: STEPS, findings: [finding('a')], outliers: [outlier({ step: 2, name: 'ProfilerStep#5', text: 'Step 5 waited for `data`.' })] }));
       return { states: known, report: { run: query.get('run'), profiles: reports }, ranks: [0], pending: 0 };
     },
     compare: (query) => (query.get('limit') === '0' ? { ...answer, comparison: { ...answer.comparison, operators: [], kernels: [] } } : answer),
@@ -159,6 +159,14 @@ describe('steps', () => {
     expect(server.asked.filter((each) => each.includes('candidate_steps=3&')).length).toBe(0); // only what settled was asked for
   });
 
+  it('say why they are outliers, as far as they are chosen', async () => {
+    await open();
+    const said = async (name: string) => (await side(name)).queryByText(/waited for/)?.textContent;
+    await soon(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', '▲ Step 5 waited for data.']));
+    fireEvent.click(await step('Candidate', 4));
+    await soon(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', undefined]));
+  });
+
   it('are typed as a range, and what is none is said and not asked', async () => {
     const server = await open();
     await verdict();
@@ -265,10 +273,11 @@ describe('the findings', () => {
   });
 
   it('open in the run that has them, and Back leads to the comparison', async () => {
-    await open({ findings: [change('a'), change('b', { state: 'new', base_ns: null, candidate_ns: 1 })] });
+    const runs = { before: [{ worker: 'rank0' }, { worker: 'rank1', span: '2' }], after: [{}] };
+    await open({ findings: [change('a', { worker: 'rank1', span: '2' }), change('b', { state: 'new', base_ns: null, candidate_ns: 1 })] }, LINK, runs);
     fireEvent.click(await screen.findByRole('button', { name: /Finding a/ }));
     expect(await screen.findByRole('heading', { level: 1, name: 'Finding a' })).toBeTruthy();
-    expect([address('run'), address('finding'), address('cmp')]).toEqual(['before', 'a', null]);
+    expect(['run', 'worker', 'span', 'finding', 'cmp'].map(address)).toEqual(['before', 'rank1', '2', 'a', null]);
     window.history.back();
     fireEvent.click(await screen.findByRole('button', { name: /Finding b/ }));
     await soon(() => expect([address('run'), address('finding')]).toEqual(['after', 'b']));

@@ -1,7 +1,7 @@
 import { fireEvent, screen, within } from '@testing-library/preact';
 import { describe, expect, it, vi } from 'vitest';
 import type { ProfileReport } from '../api/types.gen';
-import { finding, lane, report, saving, state } from '../testing/fixtures';
+import { finding, lane, outlier, report, saving, state } from '../testing/fixtures';
 import { key, openPage } from '../testing/page';
 import { serveProfile } from '../testing/server';
 
@@ -71,13 +71,28 @@ describe('the overview', () => {
     expect(await chart('cuda:0').findByText('Average step: 100 ms')).toBeTruthy();
   });
 
+  it('says why a step is an outlier, once it is chosen by its name or its column', async () => {
+    await open({ outliers: [outlier()] });
+    expect(screen.queryByRole('region', { name: /Why/ })).toBeNull();
+    fireEvent.click(screen.getByRole('button', { name: 'ProfilerStep#6' }));
+    const why = await screen.findByRole('region', { name: 'Why ProfilerStep#6 is an outlier' });
+    expect(why.textContent).toContain('waiting for data 8 ms more; aten::mm 2 ms more (3 calls instead of 2).');
+    expect(within(why).getAllByRole('row').slice(1).map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
+      ['Data', 'Wait', '9 ms', '1 ms', '+8 ms', '–'],
+      ['Waiting for data (host)', 'Part of the step', '9 ms', '1 ms', '+8 ms', '–'],
+      ['aten::mm 64×64', 'Operator, self time', '6 ms', '4 ms', '+2 ms', '2 → 3'],
+    ]);
+    fireEvent.click(screen.getByRole('option', { name: /ProfilerStep#5/ }));
+    await vi.waitFor(() => expect(screen.queryByRole('region', { name: /Why/ })).toBeNull());
+  });
+
   it('leads from a step to its comparison with the median step, which is that of the usual ones', async () => {
     await open();
     fireEvent.click(screen.getByRole('option', { name: /ProfilerStep#6: 110 ms/ }));
     fireEvent.click(await screen.findByRole('button', { name: 'Compare with the median step' }));
     expect(await screen.findByRole('heading', { level: 1, name: 'Compare' })).toBeTruthy();
     const address = new URLSearchParams(window.location.hash.slice(1));
-    const named = ['cmp', 'cmp_rank', 'cmp_span', 'steps', 'with', 'with_rank', 'with_span', 'with_steps'].map((key) => address.get(`p.torchtidy.${key}`));
+    const named = ['cmp', 'cmp_rank', 'cmp_span', 'steps', 'with', 'with_rank', 'with_span', 'with_steps'].map((name) => address.get(`p.torchtidy.${name}`));
     expect(named).toEqual(['job', 'host_1', '1', '4', 'job', 'host_1', '1', '6']);
   });
 

@@ -1,9 +1,9 @@
 /** Which parts of the step became shorter or longer. */
 
 import type { PartChange } from '../../api/types.gen';
-import { changeShare, differenceOf, fromTo, partName, signed, wayOf } from '../../base/compare';
-import { isHost } from '../../base/lanes';
-import { nanoseconds } from '../../base/units';
+import { changeShare, differenceOf, fromTo, wayOf } from '../../base/compare';
+import { isHost, partName } from '../../base/lanes';
+import { nanoseconds, signed } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { Diverging } from '../../components/Diverging';
 import { TableTwin } from '../../components/TableTwin';
@@ -20,7 +20,7 @@ export function Breakdown({ parts }: { parts: readonly PartChange[] }) {
             <section key={lane} aria-label={laneName(lane)}>
               <p class="part-lane"><b>{laneName(lane)}</b><span class="part-ends muted" aria-hidden="true"><span>◂ less</span><span>more ▸</span></span></p>
               <ul>
-                {of.map((part) => <Line name={partName(part)} change={part} most={most} slight={SLIGHT * sumOf(of).base_ns} />)}
+                {of.map((part) => <Line name={partName(part.part)} change={part} most={most} slight={SLIGHT * sumOf(of).base_ns} />)}
                 <Line name="All parts" change={sumOf(of)} most={most} slight={SLIGHT * sumOf(of).base_ns} />
               </ul>
             </section>
@@ -29,7 +29,7 @@ export function Breakdown({ parts }: { parts: readonly PartChange[] }) {
       )}
       table={() => (
         <DataTable label="Table of the parts" rows={parts} columns={[
-          { label: 'Part', cell: partName }, { label: 'Of', cell: ({ lane }) => laneName(lane) },
+          { label: 'Part', cell: ({ part }) => partName(part) }, { label: 'Of', cell: ({ lane }) => laneName(lane) },
           { label: 'Baseline', number: true, cell: (part) => nanoseconds(part.base_ns) },
           { label: 'Candidate', number: true, cell: (part) => nanoseconds(part.candidate_ns) },
           { label: 'Difference', number: true, cell: (part) => signed(differenceOf(part)) },

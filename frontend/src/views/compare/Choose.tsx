@@ -6,11 +6,12 @@ import { ticks } from '../../base/axis';
 import { averaged } from '../../base/lanes';
 import { spanText } from '../../base/selection';
 import type { Side, Sides } from '../../base/sides';
-import { rangeFault, rangeIn, rangeText } from '../../base/stepRange';
-import { columnsOf, longest } from '../../base/stepStrip';
+import { rangeFault, rangeIn, rangeText, type Range } from '../../base/stepRange';
+import { columnsOf, longest, ODDITIES } from '../../base/stepStrip';
 import { nanoseconds, plural } from '../../base/units';
 import { Button, IconButton } from '../../components/Button';
 import { Select } from '../../components/Select';
+import { Message } from '../../components/Spans';
 import { StepStrip } from '../../components/StepStrip';
 import { changeSide, profilesOf, swapSides, useReport, type SideName } from '../../state/compare';
 import { runs } from '../../state/runs';
@@ -54,7 +55,22 @@ function Card({ name, side, report, most, facts }: CardProps) {
           marks={ticks(most, 3).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
           onChoose={(range) => change({ steps: range ? rangeText(items, range) : '' })} />
       )}
+      <Outliers report={report} chosen={items && rangeIn(items, steps)} />
     </section>
+  );
+}
+
+const MOST_OUTLIERS = 2;
+
+/** Why some of the steps are no ordinary ones. */
+function Outliers({ report, chosen }: { report: ProfileReport | null; chosen: Range | null }) {
+  const found = (report?.outliers ?? []).filter(({ step }) => !chosen || (chosen.first <= step && step <= chosen.last));
+  if (found.length === 0) return null;
+  return (
+    <ul class="side-outliers">
+      {found.slice(0, MOST_OUTLIERS).map(({ name, text }) => <li key={name}><span class="odd-sign" aria-hidden="true">{ODDITIES.outlier.sign}</span> <Message text={text} /></li>)}
+      {found.length > MOST_OUTLIERS && <li class="muted">{plural(found.length - MOST_OUTLIERS, 'more outlier')}; choose one to read why.</li>}
+    </ul>
   );
 }
 

@@ -1,9 +1,9 @@
 /** The findings of both sides, by what became of them. */
 
 import type { FindingChange } from '../../api/types.gen';
-import { differenceOf, FINDING_STATES, signed, wayOf } from '../../base/compare';
+import { differenceOf, FINDING_STATES, wayOf } from '../../base/compare';
 import { placeText } from '../../base/places';
-import { nanoseconds, plural } from '../../base/units';
+import { nanoseconds, plural, signed } from '../../base/units';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { openChange, openPlace } from '../../state/compare';

@@ -1,8 +1,8 @@
 /** What the baseline's findings promised, and what was kept. */
 
 import type { Comparison } from '../../api/types.gen';
-import { isKept, signed } from '../../base/compare';
-import { nanoseconds } from '../../base/units';
+import { isKept } from '../../base/compare';
+import { nanoseconds, signed } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { PairedBars } from '../../components/PairedBars';
 import { Message } from '../../components/Spans';

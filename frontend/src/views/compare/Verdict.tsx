@@ -1,8 +1,8 @@
 /** Whether steps became faster, in a sentence. */
 
 import type { Comparison } from '../../api/types.gen';
-import { differenceOf, FINDING_STATES, groundsText, reasonText, signed, VERDICTS, verdictText } from '../../base/compare';
-import { plural } from '../../base/units';
+import { differenceOf, FINDING_STATES, groundsText, reasonText, VERDICTS, verdictText } from '../../base/compare';
+import { plural, signed } from '../../base/units';
 import { Message } from '../../components/Spans';
 
 export function Verdict({ comparison }: { comparison: Comparison }) {

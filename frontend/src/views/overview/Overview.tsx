@@ -7,12 +7,14 @@ import { oddSteps } from '../../base/stepStrip';
 import { spread } from '../../base/statistics';
 import { nanoseconds, plural } from '../../base/units';
 import { STEP_BASIS } from '../../base/words';
+import { Button } from '../../components/Button';
 import { chooseStep } from '../../state/actions';
 import { findings, mutedFindings } from '../../state/findings';
 import { per, report } from '../../state/profile';
 import { route } from '../../state/route';
 import { Headline } from './Headline';
 import { LaneChart } from './LaneChart';
+import { Outlier } from './Outlier';
 import { Setup } from './Setup';
 import { StepsChart } from './StepsChart';
 
@@ -34,6 +36,7 @@ export function Overview() {
           <StepsChart steps={items} lane={averaged(lanes)} lanes={lanes.length} chosen={step}
             onChoose={(index) => chooseStep(index === null ? '' : items[index]?.name ?? '')} />
         )}
+        <Outlier report={shown} step={step} />
         {lanes.map((lane) => <LaneChart key={lane.lane} lane={lane} report={shown} step={step} />)}
         <Setup report={shown} />
       </div>
@@ -67,7 +70,11 @@ function StepsText({ report: { steps, duration_ns: duration } }: { report: Profi
           : <>The one step takes <b>{nanoseconds(steps.median_ns)}</b></>}; steps are {STEP_BASIS[steps.basis]}.
       </p>
       {oddSteps(steps.items).map(({ sign, word, names }) => (
-        <p class="odd-steps"><span class="odd-sign" aria-hidden="true">{sign}</span> {plural(names.length, word)}: {namesText(names)}</p>
+        <p class="odd-steps">
+          <span class="odd-sign" aria-hidden="true">{sign}</span> {plural(names.length, word)}: {names.slice(0, MOST_NAMES).map((name) => (
+            <Button key={name} kind="quiet" onClick={() => chooseStep(name)}>{name}</Button>
+          ))}{names.length > MOST_NAMES && `and ${names.length - MOST_NAMES} more`}
+        </p>
       ))}
     </>
   );
@@ -75,6 +82,3 @@ function StepsText({ report: { steps, duration_ns: duration } }: { report: Profi
 
 const NO_STEPS = 'It holds no steps, so there is no step time.';
 const MOST_NAMES = 6;
-
-const namesText = (names: readonly string[]): string =>
-  names.slice(0, MOST_NAMES).join(', ') + (names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '');
