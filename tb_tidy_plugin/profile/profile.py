@@ -395,6 +395,12 @@ class Profile:
         median = self.steps.median_ns
         return time_ns / median if median else None
 
+    @property
+    def step_ns(self) -> int | None:
+        """The step that savings are savings of: the recorded one, or the true one where that is known and shorter."""
+        median_ns, true_ns = self.steps.median_ns, self.metadata.captured.step_ns
+        return min(median_ns, true_ns) if median_ns and true_ns else median_ns
+
     def covered(self, rows: Rows) -> Intervals:
         """The time that `rows` cover together."""
         return covered(self.table, rows)

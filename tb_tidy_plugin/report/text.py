@@ -16,7 +16,6 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.report import ranks_text
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
-from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 MOST_OUTLIERS = 3
@@ -87,7 +86,7 @@ def _ranks(ranks: Ranks) -> Iterator[RenderableType]:
 def _profile(run: str, profile: ProfileReport) -> Iterator[RenderableType]:
     names = [run, profile.worker, profile.span, "" if profile.rank is None else f"rank {profile.rank}"]
     yield Text.assemble((" · ".join(plain(name).plain for name in names if name), "bold"))
-    yield _indented(Text(_steps(profile.steps)))
+    yield _indented(Text(_steps(profile)))
     yield _indented(Text(_recorded(profile)))
     if shares := _shares(profile):
         yield _indented(Text(shares))
@@ -103,11 +102,13 @@ def _profile(run: str, profile: ProfileReport) -> Iterator[RenderableType]:
     yield from _others(profile.outcomes)
 
 
-def _steps(steps: Steps) -> str:
+def _steps(profile: ProfileReport) -> str:
+    steps = profile.steps
     if steps.median_ns is None:
         return STEP_BASIS[steps.basis]
     count = f"{steps.count} steps" if steps.count != 1 else "1 step"
-    return f"{count}, median {Nanoseconds(steps.median_ns)} ({STEP_BASIS[steps.basis]})"
+    true = f", {Nanoseconds(profile.true_step_ns)} without the profiler" if profile.true_step_ns else ""
+    return f"{count}, median {Nanoseconds(steps.median_ns)} ({STEP_BASIS[steps.basis]}){true}"
 
 
 def _recorded(profile: ProfileReport) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from statistics import median
 
 import pytest
+from rich.console import Console
 
 from tb_tidy_plugin.capture import guarded, profiling, tidy_profile
 from tb_tidy_plugin.capture.profiling import Cycle
-from tb_tidy_plugin.report.assemble import analyze_file
-from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.report.assemble import analyze_path
+from tb_tidy_plugin.report.text import to_text
+from tb_tidy_plugin.units import Nanoseconds
 from tests.support.captured_job import document_of, traces_in
 
 pytestmark = pytest.mark.torch
@@ -66,10 +69,13 @@ class TestStepTimes:
                 time.sleep(0.002)
                 work()
                 profile.step()
-        (file,) = find_traces(tmp_path)
-        report = analyze_file(file).report
+        whole = analyze_path(tmp_path)
+        ((report,),) = (run.profiles for run in whole.runs)
         assert report.true_step_ns is not None
         assert report.true_step_ns >= 2_000_000
+        said = StringIO()
+        Console(file=said, width=200).print(to_text(whole))
+        assert f", {Nanoseconds(report.true_step_ns)} without the profiler" in said.getvalue()
         assert report.steps.count == 3
         assert report.settings is not None
         assert set(report.recorded) >= {"stacks", "shapes", "steps"}

@@ -13,6 +13,7 @@ from tb_tidy_plugin.report.model import CodeChange, Finding, Note
 from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Profile, Rule, Scale
 from tb_tidy_plugin.sources.frames import Frame
 from tests.support.drawn import draw
+from tests.support.known import with_true_step
 from tests.support.made_up_rule import SlowMultiplication
 
 TWO_STEPS = """
@@ -103,6 +104,19 @@ def test_severity_follows_the_share_of_the_step(length: int, severity: str) -> N
     (found,) = findings(draw(f"ProfilerStep#1  0-1000\n  aten::mm  1-{length + 1}  dims=4x4,4x4  types=float,float"))
     assert found.severity == severity
     assert found.places == []
+
+
+@pytest.mark.parametrize(
+    ("true_step_us", "severity", "of_us"),
+    [(900, "high", 900), (990, "medium", 990), (800, "high", 800), (2_000, "medium", 1000)],
+)
+def test_a_saving_is_of_the_true_step_where_that_is_shorter(true_step_us: int, severity: str, of_us: int) -> None:
+    profile = draw("ProfilerStep#1  0-1000\n  aten::mm  1-50  dims=4x4,4x4  types=float,float")
+    (found,) = findings(with_true_step(profile, true_step_us * 1000))
+    assert found.severity == severity
+    assert found.saving is not None
+    assert found.saving.speedup == pytest.approx(of_us / (of_us - 49))
+    assert found.share == pytest.approx(0.049)  # of what was recorded, as the cost is
 
 
 def test_lost_time_is_the_cost_where_a_match_names_it() -> None:

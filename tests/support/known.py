@@ -13,5 +13,13 @@ from tb_tidy_plugin.trace.settings import Settings
 
 def with_settings(profile: Profile, **topics: object) -> Profile:
     """The same profile, captured with these settings, each as the side file has it."""
-    captured = Captured(settings=msgspec.convert(topics, Settings))
+    return _with(profile, Captured(settings=msgspec.convert(topics, Settings)))
+
+
+def with_true_step(profile: Profile, step_ns: int) -> Profile:
+    """The same profile, of which it is known how long a step takes without the profiler."""
+    return _with(profile, Captured(step_ns=step_ns))
+
+
+def _with(profile: Profile, captured: Captured) -> Profile:
     return Profile(replace(profile.table, metadata=replace(profile.metadata, captured=captured)))

@@ -874,8 +874,9 @@ export interface Outcome {
  * One trace file: one worker (rank) and one span of one run.
  *
  * `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
- * the median of steps that were not recorded, which the profiler does not slow down. `outliers` are the steps that
- * differ most from the others, at most twenty, in order of time.
+ * the median of steps that were not recorded, which the profiler does not slow down. Where it is the shorter one,
+ * savings, their speedups and severities are of it; costs and shares are always of the recorded step. `outliers` are
+ * the steps that differ most from the others, at most twenty, in order of time.
  */
 export interface ProfileReport {
   breakdown: Breakdown;

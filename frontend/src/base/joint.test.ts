@@ -18,6 +18,10 @@ it('takes it off the step without the profiler where that is known, since saving
   expect(withoutText(shown, 'step')).toBe('A step takes 100 ms; without what is listed here, 37 ms (28–55).');
 });
 
+it('takes it off the recorded step where that was the shorter one', () => {
+  expect(stepNow(joint({ true_step_ns: 200 * MS }))).toBe(184 * MS);
+});
+
 it('never goes below zero', () => {
   expect(withoutText(joint({ true_step_ns: 50 * MS }), 'step')).toContain('0 ms (0–5)');
 });

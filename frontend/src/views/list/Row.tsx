@@ -3,6 +3,7 @@
 import { useRef } from 'preact/hooks';
 import { useComputed, useSignalEffect } from '@preact/signals';
 import type { Finding } from '../../api/types.gen';
+import { stepNow } from '../../base/joint';
 import { placeText } from '../../base/places';
 import { count, inUnit, nanoseconds, share } from '../../base/units';
 import { basisText, rangeText } from '../../base/words';
@@ -37,7 +38,7 @@ export function Row({ finding }: { finding: Finding }) {
 
 function SavingCell({ finding: { saving, cost_ns: cost } }: { finding: Finding }) {
   const unit = savingUnit.value;
-  const step = report.value?.steps.median_ns;
+  const step = report.value && stepNow(report.value);
   if (!saving)
     return <span class="saving" title="No saving could be estimated"><b class="no-saving">{nanoseconds(cost)}</b><small>cost/{per.value}</small></span>;
   const part = `${step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per.value}`}; ${basisText(saving.basis)}`;

@@ -48,7 +48,7 @@ export function Overview() {
 function Without({ report: shown }: { report: ProfileReport }) {
   const { true_step_ns: trueStep, steps: { median_ns: median } } = shown;
   const sentences = [
-    typeof trueStep === 'number' && median !== null ? `Recorded ${nanoseconds(median)}, without the profiler ${nanoseconds(trueStep)}: savings are of the latter.` : '',
+    typeof trueStep === 'number' && median !== null ? `Recorded ${nanoseconds(median)}, without the profiler ${nanoseconds(trueStep)}: savings are of the ${trueStep < median ? 'latter' : 'former'}.` : '',
     withoutText(shown, per.value), overlapText(shown),
     mutedFindings.value.length > 0 && shown.joint_saving ? 'Muted findings count as listed.' : '',
   ].filter(Boolean);
