@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, syn
 from tests.support.recorded_ranks import record
 from tests.support.recordings import ROOT
 from tests.support.served import Served, needs_the_installed_plugin, tensorboard
+from tests.support.step_recordings import recording
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
 SWITCHES = [
@@ -58,13 +59,14 @@ class Tab:
 
 @pytest.fixture(scope="session")
 def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample runs, a run of two ranks, and runs whose traces are broken."""
+    """The sample runs, a run of two ranks, one whose fifth step is an outlier, and runs whose traces are broken."""
     folder = tmp_path_factory.mktemp("runs")
     for sample in (ROOT / "sample_runs").iterdir():
         if sample.is_dir():
             shutil.copytree(sample, folder / sample.name)
     for rank, comes_us in enumerate((1000, 8000)):  # the second one is late
         record(folder / "two_ranks", rank, comes_us)
+    recording(folder / "one_slow_step", operators_us=1000, slow_step=4)
     for name, data in {"broken": b"not a trace", "empty": b""}.items():
         (folder / name).mkdir()
         (folder / name / "worker.1.pt.trace.json").write_bytes(data)

@@ -222,3 +222,15 @@ def test_is_accessible_in_both_themes(tab: Tab, width: int) -> None:
         assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []
         assert inner.evaluate("document.documentElement.scrollWidth <= innerWidth")
         tab.page.evaluate("document.body.classList.toggle('dark-mode')")
+
+
+def test_an_outlier_is_explained_and_compared_with_the_median_step(tab: Tab) -> None:
+    frame = tab.open(view="overview", run="one_slow_step")
+    outlier = frame.get_by_role("button", name="ProfilerStep#4", exact=True)
+    outlier.click(timeout=PATIENCE_MS)
+    why = side(frame, "Why ProfilerStep#4 is an outlier")
+    expect(why).to_contain_text("aten::mm 1 ms more (2 calls instead of 1)")
+    frame.get_by_role("button", name="Compare with the median step").click()
+    expect(verdict(frame)).to_contain_text("2 → 3 ms per step", timeout=PATIENCE_MS)
+    expect(side(frame, "Candidate").get_by_role("textbox", name="Steps")).to_have_value("4")
+    expect(side(frame, "Candidate")).to_contain_text("ProfilerStep#4 took 3 ms")

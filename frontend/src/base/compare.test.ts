@@ -21,7 +21,9 @@ describe('the verdict', () => {
 
   it('says what it rests on', () => {
     expect(groundsText(slower)).toContain('Medians of 10 and 10 steps');
-    expect(groundsText(even)).toContain('take 0.95 to 1.07 times as long, so it may be either');
+    expect(groundsText(even)).toContain('the candidate takes 0.95 to 1.07 times as long, so it may be faster or slower.');
+    expect(groundsText({ ...even, base: { ...side(100), steps: 1 }, candidate: { ...side(101), steps: 1 } })).toContain('One step on each side; ');
+    expect(groundsText(comparison({ step_ratio: null }))).toBe('');
   });
 
   it('is none without steps', () => {

@@ -33,9 +33,9 @@ export function verdictText({ verdict, step_ratio: ratio, base, candidate }: Out
 /** What the verdict rests on. */
 export function groundsText({ verdict, step_ratio: ratio, base, candidate }: Outcome): string {
   if (!ratio) return '';
-  const medians = `Medians of ${base.steps} and ${candidate.steps} steps`;
+  const medians = base.steps === 1 && candidate.steps === 1 ? 'One step on each side' : `Medians of ${base.steps} and ${candidate.steps} steps`;
   return verdict === 'no_clear_difference'
-    ? `${medians}; the candidate’s take ${factor(ratio.low)} to ${factor(ratio.high)} times as long, so it may be either.`
+    ? `${medians}; the candidate takes ${factor(ratio.low)} to ${factor(ratio.high)} times as long, so it may be faster or slower.`
     : `${medians}; the interval holds the true factor 19 times in 20.`;
 }
 

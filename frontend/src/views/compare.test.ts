@@ -211,7 +211,7 @@ describe('what came of it', () => {
       findings: [change('small', { state: 'worse', candidate_ns: 6e6 }), change('large', { state: 'new', base_ns: null, candidate_ns: 40e6, predicted_ns: null, realised_ns: null })],
     });
     expect((await verdict()).textContent).toContain('Candidate is 1.50× slower (1.40–1.60): 100 → 150 ms per step');
-    for (const part of ['Most of it: Waiting for data 1 → 41 ms.', 'New is: Finding large (+40 ms).', '2 findings: 1 new, 1 worse.']) expect(await text()).toContain(part);
+    for (const part of ['Most of it: Waiting for data 1 → 41 ms.', 'The largest new finding: Finding large (+40 ms).', '2 findings: 1 new, 1 worse.']) expect(await text()).toContain(part);
     expect(screen.queryByRole('region', { name: 'Promised and kept' })).toBeNull();
   });
 

@@ -55,6 +55,7 @@ function Card({ name, side, report, most, facts }: CardProps) {
           marks={ticks(most, 3).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
           onChoose={(range) => change({ steps: range ? rangeText(items, range) : '' })} />
       )}
+      {report && new Set(profilesOf(side).map(({ worker }) => worker)).size > 1 && <p class="muted side-note">Shown are the steps of {report.worker}; those of all ranks count.</p>}
       <Outliers report={report} chosen={items && rangeIn(items, steps)} />
     </section>
   );

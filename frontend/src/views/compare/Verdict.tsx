@@ -20,7 +20,7 @@ export function Verdict({ comparison }: { comparison: Comparison }) {
 function Blame({ comparison: { verdict, findings } }: { comparison: Comparison }) {
   const [worst] = findings.filter(({ state }) => state === 'new' || state === 'worse').toSorted((a, b) => differenceOf(b) - differenceOf(a));
   if (verdict !== 'slower' || !worst) return null;
-  return <>{worst.state === 'new' ? 'New' : 'Worse'} is: <Message text={worst.message} /> ({signed(differenceOf(worst))}).</>;
+  return <>{worst.state === 'new' ? 'The largest new finding' : 'The finding that grew most'}: <Message text={worst.message} /> ({signed(differenceOf(worst))}).</>;
 }
 
 /** `4 findings are gone, 1 is new.` */
