@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=True, wraparound=False
-"""The loops of `tree.py` that touch every event, without the interpreter; `tree.py` has the same in Python.
+"""The loops of `tree.py` and `nesting.py` over all events, without the interpreter; both have the same in Python.
 
 Every index is checked, since what they come from is a trace.
 """
@@ -116,3 +116,38 @@ def pre_order(const int64_t[::1] parent, int64_t[::1] size, int64_t[::1] free_fr
             position[at] = free_from[above]
             free_from[above] += size[at]
             free_from[at] = position[at] + 1
+
+
+def contain(
+    const int32_t[::1] thread,
+    const int64_t[::1] start,
+    const int64_t[::1] end,
+    int64_t[::1] parent,
+    int64_t[::1] last,
+    int64_t[::1] self_ns,
+    int64_t[::1] covered,
+):
+    """Fills `parent`, `last` and `self_ns` of calls sorted by thread, start and falling end.
+
+    Args:
+        thread, start, end: of each call, times in ns.
+        parent, last, self_ns: what is filled; the two first as positions.
+        covered: room to work: up to when the calls directly inside each one cover it.
+    """
+    cdef int64_t top = ABSENT  # the stack is the chain of parents
+    cdef Py_ssize_t at
+    with nogil:
+        for at in range(thread.shape[0]):
+            while top != ABSENT and (thread[at] != thread[top] or start[at] >= end[top] or end[at] > end[top]):
+                last[top] = at - 1
+                top = parent[top]
+            parent[at] = top
+            self_ns[at] = end[at] - start[at]
+            covered[at] = start[at]
+            if top != ABSENT and end[at] > covered[top]:
+                self_ns[top] -= end[at] - max(start[at], covered[top])
+                covered[top] = end[at]
+            top = at
+        while top != ABSENT:
+            last[top] = thread.shape[0] - 1
+            top = parent[top]

@@ -19,6 +19,13 @@ import numpy as np
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
+try:
+    from tb_tidy_plugin.profile._nest import contain
+except ImportError:
+    IS_COMPILED = False
+else:
+    IS_COMPILED = True
+
 HOST_CALLS = (Category.OPERATOR, Category.ANNOTATION, Category.RUNTIME)
 
 OVERLOAD = re.compile(r"^(aten::\w+)\.\w+$")
@@ -113,7 +120,7 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
     is_launch = table.category[rows] == Category.RUNTIME
     index, start_ns, end_ns = table.event_index[rows], table.start_ns[rows], table.end_ns[rows]
     rows = rows[np.lexsort((table.file_order[rows], index, is_launch, -end_ns, start_ns, table.thread[rows]))]
-    parent, last, self_ns = _contained(table, rows)
+    parent, last, self_ns = _contained_natively(table, rows) if IS_COMPILED else _contained(table, rows)
     at = np.full(len(table), ABSENT, np.int64)
     at[rows] = np.arange(len(rows))
     return _folded(Nesting(rows, parent, last, self_ns, at), name[rows])
@@ -141,6 +148,12 @@ def _contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
     for open_to_the_end in stack:
         lasts[open_to_the_end] = count - 1
     return np.array(parents, np.int64), np.array(lasts, np.int64), np.array(self_ns, np.int64)
+
+
+def _contained_natively(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
+    parent, last, self_ns, covered = (np.empty(len(rows), np.int64) for _ in range(4))
+    contain(table.thread[rows], table.start_ns[rows], table.end_ns[rows], parent, last, self_ns, covered)
+    return parent, last, self_ns
 
 
 def _folded(nesting: Nesting, name: Numbers) -> Nesting:

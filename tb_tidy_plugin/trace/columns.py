@@ -103,8 +103,10 @@ class ArgsText:
 
         Args of an event that do not fit `kind` (malformed, or of an unexpected type) become all defaults.
         """
+        blocks = self.blocks
+        places = zip(self.block[rows].tolist(), self.start[rows].tolist(), self.end[rows].tolist(), strict=True)
+        joined = b"[" + b",".join([blocks[block][start:end] or b"{}" for block, start, end in places]) + b"]"
         try:
-            joined = b"[" + b",".join([self.text(row) for row in rows.tolist()]) + b"]"
             return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type]
         except NOT_JSON:
             return [_decoded_or_default(self.text(row), kind) for row in rows.tolist()]

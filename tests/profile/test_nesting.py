@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.profile import nesting
 from tb_tidy_plugin.profile.nesting import Nesting
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.kineto import read_trace
+from tests.support.recordings import shared, shared_names
 from tests.support.written import event, kineto_text, write
 
 
@@ -171,3 +174,17 @@ def test_self_times_add_up_to_the_time_of_the_roots(events: list[dict[str, Any]]
     spans = sorted((entry["ts"], entry["ts"] + entry["dur"]) for entry in events)
     covered = {moment for start, end in spans for moment in range(start, end)}
     assert int(profile.nested.self_ns.sum()) == 1000 * len(covered)
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(not nesting.IS_COMPILED, reason="the loops of the tree were not compiled")
+@pytest.mark.parametrize("trace", shared_names("traces"))
+def test_the_compiled_loop_nests_as_the_one_in_python(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in shared(f"traces/{trace}").glob("*.gz"):
+        found = []
+        for is_compiled in (True, False):
+            monkeypatch.setattr(nesting, "IS_COMPILED", is_compiled)
+            nested = Profile(read_trace(path)).nested
+            columns = (nested.rows, nested.parent, nested.last, nested.self_ns, nested.at)
+            found.append([column.tolist() for column in columns])
+        assert found[0] == found[1]
