@@ -12,7 +12,7 @@ TEST := .venv
 BIN := $(TEST)/bin
 INSTALL := bin/pip install --quiet --disable-pip-version-check
 NODE_MODULES := frontend/node_modules/.package-lock.json
-COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx)
+COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 STATIC := tb_tidy_plugin/plugin/static
 
 .PHONY: help demo test lint types generate generated numbers accuracy lines proof bench frontend bundle pytest clean npm chromium

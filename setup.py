@@ -114,7 +114,12 @@ def extensions(mode: str) -> list[Extension]:
         return []
     sources = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.pyx"))
     return [
-        Extension(".".join(source.with_suffix("").parts), [source.as_posix()], optional=mode == "auto")
+        Extension(
+            ".".join(source.with_suffix("").parts),
+            [source.as_posix()],
+            depends=[part.as_posix() for part in sorted(source.parent.glob("*.pxi"))],
+            optional=mode == "auto",
+        )
         for source in sources
     ]
 

@@ -146,6 +146,8 @@ def test_a_source_distribution_installs_without_npm(checkout: Path) -> None:
     shutil.unpack_archive(archive, checkout / "unpacked")
     [unpacked] = (checkout / "unpacked").iterdir()
     assert not (unpacked / "frontend" / "node_modules").exists()
+    sources = {path.name for path in (unpacked / "tb_tidy_plugin").rglob("*.p[yx][xi]")}
+    assert sources == {"_json.pxi", "_nest.pyx", "_scan.pyx", "_nest.pyi", "_scan.pyi"}, "what is compiled is there"
     done = run_setup(unpacked, "build_py")
     assert (done.returncode, "WARNING" in done.stderr) == (0, False)
 
