@@ -6,7 +6,7 @@ import inspect
 
 import msgspec
 
-from tb_tidy_plugin.plugin import payloads
+from tb_tidy_plugin.plugin import payloads, timeline_payloads
 from tb_tidy_plugin.report.model import Report
 
 API_VALUES = (
@@ -24,6 +24,10 @@ API_VALUES = (
     payloads.MutesAnswer,
     payloads.LinesAnswer,
     payloads.StackAnswer,
+    timeline_payloads.TimelineLanes,
+    timeline_payloads.TimelineSlice,
+    timeline_payloads.TimelineEvent,
+    timeline_payloads.TimelineMarks,
     payloads.MuteChange,
     payloads.BenchmarksAnswer,
     payloads.BenchmarkRequest,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
     from tb_tidy_plugin.report.findings import Locate
     from tb_tidy_plugin.sources.frames import Frame
-    from tb_tidy_plugin.trace.columns import Rows, Thread
+    from tb_tidy_plugin.trace.columns import Rows
 
 Order: TypeAlias = Literal["start", "duration", "name", "step", "lane"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -26,6 +26,7 @@ class EventColumns(msgspec.Struct, frozen=True):
 
     texts: list[str]
     steps: list[str]
+    id: list[int]
     start_ns: list[int]
     duration_ns: list[int]
     step: list[int]
@@ -46,6 +47,7 @@ def columns_of(profile: Profile, rows: Rows, locate: Locate) -> EventColumns:
         return [texts.number(value) for value in values]
 
     return EventColumns(
+        id=table.file_order[rows].tolist(),
         start_ns=table.start_ns[rows].tolist(),
         duration_ns=table.duration_ns[rows].tolist(),
         step=profile.step_of(rows).tolist(),
@@ -60,23 +62,20 @@ def columns_of(profile: Profile, rows: Rows, locate: Locate) -> EventColumns:
 
 def _lanes(profile: Profile, rows: Rows) -> list[str]:
     """The host thread or device stream each event ran on, in words."""
+    from tb_tidy_plugin.profile.timeline import stream_name, thread_name
     from tb_tidy_plugin.trace.columns import DEVICE_WORK
 
     table = profile.table
     on_device = table.is_category(DEVICE_WORK)[rows].tolist()
     columns = (table.thread[rows].tolist(), table.device[rows].tolist(), table.stream[rows].tolist())
     return [
-        _stream_text(table.threads[thread], device, stream) if is_device else f"Thread {table.threads[thread].tid}"
+        stream_name(table.threads[thread], device, stream) if is_device else thread_name(table.threads[thread])
         for is_device, thread, device, stream in zip(on_device, *columns, strict=True)
     ]
 
 
-def _stream_text(thread: Thread, device: int, stream: int) -> str:
-    """Where an event names no device or stream, its process and thread stand for them."""
-    return f"Device {thread.pid if device < 0 else device}, stream {thread.tid if stream < 0 else stream}"
-
-
 def _shapes(profile: Profile, rows: Rows) -> list[str]:
+    from tb_tidy_plugin.profile.timeline import shapes_text
     from tb_tidy_plugin.trace.columns import Category
 
     operators = (profile.table.category[rows] == Category.OPERATOR).nonzero()[0]
@@ -84,17 +83,6 @@ def _shapes(profile: Profile, rows: Rows) -> list[str]:
     for at, inputs in zip(operators.tolist(), profile.inputs_of(rows[operators]), strict=True):
         found[at] = shapes_text(inputs.dims)
     return found
-
-
-def shapes_text(dims: Sequence[Sequence[object]]) -> str:
-    """Input shapes in one line (`64×3×224×224, 64`); what is no tensor is left out."""
-    return ", ".join(text for shape in dims if (text := _shape_text(shape)))
-
-
-def _shape_text(shape: Sequence[object]) -> str:
-    if any(isinstance(size, list) for size in shape):  # a list of tensors
-        return f"[{', '.join(_shape_text(inner) for inner in shape if isinstance(inner, list))}]"
-    return "×".join(str(size) for size in shape)
 
 
 def _place_text(frame: Frame | None) -> str:
@@ -125,6 +113,7 @@ def _sort_key(columns: EventColumns, order: Order) -> Callable[[int], int | str]
 def _row(columns: EventColumns, row: int) -> EventRow:
     texts, step = columns.texts, columns.step[row]
     return EventRow(
+        id=columns.id[row],
         name=texts[columns.name[row]],
         start_ns=columns.start_ns[row],
         duration_ns=columns.duration_ns[row],

@@ -181,8 +181,12 @@ class StackAnswer(Model, frozen=True):
 
 
 class EventRow(Model, frozen=True):
-    """One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text."""
+    """One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text.
 
+    `id` names the event on the timeline, in this recording.
+    """
+
+    id: int
     name: str
     start_ns: int
     duration_ns: int

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 from flask import Blueprint, Flask, Response, request, send_from_directory
 
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.plugin.answers import BadQueryError, install, json_answer, posted, streamed
+from tb_tidy_plugin.plugin.answers import install, json_answer, posted, streamed
 from tb_tidy_plugin.plugin.bench_routes import add_benchmarks
 from tb_tidy_plugin.plugin.comparisons import Comparisons, Rows, Side
 from tb_tidy_plugin.plugin.desk import Desk
@@ -29,7 +29,7 @@ from tb_tidy_plugin.plugin.payloads import (
     SourceAnswer,
     ThresholdInfo,
 )
-from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.plugin.queries import given, number, one_of, page_asked, profile_key, sort_asked
 from tb_tidy_plugin.plugin.tables import (
     OPERATOR_GROUPS,
     OPERATOR_ORDERS,
@@ -41,6 +41,8 @@ from tb_tidy_plugin.plugin.tables import (
     modules_answer,
     operators_answer,
 )
+from tb_tidy_plugin.plugin.timeline_routes import add_timeline
+from tb_tidy_plugin.plugin.timelines import Timelines
 from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.figures import CallKind
 from tb_tidy_plugin.sources.files import Unavailable, read_source
@@ -63,12 +65,8 @@ STATIC_TYPES = {
 }
 """What is served of the bundle, and as what: an operating system's own table may call JavaScript plain text."""
 
-MOST_ROWS = 500
-USUAL_ROWS = 100
 CALL_KINDS: tuple[CallKind, ...] = get_args(CallKind)
 PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
-
-_Value = TypeVar("_Value")
 
 
 def create_app(library: Library, source_roots: Sequence[Path], mutes: MuteStore, desk: Desk | None = None) -> Flask:
@@ -106,18 +104,18 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
 
     @api.get("/report")
     def report() -> Response:
-        every_rank = _one_of("ranks", request.args.get("ranks", "known"), ("known", "all")) == "all"
+        every_rank = one_of("ranks", request.args.get("ranks", "known"), ("known", "all")) == "all"
         return json_answer(
-            library.report(_given("run"), request.args.get("worker"), request.args.get("span"), every_rank=every_rank)
+            library.report(given("run"), request.args.get("worker"), request.args.get("span"), every_rank=every_rank)
         )
 
     @api.get("/ranks")
     def ranks() -> Response:
-        return json_answer(library.ranks(_given("run")))
+        return json_answer(library.ranks(given("run")))
 
     @api.get("/progress")
     def progress() -> Response:
-        return streamed(library.progress(_key()))
+        return streamed(library.progress(profile_key()))
 
     @api.get("/rules")
     def rules() -> Response:
@@ -130,6 +128,7 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
 
     _add_evidence(api, library, source_roots)
     _add_tables(api, library)
+    add_timeline(api, Timelines(library))
     _add_comparisons(api, Comparisons(library))
     return api
 
@@ -139,8 +138,8 @@ def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]
 
     @api.get("/source")
     def source() -> Response:
-        name = _given("file")
-        kept = library.kept(_key(), PATIENCE_S)
+        name = given("file")
+        kept = library.kept(profile_key(), PATIENCE_S)
         result = kept.result
         found = read_source(name, result.source_files, kept.file, source_roots, result.captured_sources)
         if isinstance(found, Unavailable):
@@ -149,15 +148,15 @@ def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]
 
     @api.get("/lines")
     def lines() -> Response:
-        name, result = _given("file"), library.kept(_key(), PATIENCE_S).result
+        name, result = given("file"), library.kept(profile_key(), PATIENCE_S).result
         if name not in result.source_files:
             raise NotFoundError(f"This profile names no file `{name}`.", "Reload the report.")
         return json_answer(lines_answer(result.tables, name))
 
     @api.get("/stack")
     def stack() -> Response:
-        finding, place = _given("finding"), _number("place", 0)
-        stacks = library.kept(_key(), PATIENCE_S).result.stacks.get(finding, [])
+        finding, place = given("finding"), number("place", 0)
+        stacks = library.kept(profile_key(), PATIENCE_S).result.stacks.get(finding, [])
         if place >= len(stacks):
             raise NotFoundError(
                 f"This profile has no finding `{finding}` with {place + 1} places.", "Reload the report."
@@ -166,8 +165,8 @@ def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]
 
     @api.get("/events")
     def events() -> Response:
-        finding, (offset, limit), (order, descending) = _given("finding"), _page(), _sort("start", ORDERS)
-        columns = library.kept(_key(), PATIENCE_S).result.events.get(finding)
+        finding, (offset, limit), (order, descending) = given("finding"), page_asked(), sort_asked("start", ORDERS)
+        columns = library.kept(profile_key(), PATIENCE_S).result.events.get(finding)
         if columns is None:
             raise NotFoundError(f"This profile has no finding `{finding}`.", "Reload the report.")
         found = msgspec.json.decode(columns, type=EventColumns)
@@ -178,13 +177,13 @@ def _add_tables(api: Blueprint, library: Library) -> None:
     """The routes of what is shown beside the report."""
 
     def tables() -> Tables:
-        return library.kept(_key(), PATIENCE_S).result.tables
+        return library.kept(profile_key(), PATIENCE_S).result.tables
 
     @api.get("/operators")
     def operators() -> Response:
-        group = _one_of("group", request.args.get("group", OPERATOR_GROUPS[0]), OPERATOR_GROUPS)
-        (offset, limit), (order, descending) = _page(), _sort("-host_self_ns", OPERATOR_ORDERS)
-        kind = _one_of("kind", request.args.get("kind", ""), ("", *CALL_KINDS))
+        group = one_of("group", request.args.get("group", OPERATOR_GROUPS[0]), OPERATOR_GROUPS)
+        (offset, limit), (order, descending) = page_asked(), sort_asked("-host_self_ns", OPERATOR_ORDERS)
+        kind = one_of("kind", request.args.get("kind", ""), ("", *CALL_KINDS))
         page = Page(offset, limit, order, descending, request.args.get("filter", ""), kind)
         return json_answer(operators_answer(tables(), group, page))
 
@@ -204,13 +203,13 @@ def _add_tables(api: Blueprint, library: Library) -> None:
 def _add_comparisons(api: Blueprint, comparisons: Comparisons) -> None:
     @api.get("/compare")
     def compare() -> Response:
-        (offset, limit), text = _page(), request.args.get("q", "")
+        (offset, limit), text = page_asked(), request.args.get("q", "")
         return json_answer(comparisons.answer(_side("base"), _side("candidate"), Rows(text, offset, limit), PATIENCE_S))
 
 
 def _side(name: str) -> Side:
     """One side of a comparison, whose parameters begin with `name`."""
-    return Side(_given(name), *(request.args.get(f"{name}_{part}", "") for part in ("rank", "span", "steps")))
+    return Side(given(name), *(request.args.get(f"{name}_{part}", "") for part in ("rank", "span", "steps")))
 
 
 def _add_mutes(api: Blueprint, mutes: MuteStore) -> None:
@@ -260,43 +259,3 @@ def _text_of(path: Path | None) -> str | None:
     """A path as text, None where it is none: with another letter in it, it would name another file."""
     text = None if path is None else str(path)
     return text if text is not None and printable(text) == text else None
-
-
-def _key() -> Key:
-    return Key(_given("run"), _given("worker"), _given("span"))
-
-
-def _given(name: str) -> str:
-    value = request.args.get(name)
-    if value is None:
-        raise BadQueryError(f"The query has no `{name}`.", f"Add `{name}=…`, empty where it has no name.")
-    return value
-
-
-def _number(name: str, default: int) -> int:
-    text = request.args.get(name, str(default))
-    if not (text.isascii() and text.isdecimal() and len(text) < 16):
-        raise BadQueryError(f"`{name}={text}` is no number from 0 on.", "Leave it out for the usual one.")
-    return int(text)
-
-
-def _page() -> tuple[int, int]:
-    """From where on how many rows are asked for."""
-    offset, limit = _number("offset", 0), _number("limit", USUAL_ROWS)
-    if limit > MOST_ROWS:
-        raise BadQueryError(f"`limit` is larger than {MOST_ROWS}.", "Ask for one page after the other.")
-    return offset, limit
-
-
-def _sort(usual: str, known: Sequence[_Value]) -> tuple[_Value, bool]:
-    """What to sort by, and whether the largest comes first, which a `-` before it says."""
-    sort = request.args.get("sort", usual)
-    return _one_of("sort", sort.removeprefix("-"), known, ", each also with `-`"), sort.startswith("-")
-
-
-def _one_of(name: str, value: str, known: Sequence[_Value], also: str = "") -> _Value:
-    for each in known:
-        if each == value:
-            return each
-    names = ", ".join(str(each) for each in known if each != "")
-    raise BadQueryError(f"`{name}={value}` is not known.", f"Known: {names}{also}.")

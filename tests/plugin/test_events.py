@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.plugin.events import EventColumns, Order, columns_of, page_of, shapes_text
+from tb_tidy_plugin.plugin.events import EventColumns, Order, columns_of, page_of
 from tb_tidy_plugin.plugin.payloads import EventRow
+from tb_tidy_plugin.profile.timeline import shapes_text
 from tb_tidy_plugin.sources.frames import place_of
 from tests.support.drawn import A100, draw, row_of
 
@@ -40,6 +41,7 @@ def starts_us(order: Order, *, descending: bool = False) -> list[int]:
 def test_a_row_of_the_host() -> None:
     assert page_of(columns(), 0, 1, "start", descending=False).rows == [
         EventRow(
+            id=int(PROFILE.table.file_order[row_of(PROFILE, "aten::mm")]),
             name="aten::mm",
             start_ns=100_000,
             duration_ns=100_000,
@@ -54,6 +56,7 @@ def test_a_row_of_the_host() -> None:
 def test_a_row_of_a_device_belongs_to_the_step_and_line_that_launched_it() -> None:
     assert page_of(columns(), 1, 1, "start", descending=False).rows == [
         EventRow(
+            id=int(PROFILE.table.file_order[row_of(PROFILE, "gemm")]),
             name="gemm",
             start_ns=150_000,
             duration_ns=300_000,

@@ -25,6 +25,10 @@ export interface Api {
   RunsAnswer: RunsAnswer;
   SourceAnswer: SourceAnswer;
   StackAnswer: StackAnswer;
+  TimelineEvent: TimelineEvent;
+  TimelineLanes: TimelineLanes;
+  TimelineMarks: TimelineMarks;
+  TimelineSlice: TimelineSlice;
 }
 /**
  * `POST api/benchmarks/cancel`; answered by a `BenchmarkState`, which may still be `measuring`.
@@ -420,9 +424,12 @@ export interface EventsAnswer {
 }
 /**
  * One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text.
+ *
+ * `id` names the event on the timeline, in this recording.
  */
 export interface EventRow {
   duration_ns: number;
+  id: number;
   lane: string;
   name: string;
   place: string;
@@ -1261,4 +1268,137 @@ export interface StackFrame {
   line: number;
   precision: "aligned" | "definition" | "exact";
   ties: number[];
+}
+/**
+ * `GET api/timeline/event?event=…`: one event, and where it is.
+ *
+ * Attributes:
+ *     category: what kind of event it is, in words.
+ *     step: the step it begins in.
+ *     inside: the event around it.
+ *     launched_by: the call that launched it.
+ *     launched: number of kernels, copies and fills that were launched while it ran, and the sum of their durations.
+ *     arrows: to those, or from the launch.
+ */
+export interface TimelineEvent {
+  arrows: TimelineArrows;
+  category: string;
+  depth: number;
+  duration_ns: number;
+  id: number;
+  inside: TimelineRef | null;
+  lane: number;
+  launched: number;
+  launched_by: TimelineRef | null;
+  launched_ns: number;
+  name: string;
+  shapes: string;
+  start_ns: number;
+  step: string | null;
+}
+/**
+ * From launches to what they launched, one entry per arrow in each column; `left_out` further ones are too many.
+ */
+export interface TimelineArrows {
+  from_depth: number[];
+  from_lane: number[];
+  from_ns: number[];
+  left_out: number;
+  to_depth: number[];
+  to_lane: number[];
+  to_ns: number[];
+}
+/**
+ * An event that another one leads to.
+ */
+export interface TimelineRef {
+  duration_ns: number;
+  id: number;
+  lane: number;
+  name: string;
+  start_ns: number;
+}
+/**
+ * `GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`.
+ */
+export interface TimelineLanes {
+  events: number;
+  lanes: TimelineLane[];
+  steps: TimelineSteps;
+  until_ns: number;
+}
+/**
+ * A host thread, a device stream, or the steps; its place in the list is its number.
+ *
+ * `rows` is how many rows its events take, `deeper` how many events are not drawn, since too many others enclose them.
+ */
+export interface TimelineLane {
+  deeper: number;
+  events: number;
+  kind: "steps" | "stream" | "thread";
+  name: string;
+  rows: number;
+}
+/**
+ * The steps in order of start; `left_out` further ones are too many to be listed.
+ */
+export interface TimelineSteps {
+  duration_ns: number[];
+  left_out: number;
+  names: string[];
+  start_ns: number[];
+}
+/**
+ * `GET api/timeline/marks?finding=…`: where in a window a finding's events are.
+ *
+ * One entry per pixel that has some. `first` is the id of the first event there.
+ */
+export interface TimelineMarks {
+  events: number[];
+  first: number[];
+  start_ns: number[];
+  total: number;
+}
+/**
+ * `GET api/timeline?from_ns=…&to_ns=…&width=…`: what that many pixels show of a window.
+ *
+ * `lanes=0,3` are the only lanes asked for, `finding` the one whose events are marked. Every event of the window is in
+ * exactly one bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 letters: below 3 MB, and
+ * usually 20 to 200 kB, a quarter of that on the wire.
+ *
+ * Attributes:
+ *     pixel_ns: what is shorter was merged; wider than asked for where there would have been too many bars.
+ *     left_out: bars that are missing.
+ */
+export interface TimelineSlice {
+  arrows: TimelineArrows;
+  bars: TimelineBars;
+  from_ns: number;
+  left_out: number;
+  names: string[];
+  pixel_ns: number;
+  to_ns: number;
+}
+/**
+ * Bars by lane, depth and start: one entry per bar in each column.
+ *
+ * Attributes:
+ *     depth: the row within the lane.
+ *     events: how many a bar stands for; more than 1 for a block of events too short to tell apart.
+ *     busy_ns: sum of their durations.
+ *     id, name, category: of a single event; of a block -1, -1, and the category of its first event.
+ *         `name` is a number in the answer's `names`, `category` one of `CATEGORIES`.
+ *     marked: how many of them the finding matched.
+ */
+export interface TimelineBars {
+  busy_ns: number[];
+  category: number[];
+  depth: number[];
+  duration_ns: number[];
+  events: number[];
+  id: number[];
+  lane: number[];
+  marked: number[];
+  name: number[];
+  start_ns: number[];
 }

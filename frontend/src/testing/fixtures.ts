@@ -61,7 +61,7 @@ export const lines = (changes: Partial<LineColumns> = {}): LinesAnswer => ({
 });
 
 export const eventRow = (changes: Partial<EventRow> = {}): EventRow => ({
-  name: 'aten::item', start_ns: 1_000_000, duration_ns: 2000, step: 'ProfilerStep#1', lane: 'thread 1', shapes: '',
+  id: 7, name: 'aten::item', start_ns: 1_000_000, duration_ns: 2000, step: 'ProfilerStep#1', lane: 'thread 1', shapes: '',
   place: 'train.py:42', ...changes,
 });
 

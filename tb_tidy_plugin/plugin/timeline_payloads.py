@@ -1,0 +1,144 @@
+"""What the web API answers about the timeline. Times count from the profile's start; events are named by their `id`."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.profile.timeline import LaneKind
+from tb_tidy_plugin.report.value import Model
+
+
+class TimelineLane(Model, frozen=True):
+    """A host thread, a device stream, or the steps; its place in the list is its number.
+
+    `rows` is how many rows its events take, `deeper` how many events are not drawn, since too many others enclose them.
+    """
+
+    kind: LaneKind
+    name: str
+    rows: int
+    events: int
+    deeper: int
+
+
+class TimelineSteps(Model, frozen=True):
+    """The steps in order of start; `left_out` further ones are too many to be listed."""
+
+    names: list[str]
+    start_ns: list[int]
+    duration_ns: list[int]
+    left_out: int
+
+
+class TimelineLanes(Model, frozen=True):
+    """`GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`."""
+
+    until_ns: int
+    events: int
+    lanes: list[TimelineLane]
+    steps: TimelineSteps
+
+
+class TimelineBars(Model, frozen=True):
+    """Bars by lane, depth and start: one entry per bar in each column.
+
+    Attributes:
+        depth: the row within the lane.
+        events: how many a bar stands for; more than 1 for a block of events too short to tell apart.
+        busy_ns: sum of their durations.
+        id, name, category: of a single event; of a block -1, -1, and the category of its first event.
+            `name` is a number in the answer's `names`, `category` one of `CATEGORIES`.
+        marked: how many of them the finding matched.
+    """
+
+    lane: list[int]
+    depth: list[int]
+    start_ns: list[int]
+    duration_ns: list[int]
+    busy_ns: list[int]
+    events: list[int]
+    id: list[int]
+    name: list[int]
+    category: list[int]
+    marked: list[int]
+
+
+class TimelineArrows(Model, frozen=True):
+    """From launches to what they launched, one entry per arrow in each column; `left_out` further ones are too many."""
+
+    from_lane: list[int]
+    from_depth: list[int]
+    from_ns: list[int]
+    to_lane: list[int]
+    to_depth: list[int]
+    to_ns: list[int]
+    left_out: int
+
+
+class TimelineSlice(Model, frozen=True):
+    """`GET api/timeline?from_ns=…&to_ns=…&width=…`: what that many pixels show of a window.
+
+    `lanes=0,3` are the only lanes asked for, `finding` the one whose events are marked. Every event of the window is in
+    exactly one bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 letters: below 3 MB, and
+    usually 20 to 200 kB, a quarter of that on the wire.
+
+    Attributes:
+        pixel_ns: what is shorter was merged; wider than asked for where there would have been too many bars.
+        left_out: bars that are missing.
+    """
+
+    from_ns: int
+    to_ns: int
+    pixel_ns: float
+    names: list[str]
+    bars: TimelineBars
+    arrows: TimelineArrows
+    left_out: int
+
+
+class TimelineRef(Model, frozen=True):
+    """An event that another one leads to."""
+
+    id: int
+    name: str
+    start_ns: int
+    duration_ns: int
+    lane: int
+
+
+class TimelineEvent(Model, frozen=True):
+    """`GET api/timeline/event?event=…`: one event, and where it is.
+
+    Attributes:
+        category: what kind of event it is, in words.
+        step: the step it begins in.
+        inside: the event around it.
+        launched_by: the call that launched it.
+        launched: number of kernels, copies and fills that were launched while it ran, and the sum of their durations.
+        arrows: to those, or from the launch.
+    """
+
+    id: int
+    name: str
+    category: str
+    lane: int
+    depth: int
+    start_ns: int
+    duration_ns: int
+    step: str | None
+    shapes: str
+    inside: TimelineRef | None
+    launched_by: TimelineRef | None
+    launched: int
+    launched_ns: int
+    arrows: TimelineArrows
+
+
+class TimelineMarks(Model, frozen=True):
+    """`GET api/timeline/marks?finding=…`: where in a window a finding's events are.
+
+    One entry per pixel that has some. `first` is the id of the first event there.
+    """
+
+    total: int
+    start_ns: list[int]
+    events: list[int]
+    first: list[int]

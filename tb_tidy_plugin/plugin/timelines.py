@@ -1,0 +1,139 @@
+"""The process that holds timelines, seen from TensorBoard's: started when first needed, asked, ended when idle."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+
+import msgspec
+
+from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
+from tb_tidy_plugin.plugin.library import Kept, Library
+from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.plugin.timeline_reader import About, Question, Refused, Reply
+
+log = logging.getLogger("tensorboard")
+
+START = "import sys; sys.path[:] = sys.argv[1:]; from tb_tidy_plugin.plugin.timeline_reader import main; main()"
+LIMIT_S = 120.0  # for one answer; the first about a trace of 500 MB takes 6 to 10 s, all later ones below 0.1 s
+IDLE_S = 600.0
+NO_IDS = msgspec.Raw(b"[]")
+
+
+class TimelineError(TidyError):
+    """The timeline could not be made."""
+
+
+class _Ids(msgspec.Struct, frozen=True):
+    """The ids of `events.EventColumns`, left as text."""
+
+    id: msgspec.Raw
+
+
+class Timelines:
+    """May be asked from any thread; questions wait for each other."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._idle: threading.Timer | None = None
+
+    def answer(self, key: Key, about: About, patience_s: float) -> bytes | None:
+        """The answer as JSON, None where there is no such event.
+
+        Raises:
+            NotFoundError: there is no such trace.
+            TraceError: it could not be read.
+            StillAnalysingError: its analysis takes longer than `patience_s`.
+            TimelineError: the process broke, or took too long.
+        """
+        kept = self._library.kept(key, patience_s)
+        question = Question(os.fsencode(kept.file.path), _stamp(kept), about)
+        with self._lock:
+            reply = self._asked(msgspec.json.encode(question) + b"\n")
+        if isinstance(reply, Refused):
+            raise TraceError(reply.error, reply.advice)
+        answer = bytes(reply.answer)
+        return None if answer == b"null" else answer
+
+    def marked(self, key: Key, finding: str, patience_s: float) -> msgspec.Raw:
+        """The ids of a finding's events; none where `finding` is empty.
+
+        Raises:
+            NotFoundError: there is no such finding.
+        """
+        if not finding:
+            return NO_IDS
+        columns = self._library.kept(key, patience_s).result.events.get(finding)
+        if columns is None:
+            raise NotFoundError(f"This profile has no finding `{finding}`.", "Reload the report.")
+        return msgspec.json.decode(columns, type=_Ids).id
+
+    def _asked(self, question: bytes) -> Reply:
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        patience = threading.Timer(LIMIT_S, process.kill)
+        patience.daemon = True
+        patience.start()
+        try:
+            process.stdin.write(question)
+            process.stdin.flush()
+            reply: Reply = msgspec.json.decode(process.stdout.readline(), type=Reply)
+        except (BrokenPipeError, msgspec.MsgspecError) as problem:
+            process.kill()
+            log.warning("torchtidy: timeline: %s; the process ended with %s", problem, process.wait())
+            raise TimelineError(
+                "The timeline could not be drawn: its process ended.", "See TensorBoard's log; ask again."
+            ) from None
+        finally:
+            patience.cancel()
+            self._end_when_idle()
+        return reply
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", START, *(os.path.abspath(folder) for folder in sys.path)],  # noqa: PTH100
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                close_fds=True,
+                start_new_session=True,
+            )
+        return self._process
+
+    def _end_when_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = threading.Timer(IDLE_S, self._end)
+        self._idle.daemon = True
+        self._idle.start()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.close()
+
+    def close(self) -> None:
+        """Ends the process, which ends with its input; another question starts a new one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+def _stamp(kept: Kept) -> str:
+    """Tells a state of the file from a later one.
+
+    Raises:
+        TraceError: the file is gone.
+    """
+    try:
+        about = kept.file.path.stat()
+    except OSError:
+        raise TraceError("The trace is there no more.", "Reload the list of runs.") from None
+    return f"{about.st_size} {about.st_mtime_ns}"

@@ -1,0 +1,301 @@
+"""A profile as rows of bars, with an index that makes any window of it quick to draw.
+
+A lane is a host thread, a device stream, or the steps. Its events stand in as many rows as it takes for no two of a row
+to overlap. So the events of a row are sorted by start and by end alike, what lies in a window is one slice of each row,
+and a block of merged events is nothing but the position of its first one: the next block begins where it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.profile.signatures import signatures_of
+from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Thread, Times
+from tb_tidy_plugin.trace.links import launches
+
+LaneKind: TypeAlias = Literal["steps", "thread", "stream"]
+
+ON_DEVICE = (*DEVICE_WORK, Category.DEVICE_ANNOTATION)
+MOST_ROWS = 256
+"""Of a lane. Real stacks of Python and operators have 20 to 80; what is deeper is counted and not drawn."""
+
+FIRST_LEVEL_NS = 1024
+LEVEL_FACTOR = 4
+"""Each level of detail is this much coarser than the one before: an answer looks at 4 times what it shows at most."""
+
+NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One thread, stream, or the steps.
+
+    Attributes:
+        name: as the evidence table has it.
+        rows: how many rows its events take.
+        events: how many are drawn.
+        deeper: how many are not, since they lie below `MOST_ROWS` others.
+    """
+
+    kind: LaneKind
+    name: str
+    rows: int
+    events: int
+    deeper: int
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """All rows, drawn so coarsely that a pixel is `pixel_ns` long: the first event of each block, ascending."""
+
+    pixel_ns: int
+    first: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All events of a profile and its steps, by row and start. Columns have one entry per event.
+
+    Attributes:
+        lanes: steps first, then threads, then streams.
+        start_ns, end_ns: as in the table; equal for instants.
+        name: number in `names`. category: a `Category`.
+        ids: the event's `file_order`, which names it everywhere; `ABSENT` for steps.
+        shapes: number in `shape_texts`.
+        launch: position of the call that launched this event, `ABSENT` for none.
+        busy_ns: sum of the durations of all events before each, with one more entry for all of them.
+        row_first: where each row begins, with one more entry for the end of the last.
+        row_lane, row_depth: of each row.
+        levels: coarser and coarser.
+        until_ns: after everything that happened.
+    """
+
+    lanes: tuple[Lane, ...]
+    steps: Steps
+    start_ns: Times
+    end_ns: Times
+    name: Numbers
+    category: NDArray[np.int8]
+    ids: Numbers
+    shapes: Numbers
+    launch: Numbers
+    busy_ns: NDArray[np.float64]
+    row_first: Rows
+    row_lane: Numbers
+    row_depth: Numbers
+    names: tuple[str, ...]
+    shape_texts: tuple[str, ...]
+    levels: tuple[Level, ...]
+    by_id: Rows
+    until_ns: int
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its columns."""
+        narrow = [self.name, self.ids, self.shapes, self.launch, *(level.first for level in self.levels)]
+        wide = [self.start_ns, self.end_ns, self.by_id]
+        columns = sum(column.nbytes for column in narrow) + sum(column.nbytes for column in wide)
+        return columns + self.busy_ns.nbytes + self.category.nbytes
+
+    def position_of(self, event: int) -> int | None:
+        """Where the event with this id is, None where there is none."""
+        found = self.positions_of(np.array([event]))
+        return int(found[0]) if len(found) else None
+
+    def positions_of(self, events: Rows) -> Rows:
+        """Where the events with these ids are, in order of position; unknown ones are left out."""
+        if not len(self):
+            return np.zeros(0, np.int64)
+        at = np.minimum(np.searchsorted(self.ids, events, sorter=self.by_id), len(self) - 1)
+        positions = self.by_id[at]
+        return np.unique(positions[(self.ids[positions] == events) & (events >= 0)])
+
+    def row_of(self, positions: Rows) -> Rows:
+        """The row of each of these events."""
+        return np.searchsorted(self.row_first, positions, side="right") - 1
+
+
+def thread_name(thread: Thread) -> str:
+    """A host thread in words."""
+    return f"Thread {thread.tid}"
+
+
+def stream_name(thread: Thread, device: int, stream: int) -> str:
+    """A device stream in words. Where an event names no device or stream, its process and thread stand for them."""
+    return f"Device {thread.pid if device < 0 else device}, stream {thread.tid if stream < 0 else stream}"
+
+
+def timeline_of(table: EventTable, steps: Steps) -> Timeline:
+    """The timeline of a trace."""
+    number, names = _lane_numbers(table)
+    start_ns = np.concatenate([table.start_ns, steps.starts])
+    end_ns = np.concatenate([table.end_ns, steps.ends])
+    lane = np.concatenate([number, np.zeros(len(steps.items), np.int64)])
+    depth, order = _rows_within(lane, start_ns, end_ns)
+    drawn = depth < MOST_ROWS
+    deeper = np.bincount(lane[order][~drawn], minlength=len(names))
+    order, depth = order[drawn], depth[drawn]
+    by_row = np.lexsort((depth, lane[order]))  # stable: by start within a row
+    order, depth = order[by_row], depth[by_row]
+    row_first, row_lane, row_depth = _row_bounds(lane[order], depth)
+    start_ns, end_ns = start_ns[order], end_ns[order]
+    ids = _extended(table.file_order, len(steps.items))[order]
+    shapes, shape_texts = _shapes(table)
+    step_names = len(table.names) + np.arange(len(steps.items), dtype=np.int32)
+    rows_of_lane = np.bincount(row_lane, minlength=len(names)).tolist()
+    events_of_lane = np.bincount(lane[order], minlength=len(names)).tolist()
+    return Timeline(
+        lanes=tuple(
+            Lane(kind, name, *counts)
+            for (kind, name), *counts in zip(names, rows_of_lane, events_of_lane, deeper.tolist(), strict=True)
+        ),
+        steps=steps,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        name=np.concatenate([table.name, step_names])[order],
+        category=np.concatenate([table.category, np.full(len(steps.items), Category.ANNOTATION, np.int8)])[order],
+        ids=ids,
+        shapes=np.concatenate([shapes, np.zeros(len(steps.items), np.int32)])[order],
+        launch=_launches(table, len(steps.items), order),
+        busy_ns=np.concatenate([[0.0], np.cumsum((end_ns - start_ns).astype(np.float64))]),
+        row_first=row_first,
+        row_lane=row_lane,
+        row_depth=row_depth,
+        names=(*table.names, *(step.name for step in steps.items)),
+        shape_texts=shape_texts,
+        levels=tuple(_levels(start_ns, end_ns, row_first)),
+        by_id=np.argsort(ids, kind="stable"),
+        until_ns=int(end_ns.max(initial=0)) + 1,
+    )
+
+
+def _lane_numbers(table: EventTable) -> tuple[Rows, list[tuple[LaneKind, str]]]:
+    """The lane of each row of the table, and what each lane is. Threads that run Python or annotations come first."""
+    on_device = table.is_category(ON_DEVICE)
+    device, stream = (np.where(on_device, column, 0) for column in (table.device, table.stream))
+    key = np.stack([on_device, table.thread, device, stream])
+    kinds, of_row = np.unique(key, axis=1, return_inverse=True)
+    of_row = of_row.reshape(-1)
+    named: list[tuple[LaneKind, str]] = [
+        ("stream", stream_name(table.threads[thread], device, stream))
+        if is_device
+        else ("thread", thread_name(table.threads[thread]))
+        for is_device, thread, device, stream in kinds.T.tolist()
+    ]
+    led = table.is_category((Category.ANNOTATION, Category.PYTHON))
+    lead, count = (np.bincount(rows, minlength=len(named)).tolist() for rows in (of_row[led], of_row))
+    ranked = sorted(range(len(named)), key=lambda at: _lane_rank(*named[at], lead[at], count[at]))
+    steps: tuple[LaneKind, str] = ("steps", "Steps")
+    lanes = list(dict.fromkeys([steps, *(named[at] for at in ranked)]))
+    numbers = {lane: number for number, lane in enumerate(lanes)}
+    return np.array([numbers[lane] for lane in named], np.int64)[of_row], lanes
+
+
+def _lane_rank(kind: LaneKind, name: str, lead: int, count: int) -> tuple[object, ...]:
+    if kind == "stream":
+        return True, *(int(digits) for digits in NUMBER.findall(name)[:2]), name
+    return False, -lead, -count, name
+
+
+def _rows_within(lane: Rows, start_ns: Times, end_ns: Times) -> tuple[Rows, Rows]:
+    """The row of each event within its lane, in an order by lane and start, and that order."""
+    order = np.lexsort((-end_ns, start_ns, lane))
+    bounds = np.flatnonzero(np.diff(lane[order])) + 1
+    depths = [_depths(start_ns[events], end_ns[events]) for events in np.split(order, bounds)]
+    return np.concatenate(depths), order
+
+
+def _depths(start_ns: Times, end_ns: Times) -> Rows:
+    """How many events are open where each begins; where that would make two of a row overlap, the first free row."""
+    is_instant = start_ns == end_ns
+    over = np.searchsorted(np.sort(end_ns[~is_instant]), start_ns, side="right")
+    depth = np.arange(len(start_ns)) - over - (np.cumsum(is_instant) - is_instant)
+    by_row = np.argsort(depth, kind="stable")
+    overlaps = (np.diff(depth[by_row]) == 0) & (start_ns[by_row][1:] < end_ns[by_row][:-1])
+    return np.array(_first_free(start_ns, end_ns), np.int64) if overlaps.any() else depth
+
+
+def _first_free(start_ns: Times, end_ns: Times) -> list[int]:
+    open_rows: list[tuple[int, int]] = []
+    free: list[int] = []
+    found: list[int] = []
+    for start, end in zip(start_ns.tolist(), end_ns.tolist(), strict=True):
+        while open_rows and open_rows[0][0] <= start:
+            heappush(free, heappop(open_rows)[1])
+        row = heappop(free) if free else len(open_rows)
+        heappush(open_rows, (end, row))
+        found.append(row)
+    return found
+
+
+def _row_bounds(lane: Rows, depth: Rows) -> tuple[Rows, Numbers, Numbers]:
+    if not len(lane):
+        return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+    first = np.flatnonzero((np.diff(lane, prepend=-1) != 0) | (np.diff(depth, prepend=-1) != 0))
+    return np.append(first, len(lane)), lane[first].astype(np.int32), depth[first].astype(np.int32)
+
+
+def _extended(column: Numbers, count: int) -> Numbers:
+    return np.concatenate([column, np.full(count, ABSENT, np.int32)])
+
+
+def _launches(table: EventTable, steps: int, order: Rows) -> Numbers:
+    """As positions on the timeline; a launch that is not drawn counts as none."""
+    launch = np.append(launches(table), np.full(steps, ABSENT, np.int64))[order]
+    position = np.full(len(table) + steps + 1, ABSENT, np.int32)  # the last one is that of ABSENT
+    position[order] = np.arange(len(order))
+    return position[launch]
+
+
+def _shapes(table: EventTable) -> tuple[Numbers, tuple[str, ...]]:
+    """Shapes of each row as a number of their text; number 0 is none."""
+    signatures = signatures_of(table, np.arange(len(table)))
+    texts = [shapes_text(inputs.dims) for inputs in signatures.inputs]
+    known = list(dict.fromkeys(["", *texts]))
+    numbers = {text: number for number, text in enumerate(known)}
+    return np.array([numbers[text] for text in texts], np.int32)[signatures.number], tuple(known)
+
+
+def shapes_text(dims: Sequence[Sequence[object]]) -> str:
+    """Input shapes in one line (`64×3×224×224, 64`); what is no tensor is left out."""
+    return ", ".join(text for shape in dims if (text := _shape_text(shape)))
+
+
+def _shape_text(shape: Sequence[object]) -> str:
+    if any(isinstance(size, list) for size in shape):  # a list of tensors
+        return f"[{', '.join(_shape_text(inner) for inner in shape if isinstance(inner, list))}]"
+    return "×".join(str(size) for size in shape)
+
+
+def _levels(start_ns: Times, end_ns: Times, row_first: Rows) -> Iterator[Level]:
+    first, pixel_ns = np.arange(len(start_ns)), FIRST_LEVEL_NS
+    until_ns = int(end_ns.max(initial=0))
+    while pixel_ns < LEVEL_FACTOR * until_ns and len(first) >= len(row_first):
+        first = first[begins_block(start_ns, end_ns, row_first, first, np.append(first[1:], len(start_ns)), pixel_ns)]
+        yield Level(pixel_ns, first.astype(np.int32))
+        pixel_ns *= LEVEL_FACTOR
+
+
+def begins_block(start_ns: Times, end_ns: Times, row_first: Rows, first: Rows, last: Rows, pixel_ns: float) -> Mask:
+    """Which of the blocks `first[i]:last[i]`, in ascending order, must not be merged with the one before.
+
+    Blocks are merged where they are less than a pixel apart; a single event that is a pixel long stays on its own.
+    """
+    begin, end = start_ns[first], end_ns[last - 1]
+    is_long = (last - first == 1) & (end - begin >= pixel_ns)
+    begins = np.ones(len(first), np.bool_)
+    begins[1:] = is_long[1:] | is_long[:-1] | (begin[1:] - end[:-1] >= pixel_ns)
+    at = np.searchsorted(first, row_first[:-1])  # the first block of each row
+    begins[at[at < len(first)]] = True
+    return begins

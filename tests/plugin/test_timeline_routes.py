@@ -1,0 +1,133 @@
+"""The routes of the timeline: windows, events, marks and crops of a real trace, asked over HTTP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tb_tidy_plugin.plugin import web
+from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.mutes import MuteStore
+from tests.support.logdirs import trace
+from tests.support.waiting import until
+from tests.support.workers import WITH_MADE_UP_RULE
+
+OPERATORS = 700
+PROFILE = "run=run&worker=w&span=7"
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("timeline")
+    trace(root / "run" / "w.7.pt.trace.json.gz", OPERATORS)
+    (root / "broken").mkdir()
+    (root / "broken" / "w.pt.trace.json").touch()
+    return root
+
+
+@pytest.fixture(scope="module")
+def client(logs: Path) -> FlaskClient:
+    library = Library([Logdir(str(logs))], WITH_MADE_UP_RULE)
+    library.start()
+    until(lambda: not library.scanning)
+    return web.create_app(library, (), MuteStore(())).test_client()
+
+
+def asked(client: FlaskClient, path: str, **query: object) -> Any:  # noqa: ANN401 - any JSON
+    rest = "".join(f"&{name}={value}" for name, value in query.items())
+    answer = client.get(f"/api/{path}?{PROFILE}{rest}")
+    assert answer.status_code == 200, answer.text
+    return json.loads(answer.data)
+
+
+def finding(client: FlaskClient) -> str:
+    client.get(f"/api/events?{PROFILE}&finding=")  # waits for the analysis
+    return str(asked(client, "report")["report"]["profiles"][0]["findings"][0]["id"])
+
+
+def matched(client: FlaskClient) -> list[dict[str, Any]]:
+    first, second = (asked(client, "events", finding=finding(client), limit=500, offset=at) for at in (0, 500))
+    return [*first["rows"], *second["rows"]]
+
+
+def test_the_whole_profile_as_one_window(client: FlaskClient) -> None:
+    lanes = asked(client, "timeline/lanes")
+    drawn = asked(client, "timeline", from_ns=0, to_ns=lanes["until_ns"], width=800)
+    of_lane = [0] * len(lanes["lanes"])
+    for lane, events in zip(drawn["bars"]["lane"], drawn["bars"]["events"], strict=True):
+        of_lane[lane] += events
+    assert of_lane == [lane["events"] for lane in lanes["lanes"]]
+    assert sum(of_lane) == lanes["events"] + len(lanes["steps"]["names"])
+    assert len({len(column) for column in drawn["bars"].values()}) == 1
+
+
+def test_only_the_lanes_that_are_asked_for(client: FlaskClient) -> None:
+    until_ns = asked(client, "timeline/lanes")["until_ns"]
+    assert set(asked(client, "timeline", from_ns=0, to_ns=until_ns, lanes="1")["bars"]["lane"]) == {1}
+
+
+def test_a_findings_events_are_marked_and_all_of_them(client: FlaskClient) -> None:
+    until_ns = asked(client, "timeline/lanes")["until_ns"]
+    rows = matched(client)
+    drawn = asked(client, "timeline", from_ns=0, to_ns=until_ns, width=4, finding=finding(client))
+    assert sum(drawn["bars"]["marked"]) == len(rows) == OPERATORS
+    assert sum(asked(client, "timeline", from_ns=0, to_ns=until_ns)["bars"]["marked"]) == 0
+    marks = asked(client, "timeline/marks", from_ns=0, to_ns=until_ns, width=50, finding=finding(client))
+    assert sum(marks["events"]) == marks["total"] == OPERATORS
+    assert marks["first"][0] == rows[0]["id"]
+
+
+def test_a_row_of_the_evidence_leads_to_its_window(client: FlaskClient) -> None:
+    row = matched(client)[17]
+    event = asked(client, "timeline/event", event=row["id"])
+    assert {name: event[name] for name in ("id", "name", "start_ns", "duration_ns", "step", "shapes")} == {
+        name: row[name] for name in ("id", "name", "start_ns", "duration_ns", "step", "shapes")
+    }
+    assert asked(client, "timeline/lanes")["lanes"][event["lane"]]["name"] == row["lane"]
+    start_ns = row["start_ns"]
+    drawn = asked(client, "timeline", from_ns=start_ns, to_ns=start_ns + row["duration_ns"], width=2000)
+    assert row["id"] in drawn["bars"]["id"]
+
+
+def test_a_crop_is_a_trace_of_its_own(client: FlaskClient, tmp_path: Path) -> None:
+    row = matched(client)[17]
+    window = {"from_ns": row["start_ns"], "to_ns": row["start_ns"] + row["duration_ns"]}
+    answer = client.get(f"/api/timeline/trace?{PROFILE}&from_ns={window['from_ns']}&to_ns={window['to_ns']}")
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    crop = json.loads(answer.data)
+    inside = asked(client, "timeline", **window, width=1)
+    complete = [event for event in crop["traceEvents"] if event["ph"] == "X"]
+    assert len(complete) == sum(inside["bars"]["events"])
+    assert row["name"] in {event["name"] for event in complete}
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status"),
+    [
+        ("timeline", "from_ns=10&to_ns=10", 400),
+        ("timeline", "from_ns=0", 400),
+        ("timeline", "from_ns=-1&to_ns=5", 400),
+        ("timeline", "from_ns=0&to_ns=5&width=0", 400),
+        ("timeline", "from_ns=0&to_ns=5&width=5000", 400),
+        ("timeline", "from_ns=0&to_ns=5&lanes=1;2", 400),
+        ("timeline", "from_ns=0&to_ns=5&lanes=" + ",".join(["1"] * 501), 400),
+        ("timeline", "from_ns=0&to_ns=5&finding=other", 404),
+        ("timeline/event", "event=999999999", 404),
+        ("timeline/event", "event=x", 400),
+    ],
+)
+def test_questions_that_make_no_sense(client: FlaskClient, path: str, query: str, status: int) -> None:
+    answer = client.get(f"/api/{path}?{PROFILE}&{query}")
+    assert answer.status_code == status
+    assert json.loads(answer.data)["error"]["advice"]
+
+
+def test_a_trace_that_cannot_be_read(client: FlaskClient) -> None:
+    answer = client.get("/api/timeline/lanes?run=broken&worker=w&span=")
+    assert answer.status_code == 404
+    assert json.loads(answer.data)["error"]["message"]
