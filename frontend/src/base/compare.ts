@@ -83,10 +83,10 @@ export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same';
 /** What asks for a deed comes first. */
 export const FINDING_STATES: readonly { state: FindingState; sign: string; word: string; meaning: string; tone: Tone }[] = [
   { state: 'new', sign: '+', word: 'New', meaning: 'only in the candidate', tone: 'bad' },
-  { state: 'worse', sign: '↑', word: 'Worse', meaning: 'costs more than before', tone: 'bad' },
+  { state: 'worse', sign: '↑', word: 'Worse', meaning: 'at a higher cost than before', tone: 'bad' },
   { state: 'gone', sign: '✓', word: 'Gone', meaning: 'only in the baseline', tone: 'good' },
-  { state: 'better', sign: '↓', word: 'Better', meaning: 'costs less than before', tone: 'good' },
-  { state: 'same', sign: '=', word: 'Same', meaning: 'costs about the same', tone: 'even' },
+  { state: 'better', sign: '↓', word: 'Better', meaning: 'at a lower cost than before', tone: 'good' },
+  { state: 'same', sign: '=', word: 'Same', meaning: 'at about the same cost', tone: 'even' },
 ];
 
 /** Whether a bar of promised and kept says anything of a finding: what it predicted is of a change that happened. */

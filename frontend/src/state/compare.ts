@@ -28,9 +28,14 @@ export function nameSides(): void {
   if (named && sidesText(named) !== sidesText(route.peek().compare)) go({ compare: named }, 'replace');
 }
 
-export function changeSide(name: SideName, changes: Partial<Side>): void {
+export const changeSide = (name: SideName, changes: Partial<Side>): void => alter(name, changes, 'push');
+
+/** A walk through the steps is one entry in the history. */
+export const chooseSteps = (name: SideName, steps: string): void => alter(name, { steps }, 'settle');
+
+function alter(name: SideName, changes: Partial<Side>, how: 'push' | 'settle'): void {
   const now = sides.peek();
-  if (now) go({ compare: { ...now, [name]: { ...now[name], ...changes } } }, 'push');
+  if (now) go({ compare: { ...now, [name]: { ...now[name], ...changes } } }, how);
 }
 
 export function swapSides(): void {
@@ -154,6 +159,7 @@ const parameters = (name: SideName, { run, rank, span, steps }: Side): Record<st
   [name]: run ?? '', ...(rank && { [`${name}_rank`]: rank }), ...(span && { [`${name}_span`]: span }), ...(steps && { [`${name}_steps`]: steps }),
 });
 
+const MOST_REPORTS = 8;
 const reports = signal<ReadonlyMap<string, ProfileReport>>(new Map());
 
 /** The report whose steps a side can choose from: of its latest profile; null until it is there. */
@@ -166,7 +172,7 @@ export function useReport(side: Side): ProfileReport | null {
     const turn = new AbortController();
     const { worker, span } = profile;
     void readReport(() => getReport({ run: side.run ?? '', worker, span }, turn.signal), profile, turn.signal).then((report) => {
-      if (report) reports.value = new Map(reports.peek()).set(name, report);
+      if (report) reports.value = new Map([...reports.peek()].slice(1 - MOST_REPORTS)).set(name, report);
     });
     return () => turn.abort();
   }, [name, offline]);

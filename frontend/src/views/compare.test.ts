@@ -133,7 +133,7 @@ describe('steps', () => {
     fireEvent.click(await step('Candidate', 4));
     fireEvent.click(await step('Candidate', 6), { shiftKey: true });
     await soon(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '4-6' }));
-    expect(address('with_steps')).toBe('4-6');
+    await soon(() => expect(address('with_steps')).toBe('4-6'));
   });
 
   it('are chosen by dragging, and asked for once it ends', async () => {
@@ -151,7 +151,7 @@ describe('steps', () => {
     await verdict();
     const list = await strip('Candidate');
     key('ArrowRight', list);
-    await soon(() => expect(address('with_steps')).toBe('3'));
+    await soon(async () => expect((await step('Candidate', 3)).getAttribute('aria-selected')).toBe('true'));
     for (let times = 0; times < 2; times += 1) list.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', shiftKey: true, bubbles: true, cancelable: true }));
     await soon(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '3-5' }));
     key('Escape', list);
@@ -179,8 +179,10 @@ describe('steps', () => {
     expect(await screen.findByText('There are the steps 3-6.')).toBeTruthy();
     fireEvent.input(field, { target: { value: '5' } });
     await soon(() => expect(screen.queryByText('There are the steps 3-6.')).toBeNull());
+    field.focus();
     key('Enter', field);
     await soon(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '5' }));
+    expect(document.activeElement).toBe(field);
     fireEvent.click(await (await side('Candidate')).findByRole('button', { name: 'All steps' }));
     await soon(() => expect(address('with_steps')).toBeNull());
   });
@@ -255,7 +257,7 @@ describe('what came of it', () => {
 
 describe('the findings', () => {
   const BOTH = [
-    change('same', { state: 'same', candidate_ns: 5_000_000 }), change('gone'), change('new', { state: 'new', base_ns: null, candidate_ns: 7_000_000 }),
+    change('same', { state: 'same', candidate_ns: 5_100_000 }), change('gone'), change('new', { state: 'new', base_ns: null, candidate_ns: 7_000_000 }),
     change('worse', { state: 'worse', candidate_ns: 9_000_000 }), change('better', { state: 'better', candidate_ns: 1_000_000 }),
   ];
 
@@ -265,11 +267,13 @@ describe('the findings', () => {
     expect(rows).toEqual([
       'FindingBaselineCandidateDifference',
       '+ New 1 finding, only in the candidate', 'Severity: mediumFinding newtrain.py:42 in train_step–7 ms▲ +7 ms',
-      '↑ Worse 1 finding, costs more than before', 'Severity: mediumFinding worsetrain.py:42 in train_step5 ms9 ms▲ +4 ms',
+      '↑ Worse 1 finding, at a higher cost than before', 'Severity: mediumFinding worsetrain.py:42 in train_step5 ms9 ms▲ +4 ms',
       '✓ Gone 1 finding, only in the baseline', 'Severity: mediumFinding gonetrain.py:42 in train_step5 ms–▼ −5 ms',
-      '↓ Better 1 finding, costs less than before', 'Severity: mediumFinding bettertrain.py:42 in train_step5 ms1 ms▼ −4 ms',
-      '= Same 1 finding, costs about the same', 'Severity: mediumFinding sametrain.py:42 in train_step5 ms5 ms= 0 ns',
+      '↓ Better 1 finding, at a lower cost than before', 'Severity: mediumFinding bettertrain.py:42 in train_step5 ms1 ms▼ −4 ms',
+      '= Same 1 finding, at about the same cost', 'Severity: mediumFinding sametrain.py:42 in train_step5 ms5.1 ms▲ +100 µs',
     ]);
+    const tones = (await screen.findAllByRole('cell')).flatMap((cell) => (cell.classList.contains('way') ? [cell.className.split(' ').at(-1)] : []));
+    expect(tones).toEqual(['bad', 'bad', 'good', 'good', 'even']);
   });
 
   it('open in the run that has them, and Back leads to the comparison', async () => {

@@ -1,6 +1,6 @@
 /** The two sides: run, rank, span and steps of each. */
 
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Comparison, ProfileReport } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
 import { averaged } from '../../base/lanes';
@@ -13,7 +13,7 @@ import { Button, IconButton } from '../../components/Button';
 import { Select } from '../../components/Select';
 import { Message } from '../../components/Spans';
 import { StepStrip } from '../../components/StepStrip';
-import { changeSide, profilesOf, swapSides, useReport, type SideName } from '../../state/compare';
+import { changeSide, chooseSteps, profilesOf, swapSides, useReport, type SideName } from '../../state/compare';
 import { runs } from '../../state/runs';
 
 const TITLES: Record<SideName, string> = { base: 'Baseline', candidate: 'Candidate' };
@@ -41,19 +41,19 @@ interface CardProps { name: SideName; side: Side; report: ProfileReport | null; 
 function Card({ name, side, report, most, facts }: CardProps) {
   const { steps } = side;
   const items = report?.steps.items ?? null;
-  const change = (changes: Partial<Side>): void => changeSide(name, changes);
+  const choose = (text: string): void => chooseSteps(name, text);
   return (
     <section class="side-card" aria-label={TITLES[name]}>
       <div class="side-head"><h2>{TITLES[name]}</h2><span class="muted number">{facts}</span></div>
       <div class="side-picks">
-        <Picks side={side} onChange={change} />
-        <StepsField key={`${side.run} ${steps}`} steps={steps} fault={(text) => rangeFault(text, items)} onSteps={(text) => change({ steps: text })} />
-        {steps && <Button kind="quiet" onClick={() => change({ steps: '' })}>All steps</Button>}
+        <Picks side={side} onChange={(changes) => changeSide(name, changes)} />
+        <StepsField steps={steps} fault={(text) => rangeFault(text, items)} onSteps={choose} />
+        {steps && <Button kind="quiet" onClick={() => choose('')}>All steps</Button>}
       </div>
       {items && items.length > 1 && (
         <StepStrip several label={`Steps of the ${TITLES[name].toLowerCase()}`} columns={columnsOf(averaged(report?.lanes ?? []), items, most)}
           marks={ticks(most, 3).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
-          onChoose={(range) => change({ steps: range ? rangeText(items, range) : '' })} />
+          onChoose={(range) => choose(range ? rangeText(items, range) : '')} />
       )}
       {report && new Set(profilesOf(side).map(({ worker }) => worker)).size > 1 && <p class="muted side-note">Shown are the steps of {report.worker}; those of all ranks count.</p>}
       <Outliers report={report} chosen={items && rangeIn(items, steps)} />
@@ -109,6 +109,7 @@ interface StepsProps { steps: string; fault: (text: string) => string; onSteps: 
 /** A range as text, taken over by Enter or when the field is left. */
 function StepsField({ steps, fault, onSteps }: StepsProps) {
   const [text, setText] = useState(steps);
+  useEffect(() => setText(steps), [steps]);
   const wrong = fault(text.trim());
   const take = (): void => { if (!wrong && text.trim() !== steps) onSteps(text.trim()); };
   return (

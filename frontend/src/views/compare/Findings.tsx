@@ -36,6 +36,7 @@ export function Findings({ changes }: { changes: readonly FindingChange[] }) {
 function Row({ change }: { change: FindingChange }) {
   const [place] = change.places;
   const difference = differenceOf(change);
+  const { sign, tone } = wayOf(difference, change.state === 'same' ? Infinity : 0);
   return (
     <tr>
       <th scope="row">
@@ -44,7 +45,7 @@ function Row({ change }: { change: FindingChange }) {
       </th>
       <td class="number">{costText(change.base_ns)}</td>
       <td class="number">{costText(change.candidate_ns)}</td>
-      <td class={`number way ${wayOf(difference).tone}`}>{wayOf(difference).sign} {signed(difference)}</td>
+      <td class={`number way ${tone}`}>{sign} {signed(difference)}</td>
     </tr>
   );
 }
