@@ -37,10 +37,10 @@ WIDTH_WITHOUT_TERMINAL = 100
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "markdown", "sarif"]),
+    type=click.Choice(["text", "json", "markdown", "sarif", "html"]),
     default="text",
     show_default=True,
-    help="markdown is for comments on pull requests, sarif for code hosts.",
+    help="markdown is for comments on pull requests, sarif for code hosts, html a page of its own to send and print.",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write into this file, whole or not at all."
@@ -95,6 +95,10 @@ def _document(report: Report, checks: Checks, form: str) -> str:
         return to_markdown(report)
     if form == "sarif":
         return to_sarif(report, [type(rule) for rule in checks.rules])
+    if form == "html":
+        from tb_tidy_plugin.report.html import to_html  # Jinja takes a while to be imported
+
+        return to_html(report)
     text = io.StringIO()
     Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=None).print(to_text(report))
     return text.getvalue()

@@ -12,6 +12,7 @@ from tb_tidy_plugin.report.model import Report
 API_VALUES = (
     payloads.RunsAnswer,
     payloads.ReportAnswer,
+    payloads.ExportAnswer,
     payloads.RanksAnswer,
     payloads.RulesAnswer,
     payloads.SourceAnswer,

@@ -74,6 +74,16 @@ class ReportAnswer(Model, frozen=True):
     pending: int
 
 
+class ExportAnswer(Model, frozen=True):
+    """`GET api/export`: the report of a profile, with what is known of its run, as a page of its own.
+
+    `muted` of the query are ids of findings to be left out, with commas between them. The page comes inside of JSON,
+    so that no address of TensorBoard's ever is a page of ours.
+    """
+
+    html: str
+
+
 class RanksAnswer(Model, frozen=True):
     """`GET api/ranks`: the ranks of a run that were analysed, null where these are fewer than two.
 

@@ -19,6 +19,7 @@ from tb_tidy_plugin.plugin.bench_routes import add_benchmarks
 from tb_tidy_plugin.plugin.comparisons import Comparisons, Rows, Side
 from tb_tidy_plugin.plugin.desk import Desk
 from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
+from tb_tidy_plugin.plugin.export import exported
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
@@ -125,6 +126,11 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
         file = library.configuration
         known = known_rules(Configuration() if file is None else read_configuration(file))
         return json_answer(RulesAnswer(rules=[rule_info(rule) for rule in known]))
+
+    @api.get("/export")
+    def export() -> Response:
+        muted = frozenset(request.args.get("muted", "").split(","))
+        return json_answer(exported(library, _key(), muted, PATIENCE_S))
 
     _add_evidence(api, library, source_roots)
     _add_tables(api, library)

@@ -203,7 +203,7 @@ class TestWhatIsWrong:
 
 
 class TestOutput:
-    @pytest.mark.parametrize("form", ["text", "json", "markdown", "sarif"])
+    @pytest.mark.parametrize("form", ["text", "json", "markdown", "sarif", "html"])
     def test_a_file_holds_what_the_terminal_would_show(self, small: Path, tmp_path: Path, form: str) -> None:
         shown = tidy(tmp_path, "check", small, "--format", form)
         done = tidy(tmp_path, "check", small, "--format", form, "-o", "report.txt")

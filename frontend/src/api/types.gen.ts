@@ -13,6 +13,7 @@ export interface Api {
   CpuAnswer: CpuAnswer;
   ErrorAnswer: ErrorAnswer;
   EventsAnswer: EventsAnswer;
+  ExportAnswer: ExportAnswer;
   LinesAnswer: LinesAnswer;
   MemoryAnswer: MemoryAnswer;
   ModulesAnswer: ModulesAnswer;
@@ -436,6 +437,15 @@ export interface EventRow {
   shapes: string;
   start_ns: number;
   step: string | null;
+}
+/**
+ * `GET api/export`: the report of a profile, with what is known of its run, as a page of its own.
+ *
+ * `muted` of the query are ids of findings to be left out, with commas between them. The page comes inside of JSON,
+ * so that no address of TensorBoard's ever is a page of ours.
+ */
+export interface ExportAnswer {
+  html: string;
 }
 /**
  * `GET api/lines`: what the lines of one source file cost; null where no call could be placed in it.

@@ -1,0 +1,36 @@
+"""A profile's report to take along: one page of HTML with what the tab lists."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from tb_tidy_plugin import __version__
+from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.payloads import ExportAnswer
+from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.report.model import SCHEMA_VERSION, Finding, Report
+
+
+def exported(library: Library, key: Key, muted: Collection[str], patience_s: float) -> ExportAnswer:
+    """The page of a finished analysis, without the findings whose ids are `muted`.
+
+    Raises:
+        NotFoundError: there is no such trace.
+        TraceError: it could not be read.
+        StillAnalysingError: its analysis takes longer than `patience_s`.
+    """
+    from tb_tidy_plugin.report.html import to_html  # TensorBoard's start need not wait for Jinja
+
+    library.kept(key, patience_s)
+    run = library.report(*key).report
+    profiles = [msgspec.structs.replace(each, findings=_without(each.findings, muted)) for each in run.profiles]
+    shown = msgspec.structs.replace(run, findings=_without(run.findings, muted), profiles=profiles)
+    all_findings = [*run.findings, *(finding for each in run.profiles for finding in each.findings)]
+    report = Report(schema=SCHEMA_VERSION, version=__version__, runs=[shown], problems=[])
+    return ExportAnswer(html=to_html(report, muted=sum(finding.id in muted for finding in all_findings)))
+
+
+def _without(findings: Sequence[Finding], muted: Collection[str]) -> list[Finding]:
+    return [finding for finding in findings if finding.id not in muted]

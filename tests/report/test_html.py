@@ -1,0 +1,242 @@
+"""The report as a page: what it shows, what it keeps to itself, and that no trace can put anything into it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tb_tidy_plugin.report.assemble import analyze_path
+from tb_tidy_plugin.report.html import to_html
+from tb_tidy_plugin.report.model import (
+    SCHEMA_VERSION,
+    CodeChange,
+    Finding,
+    Note,
+    Outcome,
+    Place,
+    Problem,
+    ProfileReport,
+    Report,
+    RunReport,
+)
+from tb_tidy_plugin.trace.settings import LoaderSettings, Settings, Versions
+from tb_tidy_plugin.units import Nanoseconds, Share
+from tests.support.logdirs import trace
+from tests.support.made_up_rule import SlowMultiplication
+from tests.support.measurements import measurement
+from tests.support.recorded_ranks import record
+from tests.support.recordings import ROOT
+
+EVIL = "</style></title>--><script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{ 7 * 7 }}\x1b[1m\u202e&lt;"
+INLINE = {"a", "b", "code", "span"}
+OURS = {
+    "html", "head", "meta", "title", "style", "body", "main", "footer", "section", "article", "h1", "h2", "h3", "h4", "h5",
+    "p", "span", "a", "b", "code", "pre", "ol", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody", "tr", "th",
+    "td", "figure", "figcaption", "svg", "rect", "details", "summary",
+}  # fmt: skip
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    trace(tmp_path / "run" / "rank0.7.pt.trace.json", operators=9)
+    return analyze_path(tmp_path, [SlowMultiplication()])
+
+
+@pytest.fixture(scope="module")
+def untidy() -> ProfileReport:
+    (run,) = analyze_path(ROOT / "sample_runs" / "image_classifier_untidy").runs
+    return run.profiles[0]
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: its elements with their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in INLINE:
+            self.texts.append(" ")
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
+
+    def attributes(self, tag: str, name: str) -> list[str | None]:
+        return [attributes.get(name) for each, attributes in self.tags if each == tag]
+
+
+def page_of(report: Report) -> Page:
+    return Page(to_html(report))
+
+
+def of_profile(profile: ProfileReport) -> Report:
+    return Report(schema=SCHEMA_VERSION, version="1", runs=[RunReport(run="run", profiles=[profile])], problems=[])
+
+
+def changed(report: Report, **fields: object) -> Report:
+    return of_profile(msgspec.structs.replace(report.runs[0].profiles[0], **fields))
+
+
+def finding_of(report: Report, **fields: object) -> Finding:
+    return msgspec.structs.replace(report.runs[0].profiles[0].findings[0], **fields)
+
+
+def place_in(name: str, text: str = "") -> Place:
+    return Place(file=name, line=1, end_line=1, function=name, precision="definition", own_code=True, matches=1,
+                 duration_ns=1, text=text)  # fmt: skip
+
+
+class TestShows:
+    def test_each_finding_with_its_figures_and_source_lines(self, untidy: ProfileReport) -> None:
+        text = page_of(of_profile(untidy)).text
+        source = (ROOT / "sample_runs" / "image_classifier_untidy" / "train.py").read_text().splitlines()
+        for finding in untidy.findings:
+            assert finding.message.replace("`", "") in text
+            assert f"Costs {Nanoseconds(finding.cost_ns)} per step" in text
+            assert finding.saving is not None
+            assert f"Fix saves about {Nanoseconds(finding.saving.expected_ns)} per step" in text
+            assert f"{Nanoseconds(finding.saving.low_ns)} to {Nanoseconds(finding.saving.high_ns)}" in text
+            for place in finding.places:
+                assert f"{place.file}:{place.line}" in text
+                assert f"{place.line}{' '.join(source[place.line - 1].split())}" in text
+
+    def test_source_lines_are_those_of_places_and_no_others(self, untidy: ProfileReport) -> None:
+        source = (ROOT / "sample_runs" / "image_classifier_untidy" / "train.py").read_text().splitlines()
+        html = to_html(of_profile(untidy))
+        at = {place.line for finding in untidy.findings for place in finding.places}
+        others = {line.strip() for number, line in enumerate(source, 1) if number not in at and len(line.strip()) > 12}
+        assert others
+        assert [line for line in others if line in html] == []
+
+    def test_the_average_step_adds_up(self, untidy: ProfileReport) -> None:
+        (lane,) = untidy.lanes
+        text = page_of(of_profile(untidy)).text
+        whole = sum(part.mean_ns for part in lane.parts)
+        assert f"Where the {Nanoseconds(whole)} of an average step go" in text
+        for part in lane.parts:
+            assert f"{part.part.replace('_', ' ')} {Nanoseconds(part.mean_ns)} {Share(part.mean_ns / whole)}" in text
+
+    def test_every_step_is_in_the_table_beside_the_chart(self, untidy: ProfileReport) -> None:
+        text = page_of(of_profile(untidy)).text
+        for step in untidy.steps.items:
+            assert f"{step.name} {Nanoseconds(step.duration_ns)}" in text
+
+    def test_the_outcome_of_every_check(self, untidy: ProfileReport) -> None:
+        outcomes = [*untidy.outcomes, Outcome(rule="a-broken-one", status="failed", reason="KeyError: 1")]
+        text = page_of(of_profile(msgspec.structs.replace(untidy, outcomes=outcomes))).text
+        words = {"found": "▲ Found", "clean": "✓ Passed", "not_checked": "– Not checked", "failed": "✕ Failed"}
+        for outcome in outcomes:
+            assert f"{words[outcome.status]} {outcome.rule} {(outcome.reason or '').replace('`', '')}".strip() in text
+
+    def test_what_was_measured(self, report: Report) -> None:
+        measured = measurement(doubts=("The device was busy.",))
+        text = page_of(changed(report, findings=[finding_of(report, measurement=measured)])).text
+        said = (
+            "1 µs before, 500 ns after: 0.5 times (0.4 to 0.6, 95 %) on cpu a processor with torch 2.13.0. The device"
+        )
+        assert said in text
+
+    def test_no_finding_no_step_and_no_saving(self, report: Report) -> None:
+        (profile,) = report.runs[0].profiles
+        steps = msgspec.structs.replace(profile.steps, basis="none", count=0, median_ns=None, items=[])
+        text = page_of(changed(report, findings=[], steps=steps, lanes=[])).text
+        assert "0 findings" in text
+        assert "Nothing to fix was found." in text
+        text = page_of(changed(report, findings=[finding_of(report, saving=None, places=[], share=None)])).text
+        assert "no saving estimated" in text
+
+    def test_ranks_of_a_run(self, tmp_path: Path) -> None:
+        for rank, comes_us in enumerate((1000, 8000)):
+            record(tmp_path / "job", rank, comes_us)
+        report = analyze_path(tmp_path)
+        text = page_of(report).text
+        assert "job · all ranks together" in text
+        assert [worker in text for worker in ("host_0 · rank 0", "host_1 · rank 1")] == [True, True]
+        [finding] = report.runs[0].findings
+        assert finding.message.replace("`", "") in text
+
+    def test_how_many_are_muted(self, report: Report) -> None:
+        assert "2 findings muted and left out." in Page(to_html(report, muted=2)).text
+        assert "left out" not in Page(to_html(report)).text
+
+    def test_every_link_leads_somewhere_on_the_page(self, untidy: ProfileReport) -> None:
+        page = page_of(of_profile(untidy))
+        ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+        links = page.attributes("a", "href")
+        assert len(links) == len(untidy.findings)
+        assert len(ids) == len(set(ids))
+        assert {str(link).removeprefix("#") for link in links} <= set(ids)
+
+
+class TestKeepsToItself:
+    def test_what_the_tab_does_not_show_of_the_machine(self, report: Report) -> None:
+        secret = Settings(versions=Versions(python="secret-python"), loaders=(LoaderSettings(dataset="SecretDataset"),))
+        page = to_html(changed(report, settings=secret, path="/home/alice/secret/run/w.7.pt.trace.json"))
+        assert "run/w.7.pt.trace.json" in page
+        for word in ("alice", "secret", "Secret"):
+            assert word not in page
+
+    @pytest.mark.parametrize(
+        "path", ["/home/alice/x/run/w.json", "C:\\Users\\alice\\run\\w.json", "s3://alice/run/w.json"]
+    )
+    def test_where_a_broken_trace_is(self, report: Report, path: str) -> None:
+        problem = Problem(path=path, error="It is empty.", advice="Record again.", recovered_events=0)
+        page = page_of(msgspec.structs.replace(report, runs=[], problems=[problem]))
+        assert "run/w.json: It is empty. Record again." in page.text
+        assert "alice" not in page.text
+
+
+class TestUntrusted:
+    def everywhere(self, report: Report, text: str) -> Report:
+        finding = finding_of(
+            report, message=text, fix=text, rule=text, places=[place_in(text, text)],
+            details=[Note(text=text), CodeChange(before=text, after=text, caveat=text)],
+            measurement=measurement(doubts=(text[:500],)),
+        )  # fmt: skip
+        profile = report.runs[0].profiles[0]
+        evil = changed(
+            report, worker=text, path=text, span=text, findings=[finding],
+            outcomes=[Outcome(rule=text, status="failed", reason=text)],
+            quality=msgspec.structs.replace(profile.quality, notes=[text]),
+            steps=msgspec.structs.replace(
+                profile.steps, items=[msgspec.structs.replace(profile.steps.items[0], name=text)] * 3
+            ),
+        )  # fmt: skip
+        runs = [msgspec.structs.replace(evil.runs[0], run=text)]
+        problem = Problem(path=text, error=text, advice=text, recovered_events=0)
+        return msgspec.structs.replace(evil, runs=runs, problems=[problem])
+
+    def test_no_element_but_our_own(self, report: Report) -> None:
+        page = page_of(self.everywhere(report, EVIL))
+        assert {tag for tag, _ in page.tags} <= OURS
+        attributes = {name for _, given in page.tags for name in given}
+        assert not [name for name in attributes if name.startswith("on") or name in {"src", "srcset", "action"}]
+        assert all(str(href).startswith("#") for href in page.attributes("a", "href"))
+        assert "<script>alert(1)</script>" in page.text
+        assert "{{ 7 * 7 }}" in page.text
+        assert not set("\x1b\u202e") & set(page.text)
+
+    @given(st.text(alphabet=st.sampled_from("<>&\"'`{}%#!-/=\\ \n\u2028\ud800ab1")))
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+    def test_no_string_at_all_makes_markup(self, report: Report, text: str) -> None:
+        html = to_html(self.everywhere(report, text))
+        html.encode()
+        assert {tag for tag, _ in Page(html).tags} <= OURS
+
+    def test_a_string_without_end_is_cut(self, report: Report) -> None:
+        html = to_html(changed(report, findings=[finding_of(report, message="x" * 1_000_000)]))
+        assert len(html) < 200_000
