@@ -14,6 +14,7 @@ import detail from './styles/detail.css?inline';
 import layout from './styles/layout.css?inline';
 import list from './styles/list.css?inline';
 import page from './styles/page.css?inline';
+import popover from './styles/popover.css?inline';
 import print from './styles/print.css?inline';
 import status from './styles/status.css?inline';
 import summary from './styles/summary.css?inline';
@@ -36,7 +37,7 @@ export function render(): void {
 function start(): void {
   host.connect();
   host.setUpDocument();
-  host.addCss([theme, layout, controls, summary, list, detail, code, page, status, print].join('\n'));
+  host.addCss([theme, layout, controls, summary, list, detail, code, page, status, popover, print].join('\n'));
   host.onDataReloaded(debounced(() => void revalidate(), RELOAD_DELAY_MS));
   host.onUrl(restore);
   restoreSettings();

@@ -35,9 +35,9 @@ from tests.support.recordings import ROOT
 EVIL = "</style></title>--><script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{ 7 * 7 }}\x1b[1m\u202e&lt;"
 INLINE = {"a", "b", "code", "span"}
 OURS = {
-    "html", "head", "meta", "title", "style", "body", "main", "footer", "section", "article", "h1", "h2", "h3", "h4", "h5",
-    "p", "span", "a", "b", "code", "pre", "ol", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody", "tr", "th",
-    "td", "figure", "figcaption", "svg", "rect", "details", "summary",
+    "html", "head", "meta", "title", "style", "body", "main", "footer", "section", "article", "h1", "h2", "h3", "h4",
+    "h5", "p", "span", "a", "b", "code", "pre", "ol", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody",
+    "tr", "th", "td", "figure", "figcaption", "svg", "rect", "details", "summary",
 }  # fmt: skip
 
 

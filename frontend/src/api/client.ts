@@ -3,7 +3,7 @@
 import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
-  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, LinesAnswer, MemoryAnswer,
+  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, ExportAnswer, LinesAnswer, MemoryAnswer,
   ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
 } from './types.gen';
 
@@ -24,6 +24,7 @@ const KEPT_ANSWERS = 16;
 
 export const getRuns = endpoint<RunsAnswer>('runs');
 export const getReport = endpoint<ReportAnswer>('report');
+export const getExport = endpoint<ExportAnswer>('export');
 export const getRanks = endpoint<RanksAnswer>('ranks');
 export const getRules = endpoint<RulesAnswer>('rules');
 export const getSource = endpoint<SourceAnswer>('source');

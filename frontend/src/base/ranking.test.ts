@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { finding, place, saving } from '../testing/fixtures';
-import { filtered, sorted } from './ranking';
+import { filtered, grouped, isOwn, sorted } from './ranking';
 
 const ids = (list: readonly { id: string }[]): string[] => list.map((each) => each.id);
 
@@ -50,4 +50,25 @@ describe('filter', () => {
   it('keeps all for blanks', () => {
     expect(found('  ')).toEqual(['item', 'cat']);
   });
+});
+
+describe('groups', () => {
+  const names = (group: 'none' | 'check' | 'file' | 'severity') => grouped([
+    finding('a', { rule: 'one', severity: 'high', places: [place({ file: '/a.py' })] }),
+    finding('b', { rule: 'two', severity: 'low', places: [] }),
+    finding('c', { rule: 'one', severity: 'low', places: [place({ file: '/a.py', line: 7 })] }),
+  ], group).map(({ key, findings }) => `${key}: ${ids(findings).join(' ')}`);
+
+  it('stand in the order of their best finding, which they keep', () => {
+    expect(names('check')).toEqual(['one: a c', 'two: b']);
+    expect(names('file')).toEqual(['/a.py: a c', ': b']);
+    expect(names('severity')).toEqual(['high: a', 'low: b c']);
+    expect(names('none')).toEqual([': a b c']);
+  });
+});
+
+it('own code is a place that is no installed package’s', () => {
+  expect(isOwn(finding('a', { places: [place({ own_code: false }), place()] }))).toBe(true);
+  expect(isOwn(finding('a', { places: [place({ own_code: false })] }))).toBe(false);
+  expect(isOwn(finding('a', { places: [] }))).toBe(false);
 });

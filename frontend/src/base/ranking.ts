@@ -1,7 +1,7 @@
 /** Which findings are listed, and in which order. */
 
 import { placeText, type PlaceLike } from './places';
-import type { Sort } from './route';
+import type { Group, Sort } from './route';
 
 export interface Rankable {
   rule: string;
@@ -12,7 +12,7 @@ export interface Rankable {
   matches: number;
   cost_ns: number;
   saving: { expected_ns: number; low_ns: number } | null;
-  places: readonly (PlaceLike & { function: string })[];
+  places: readonly (PlaceLike & { function: string; own_code: boolean })[];
 }
 
 /** Keeps the findings in which every word of the query occurs; `also` gives words that are not in the finding itself. */
@@ -49,4 +49,26 @@ const ORDERS: Record<Sort, (a: Rankable, b: Rankable) => number> = {
   cost: (a, b) => b.cost_ns - a.cost_ns,
   matches: (a, b) => b.matches - a.matches,
   file: (a, b) => firstPlace(a).localeCompare(firstPlace(b), 'en', { numeric: true }),
+};
+
+/** Whether a finding is in the user's own code: in a place that is no installed package's. */
+export const isOwn = ({ places }: Pick<Rankable, 'places'>): boolean => places.some((place) => place.own_code);
+
+export interface Grouped<F> { key: string; findings: readonly F[] }
+
+/** The findings cut into groups; both keep the order in which they came. */
+export function grouped<F extends Rankable>(findings: readonly F[], group: Group): Grouped<F>[] {
+  const groups = new Map<string, F[]>();
+  for (const finding of findings) {
+    const key = KEYS[group](finding);
+    groups.set(key, [...groups.get(key) ?? [], finding]);
+  }
+  return [...groups].map(([key, of]) => ({ key, findings: of }));
+}
+
+const KEYS: Record<Group, (finding: Rankable) => string> = {
+  none: () => '',
+  check: ({ rule }) => rule,
+  file: ({ places: [first] }) => first?.file ?? '',
+  severity: ({ severity }) => severity,
 };

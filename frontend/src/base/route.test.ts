@@ -10,7 +10,7 @@ it('leaves no trace of defaults in the address', () => {
 });
 
 it('round-trips', () => {
-  const route = { compare: START.compare, run: 'r', worker: 'w', span: '1', view: 'source', finding: 'f', file: '/a.py', line: '7', q: 'x', sort: 'cost', step: '', by: 'name', op: '' } satisfies Route;
+  const route = { compare: START.compare, run: 'r', worker: 'w', span: '1', view: 'source', finding: 'f', file: '/a.py', line: '7', q: 'x', sort: 'cost', group: 'file', own: true, step: '', by: 'name', op: '' } satisfies Route;
   const keys = Object.fromEntries(Object.entries(routeKeys(route)).map(([key, value]) => [key, value ?? '']));
   expect(routeFrom(keys)).toEqual(route);
 });

@@ -4,6 +4,8 @@ import { NO_SIDE, type Side, type Sides } from './sides';
 
 export const SORTS = ['saving', 'safe', 'cost', 'matches', 'file'] satisfies string[];
 export type Sort = 'saving' | 'safe' | 'cost' | 'matches' | 'file';
+/** How the list is cut into groups. */
+export type Group = 'none' | 'check' | 'file' | 'severity';
 export type View = 'overview' | 'findings' | 'operators' | 'modules' | 'memory' | 'cpu' | 'source' | 'ranks' | 'compare';
 export type Grouping = 'name' | 'shape' | 'line' | 'module';
 
@@ -18,6 +20,9 @@ export interface Route {
   line: string;
   q: string;
   sort: Sort;
+  group: Group;
+  /** Whether only findings in the user's own code are listed. */
+  own: boolean;
   /** Name of the step that the overview shows; empty for the average of all. */
   step: string;
   /** How operators are grouped, and the key of the open row. */
@@ -27,7 +32,7 @@ export interface Route {
 }
 
 export const START: Route = {
-  run: '', worker: '', span: '', view: 'findings', finding: '', file: '', line: '', q: '', sort: 'saving',
+  run: '', worker: '', span: '', view: 'findings', finding: '', file: '', line: '', q: '', sort: 'saving', group: 'none', own: false,
   step: '', by: 'name', op: '', compare: { base: NO_SIDE, candidate: NO_SIDE },
 };
 
@@ -43,6 +48,8 @@ export function routeFrom(keys: Record<string, string>): Route {
     line: keys['line'] ?? '',
     q: keys['q'] ?? '',
     sort: sortFrom(keys['sort'] ?? ''),
+    group: groupFrom(keys['group'] ?? ''),
+    own: keys['own'] === '1',
     step: keys['step'] ?? '',
     by: groupingFrom(keys['by'] ?? ''),
     op: keys['op'] ?? '',
@@ -62,6 +69,8 @@ export function routeKeys(route: Route): Record<string, string | null> {
     line: route.view === 'source' && route.line ? route.line : null,
     q: route.q || null,
     sort: route.sort === START.sort ? null : route.sort,
+    group: route.group === START.group ? null : route.group,
+    own: route.own ? '1' : null,
     step: route.view === 'overview' && route.step ? route.step : null,
     by: route.view === 'operators' && route.by !== START.by ? route.by : null,
     op: route.view === 'operators' && route.op ? route.op : null,
@@ -89,6 +98,13 @@ export function sortFrom(text: string): Sort {
   switch (text) {
     case 'safe': case 'cost': case 'matches': case 'file': return text;
     default: return 'saving';
+  }
+}
+
+export function groupFrom(text: string): Group {
+  switch (text) {
+    case 'check': case 'file': case 'severity': return text;
+    default: return 'none';
   }
 }
 

@@ -38,6 +38,9 @@ export function timeUnit(value: number): TimeUnit {
   return { name, ns: 1000 ** Math.max(0, TIME_UNITS.indexOf(name)) };
 }
 
+/** The unit of this name, null where there is none. */
+export const unitNamed = (name: string): TimeUnit | null => (TIME_UNITS.includes(name) ? { name, ns: 1000 ** TIME_UNITS.indexOf(name) } : null);
+
 /** `value` in a given unit, without the unit's name: `18.4`. */
 export function inUnit(value: number, unit: TimeUnit): string {
   const text = threeDigits(value / unit.ns);

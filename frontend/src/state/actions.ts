@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import type { Finding, Place } from '../api/types.gen';
 import type { Command } from '../base/keys';
 import { NOTHING, type Mutes } from '../base/mutes';
-import type { Grouping, Sort, View } from '../base/route';
+import type { Group, Grouping, Sort, View } from '../base/route';
 import type { ProfileKey } from '../base/selection';
 import { gone } from './connection';
 import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
@@ -22,6 +22,7 @@ import { refreshRuns, selectedKey } from './runs';
 import { narrow } from './viewport';
 
 export const helpOpen = signal(false);
+export const settingsOpen = signal(false);
 
 /** Another profile, in the same view; its files are others. */
 export function chooseProfile(key: Partial<ProfileKey>): void {
@@ -36,6 +37,10 @@ export const openRank = ({ worker, span }: Pick<ProfileKey, 'worker' | 'span'>, 
 export const chooseView = (view: View): void => go({ view }, 'push');
 export const setQuery = (q: string): void => go({ q }, 'replace');
 export const setSort = (sort: Sort): void => go({ sort }, 'replace');
+export const setGroup = (group: Group): void => go({ group }, 'replace');
+export const setOwn = (own: boolean): void => go({ own }, 'replace');
+/** Everything that hides findings, taken back. */
+export const showAll = (): void => go({ q: '', own: false }, 'replace');
 
 /** Opens a finding; by keyboard the focus goes along to its heading. */
 export function openFinding(id: string, withFocus: boolean): void {

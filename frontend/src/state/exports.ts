@@ -1,10 +1,13 @@
 /** The report for use elsewhere. */
 
+import { getExport } from '../api/client';
 import { findingMarkdown, reportMarkdown } from '../base/markdownOut';
 import type { Finding } from '../api/types.gen';
 import { copy } from './clipboard';
-import { listed } from './findings';
+import { faultInfo, reach } from './connection';
+import { listed, mutedFindings } from './findings';
 import { shareUrl } from './host';
+import { toast } from './notices';
 import { per, report } from './profile';
 import { ranksOf } from './ranks';
 import { selectedKey } from './runs';
@@ -27,11 +30,29 @@ export function copyReport(): Promise<boolean> {
 
 export function downloadReport(): void {
   const shown = report.peek();
-  if (!shown) return;
-  const url = URL.createObjectURL(new Blob([JSON.stringify(shown, null, 2)], { type: 'application/json' }));
+  if (shown) save(JSON.stringify(shown, null, 2), 'application/json', 'json');
+}
+
+/** A page that needs neither a server nor a network; what is muted here is not in it. */
+export async function downloadPage(): Promise<void> {
+  const key = selectedKey.peek();
+  if (!key) return;
+  try {
+    const muted = mutedFindings.peek().map(({ id }) => id).join(',');
+    const { html } = await reach(getExport({ ...key, muted }));
+    save(html, 'text/html', 'html');
+  } catch (error) {
+    const fault = faultInfo(error);
+    if (fault) toast(`The page could not be made. ${fault.message}`);
+  }
+}
+
+function save(text: string, type: string, ending: string): void {
+  const { run = '', worker = '' } = selectedKey.peek() ?? {};
+  const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement('a');
   link.href = url;
-  link.download = `torchtidy-${selectedKey.peek()?.run ?? ''}-${shown.worker}.json`.replaceAll(/[^\w.-]+/g, '_');
+  link.download = `torchtidy-${run}-${worker}.${ending}`.replaceAll(/[^\w.-]+/g, '_');
   link.click();
   URL.revokeObjectURL(url);
 }

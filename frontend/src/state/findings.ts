@@ -3,13 +3,14 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { Finding, Outcome, Place } from '../api/types.gen';
 import { isMuted } from '../base/mutes';
-import { plural, timeUnit, type TimeUnit } from '../base/units';
-import { filtered, sorted } from '../base/ranking';
+import { plural, timeUnit, unitNamed, type TimeUnit } from '../base/units';
+import { filtered, grouped, isOwn, sorted, type Grouped } from '../base/ranking';
 import { mutes } from './mutes';
 import { announce, toast } from './notices';
 import { report } from './profile';
 import { ranksOf, runFindings, runOutcomes } from './ranks';
 import { go, route } from './route';
+import { savingsIn } from './settings';
 import { narrow } from './viewport';
 
 /** All findings of the profile and of its run, muted ones too. */
@@ -19,11 +20,16 @@ const everyFinding = computed<readonly Finding[]>(() => (report.value ? [...runF
 export const findings = computed<readonly Finding[]>(() => everyFinding.value.filter((each) => !isMuted(mutes.value, each)));
 export const mutedFindings = computed<readonly Finding[]>(() => everyFinding.value.filter((each) => isMuted(mutes.value, each)));
 
-/** What the ranks show together comes first. */
-export const listed = computed<readonly Finding[]>(() => {
-  const found = sorted(filtered(findings.value, route.value.q, ranksOf), route.value.sort);
-  return [...found.filter((each) => ranksOf(each)), ...found.filter((each) => !ranksOf(each))];
+/** What the ranks show together comes first; it is nobody's code, so that no filter by code hides it. */
+export const groups = computed<readonly Grouped<Finding>[]>(() => {
+  const { q, sort, group, own } = route.value;
+  const kept = findings.value.filter((each) => !own || isOwn(each) || ranksOf(each));
+  const found = sorted(filtered(kept, q, ranksOf), sort);
+  return grouped([...found.filter((each) => ranksOf(each)), ...found.filter((each) => !ranksOf(each))], group);
 });
+
+/** The same as one list: what moves in it goes from group to group. */
+export const listed = computed<readonly Finding[]>(() => groups.value.flatMap((group) => group.findings));
 
 /** The open finding. Where list and detail stand side by side, the first of the list opens by itself. */
 export const finding = computed<Finding | null>(() => {
@@ -58,7 +64,7 @@ export const biggestSaving = computed<number>(() =>
   Math.max(0, ...findings.value.map((each) => each.saving?.expected_ns ?? 0)));
 
 /** One unit for all savings of a profile, so that rows can be compared by their numbers alone. */
-export const savingUnit = computed<TimeUnit>(() => timeUnit(biggestSaving.value));
+export const savingUnit = computed<TimeUnit>(() => unitNamed(savingsIn.value) ?? timeUnit(biggestSaving.value));
 
 export const outcomes = (status: Outcome['status']): readonly Outcome[] =>
   checks.value.filter((outcome) => outcome.status === status);

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { editor, listWidth, restoreSettings, setEditor, setListWidth } from './settings';
+import { editor, listWidth, restoreSettings, rowsStand, savingsIn, setEditor, setListWidth, setRows, setSavingsIn } from './settings';
 
 it('remembers the width of the list within its bounds, under a key of our own', () => {
   setListWidth(9000);
@@ -18,6 +18,16 @@ it('remembers the editor, and takes only those that it knows', () => {
   localStorage.setItem('torchtidy.editor', 'javascript:alert(1)//');
   restoreSettings();
   expect(editor.value).toBe('vscode');
+});
+
+it('remembers the unit of savings and how close findings stand', () => {
+  setSavingsIn('µs');
+  setRows('close');
+  savingsIn.value = '';
+  rowsStand.value = 'roomy';
+  restoreSettings();
+  expect([savingsIn.value, rowsStand.value]).toEqual(['µs', 'close']);
+  localStorage.clear();
 });
 
 it('works where the browser forbids storage', () => {

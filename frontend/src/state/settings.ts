@@ -5,6 +5,8 @@ import { editorFrom, type Editor } from '../base/editors';
 
 const LIST_WIDTH = 'torchtidy.listWidth';
 const EDITOR = 'torchtidy.editor';
+const SAVINGS_IN = 'torchtidy.savingsIn';
+const ROWS = 'torchtidy.rows';
 export const LIST_WIDTHS = { least: 280, start: 380, most: 560 };
 
 const clamp = (width: number): number => Math.min(LIST_WIDTHS.most, Math.max(LIST_WIDTHS.least, Math.round(width)));
@@ -20,7 +22,27 @@ export function setEditor(name: Editor): void {
   writeSetting(EDITOR, name);
 }
 
+/** The unit of all savings: `µs`, `ms`, `s`, or empty for the one that fits the largest. */
+export const savingsIn = signal('');
+
+export function setSavingsIn(unit: string): void {
+  savingsIn.value = unit;
+  writeSetting(SAVINGS_IN, unit);
+}
+
+export type Rows = 'roomy' | 'close';
+
+/** How close the findings in the list stand. */
+export const rowsStand = signal<Rows>('roomy');
+
+export function setRows(rows: Rows): void {
+  rowsStand.value = rows;
+  writeSetting(ROWS, rows);
+}
+
 export function restoreSettings(): void {
+  savingsIn.value = readSetting(SAVINGS_IN) ?? '';
+  rowsStand.value = readSetting(ROWS) === 'close' ? 'close' : 'roomy';
   editor.value = editorFrom(readSetting(EDITOR) ?? '');
   const width = Number(readSetting(LIST_WIDTH));
   listWidth.value = width > 0 ? clamp(width) : null;

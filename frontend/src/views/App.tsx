@@ -4,12 +4,12 @@ import { useEffect } from 'preact/hooks';
 import { commandOf } from '../base/keys';
 import { Later } from '../components/Later';
 import { Splitter } from '../components/Splitter';
-import { helpOpen, perform } from '../state/actions';
+import { helpOpen, perform, settingsOpen } from '../state/actions';
 import { announcement, toastText } from '../state/notices';
 import { report } from '../state/profile';
 import { route } from '../state/route';
 import { comparing, screen } from '../state/screen';
-import { LIST_WIDTHS, listWidth, setListWidth } from '../state/settings';
+import { LIST_WIDTHS, listWidth, rowsStand, setListWidth } from '../state/settings';
 import { narrow } from '../state/viewport';
 import { Detail } from './detail/Detail';
 import { List } from './list/List';
@@ -20,6 +20,7 @@ import { Bars } from './status/Bars';
 import { Broken, Failed } from './status/Failed';
 import { Help } from './status/Help';
 import { Loading } from './status/Loading';
+import { Settings } from './status/Settings';
 import { NoTraces, Scanning, Starting } from './status/NoTraces';
 import { Summary } from './summary/Summary';
 import { TopBar } from './topbar/TopBar';
@@ -30,11 +31,12 @@ export function App() {
     return () => document.removeEventListener('keydown', onKey);
   }, []);
   return (
-    <div class="app">
+    <div class="app" data-rows={rowsStand.value}>
       <TopBar />
       <Bars />
       <div class="view" id="view"><Screen /></div>
       <Help />
+      <Settings />
       <div class="toast" role="status">{toastText.value}</div>
       <div class="hidden" aria-live="polite">{announcement.value}</div>
     </div>
@@ -101,7 +103,7 @@ function Workspace() {
 }
 
 function onKey(event: KeyboardEvent): void {
-  if (event.defaultPrevented || helpOpen.peek()) return;
+  if (event.defaultPrevented || helpOpen.peek() || settingsOpen.peek()) return;
   const command = commandOf(event, focusOf(event.target));
   if (!command) return;
   event.preventDefault();

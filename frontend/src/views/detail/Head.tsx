@@ -2,10 +2,13 @@
 
 import type { RefObject } from 'preact';
 import type { Finding, Saving } from '../../api/types.gen';
+import { costFormula, savingFormula } from '../../base/formulas';
+import { stepNow } from '../../base/joint';
 import { isMuted } from '../../base/mutes';
 import { count, inUnit, nanoseconds, plural, share } from '../../base/units';
 import { basisText, capital, rangeText, SAVING_BASIS, times } from '../../base/words';
 import { Button, CopyButton } from '../../components/Button';
+import { Explained } from '../../components/Explained';
 import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
@@ -13,7 +16,7 @@ import { muteRule, toggleMute } from '../../state/actions';
 import { copyFinding, copyLink } from '../../state/exports';
 import { savingUnit } from '../../state/findings';
 import { mutes } from '../../state/mutes';
-import { per } from '../../state/profile';
+import { per, report } from '../../state/profile';
 import { ranksOf } from '../../state/ranks';
 import { rules, ruleTitle } from '../../state/rules';
 
@@ -30,9 +33,9 @@ export function Head({ finding, heading }: Props) {
       </p>
       <h1 id="finding-title" ref={heading} tabIndex={-1}><Message text={finding.message} /></h1>
       <dl class="worth">
-        {finding.saving && <SavingFigure saving={finding.saving} />}
+        {finding.saving && <SavingFigure saving={finding.saving} costNs={cost} />}
         <div>
-          <dt>Costs</dt>
+          <dt>Costs<Explained what="Costs" lines={costFormula(cost, part, finding.matches, report.value?.steps.median_ns ?? null, per.value)} /></dt>
           <dd class="worth-value">{nanoseconds(cost)}<span class="per"> per {per.value}</span></dd>
           {part !== null && <dd class="worth-note">{share(part)} of the {per.value} time</dd>}
         </div>
@@ -68,12 +71,13 @@ function MuteButtons({ finding }: { finding: Finding }) {
 
 const WORTH_TELLING = 1.005; // less reads as 1.00×
 
-function SavingFigure({ saving }: { saving: Saving }) {
+function SavingFigure({ saving, costNs }: { saving: Saving; costNs: number }) {
   const unit = savingUnit.value;
   const range = rangeText(saving, unit);
+  const now = report.value ? stepNow(report.value) : null;
   return (
     <div class="saves">
-      <dt>Fix saves about</dt>
+      <dt>Fix saves about<Explained what="Fix saves about" lines={savingFormula(saving, costNs, now, per.value)} /></dt>
       <dd class="worth-value">{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per"> per {per.value}</span></dd>
       <dd class="worth-note">
         {[range && `${range} ${unit.name}`, saving.speedup !== null && saving.speedup >= WORTH_TELLING && `${times(saving.speedup)} speed`]

@@ -1,12 +1,17 @@
 /** The findings, ranked, and below them what else was checked. */
 
-import { sortFrom } from '../../base/route';
+import { groupFrom, sortFrom } from '../../base/route';
+import { isOwn } from '../../base/ranking';
 import { plural } from '../../base/units';
+import { capital } from '../../base/words';
+import { Message } from '../../components/Spans';
 import { Select } from '../../components/Select';
 import { Button } from '../../components/Button';
-import { setQuery, setSort } from '../../state/actions';
-import { findings, listed } from '../../state/findings';
+import { setGroup, setOwn, setSort, showAll } from '../../state/actions';
+import { findings, groups, listed } from '../../state/findings';
 import { route } from '../../state/route';
+import { ranksOf } from '../../state/ranks';
+import { ruleTitle } from '../../state/rules';
 import { narrow } from '../../state/viewport';
 import { CannotCheck } from './CannotCheck';
 import { Muted } from './Muted';
@@ -22,8 +27,15 @@ const SORTS = [
   { value: 'file', label: 'File' },
 ];
 
+const GROUPS = [
+  { value: 'none', label: 'Nothing' },
+  { value: 'check', label: 'Check' },
+  { value: 'file', label: 'File' },
+  { value: 'severity', label: 'Severity' },
+];
+
 export function List() {
-  const { q, sort } = route.value;
+  const { sort, group } = route.value;
   const all = findings.value.length;
   const rows = listed.value;
   const Title = narrow.value ? 'h1' : 'h2'; // alone on the page, the list is its content
@@ -31,17 +43,23 @@ export function List() {
     <div class="list">
       <div class="list-head">
         <Title class="list-title">{titleText(rows.length, all)}</Title>
-        {all > 1 && <Select label="Sort" value={sort} options={SORTS} onChange={(value) => setSort(sortFrom(value))} />}
+        {all > 1 && (
+          <div class="list-choices">
+            <Select label="Sort" value={sort} options={SORTS} onChange={(value) => setSort(sortFrom(value))} />
+            <Select label="Group by" value={group} options={GROUPS} onChange={(value) => setGroup(groupFrom(value))} />
+            <OwnCode />
+          </div>
+        )}
       </div>
       {rows.length > 0 && (
         <div class="rows" role="listbox" aria-label="Findings">
-          {rows.map((each) => <Row key={each.id} finding={each} />)}
+          {group === 'none' ? rows.map((each) => <Row key={each.id} finding={each} />) : <Groups />}
         </div>
       )}
       {all > 0 && rows.length === 0 && (
         <div class="no-rows">
-          <p>No finding has all of these words: <b>{q}</b></p>
-          <Button onClick={() => setQuery('')}>Clear the filter</Button>
+          <NoneLeft />
+          <Button onClick={showAll}>Clear the filter</Button>
         </div>
       )}
       <Ranks />
@@ -50,6 +68,40 @@ export function List() {
       <Outcomes />
     </div>
   );
+}
+
+function Groups() {
+  return (
+    <>
+      {groups.value.map(({ key, findings: of }) => (
+        <div key={key} class="row-group" role="group" aria-label={groupText(key)}>
+          <div class="row-group-title" aria-hidden="true"><Message text={groupText(key)} /> <span class="muted">{of.length}</span></div>
+          {of.map((each) => <Row key={each.id} finding={each} />)}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function groupText(key: string): string {
+  switch (route.value.group) {
+    case 'check': return ruleTitle(key);
+    case 'file': return key || 'No source line';
+    default: return capital(key);
+  }
+}
+
+/** Offered where it makes a difference. */
+function OwnCode() {
+  const { own } = route.value;
+  if (!own && findings.value.every((each) => isOwn(each) || ranksOf(each))) return null;
+  return <label class="check"><input type="checkbox" checked={own} onChange={(event) => setOwn(event.currentTarget.checked)} />Only my code</label>;
+}
+
+function NoneLeft() {
+  const { q, own } = route.value;
+  if (q) return <p>No finding{own && ' in your own code'} has all of these words: <b>{q}</b></p>;
+  return <p>No finding is in your own code.</p>;
 }
 
 function titleText(shown: number, all: number): string {

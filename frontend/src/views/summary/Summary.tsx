@@ -1,6 +1,7 @@
 /** The profile at a glance. */
 
 import type { ProfileReport } from '../../api/types.gen';
+import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
 import { averaged, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
 import { overlapText, stepNow, withoutText } from '../../base/joint';
 import { listed } from '../../base/recording';
@@ -50,7 +51,7 @@ function StepTime({ report: { steps, duration_ns: duration, true_step_ns: trueSt
     return <Metric name="Trace length" value={nanoseconds(duration)} note={capital(STEP_BASIS[steps.basis])} />;
   const range = spread(steps);
   return (
-    <Metric name="Step time" value={nanoseconds(steps.median_ns)} title={`Steps are ${STEP_BASIS[steps.basis]}`}
+    <Metric name="Step time" formula={stepFormula(steps, steps.items.filter(({ oddity }) => oddity).length)} value={nanoseconds(steps.median_ns)} title={`Steps are ${STEP_BASIS[steps.basis]}`}
       note={`median of ${plural(steps.count, 'step')}${range ? `, ${nanoseconds(range.low)} to ${nanoseconds(range.high)}` : ''}`}
       more={[range?.label, `steps ${STEP_BASIS[steps.basis]}`, typeof trueStep === 'number' && `recorded; without the profiler ${nanoseconds(trueStep)}`].filter(Boolean).join('; ')} />
   );
@@ -63,7 +64,7 @@ function Possible({ report }: { report: ProfileReport }) {
   const now = stepNow(report);
   const part = now === null ? '' : `, ${share(saving.expected_ns / now)}`;
   return (
-    <Metric name="Recoverable" value={`≈ ${nanoseconds(saving.expected_ns)}`} strong wide
+    <Metric name="Recoverable" formula={jointFormula(saving, report.findings, per.value)} value={`≈ ${nanoseconds(saving.expected_ns)}`} strong wide
       note={`per ${per.value}${part}; ${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}; ${basisText(saving.basis)}`}
       more={[withoutText(report, per.value), overlapText(report)].filter(Boolean).join(' ')} />
   );
@@ -73,7 +74,7 @@ function DeviceBusy({ report: { breakdown, devices } }: { report: ProfileReport 
   if (breakdown.device_busy_ns === null || breakdown.wall_ns <= 0) return null;
   const names = [...new Set(devices.map((device) => device.name || device.kind))];
   return (
-    <Metric name="Device busy" value={share(breakdown.device_busy_ns / breakdown.wall_ns)}
+    <Metric name="Device busy" formula={busyFormula(breakdown.device_busy_ns, breakdown.wall_ns, devices.length)} value={share(breakdown.device_busy_ns / breakdown.wall_ns)}
       note={`${devices.length > 1 ? `average of ${devices.length} devices: ` : ''}${listed(names)}`} />
   );
 }

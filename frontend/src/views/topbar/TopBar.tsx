@@ -2,16 +2,16 @@
 
 import { SHORTCUTS } from '../../base/keys';
 import type { View } from '../../base/route';
-import { Button, CopyButton, IconButton } from '../../components/Button';
+import { Button, IconButton } from '../../components/Button';
 import { Tabs } from '../../components/Tabs';
-import { chooseView, helpOpen } from '../../state/actions';
-import { copyReport, downloadReport } from '../../state/exports';
+import { chooseView, helpOpen, settingsOpen } from '../../state/actions';
 import { finding } from '../../state/findings';
 import { wanted } from '../../state/focus';
 import { report } from '../../state/profile';
 import { hasRanks } from '../../state/ranks';
 import { route } from '../../state/route';
 import { comparing } from '../../state/screen';
+import { Export } from './Export';
 import { Filter } from './Filter';
 import { Pickers } from './Pickers';
 
@@ -33,10 +33,10 @@ export const TopBar = () => (
       {report.value && !comparing.value && (
         <>
           {route.value.view === 'findings' && <Filter />}
-          <CopyButton iconOnly label="Copy the report as Markdown" onCopy={copyReport} />
-          <IconButton icon="download" label="Download the report as JSON" onClick={downloadReport} />
+          <Export />
         </>
       )}
+      <IconButton icon="settings" label="Settings" onClick={() => { settingsOpen.value = true; }} />
       <IconButton icon="keyboard" label={`Keyboard shortcuts (${SHORTCUTS.at(-1)?.keys[0] ?? ''})`} onClick={() => { helpOpen.value = true; }} />
     </header>
     {(report.value || comparing.value) && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={tabs()} chosen={route.value.view} onChoose={chooseView} /></nav>}

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { saving } from '../testing/fixtures';
+import { busyFormula, costFormula, jointFormula, savingFormula, stepFormula } from './formulas';
+
+const text = (lines: readonly { name: string; text: string }[], name: string) => lines.find((line) => line.name === name)?.text;
+
+it('a speed-up is the step now by the step that is left', () => {
+  const lines = savingFormula(saving(20e6, { speedup: 100 / 80 }), 30e6, 100e6, 'step');
+  expect(text(lines, 'Speed')).toBe('100 ms ÷ (100 ms − 20 ms) = 1.25×');
+  expect(text(lines, 'Bounds')).toBe('10 ms at least, 30 ms at most; the matches cost 30 ms per step');
+});
+
+it('says how each basis works, and no speed where there are no steps', () => {
+  const lines = savingFormula(saving(20e6, { speedup: null, basis: ['bound', 'measured'] }), 30e6, null, 'trace');
+  expect(lines.map(({ name }) => name)).toEqual(['upper bound from the events’ own time', 'measured by a benchmark', 'Bounds']);
+});
+
+it('a cost is shown beside the step that it is a share of', () => {
+  expect(text(costFormula(5e6, 0.05, 12, 100e6, 'step'), 'Share')).toBe('5 ms ÷ 100 ms (median step) = 5 %');
+  expect(costFormula(5e6, null, 1, null, 'trace').length).toBe(1);
+});
+
+it('all together against the sum of the rows, whichever is more', () => {
+  const rows = [{ saving: saving(6e6) }, { saving: saving(4e6) }, { saving: null }];
+  const overlap = (joint: number) => text(jointFormula(saving(joint), rows, 'step'), 'Overlap');
+  expect(overlap(7e6)).toBe('The rows add up to 10 ms; 3 ms of that is time that several of them touch, which counts once');
+  expect(overlap(12e6)).toContain('2 ms more is won only together');
+  expect(overlap(10e6)).toContain('none of them touch the same time');
+});
+
+it('steps and devices', () => {
+  expect(stepFormula({ basis: 'profiler_step', count: 3, median_ns: 1 }, 1)[0]?.text).toContain('median of 3 steps, 1 of them odd');
+  expect(busyFormula(30e6, 120e6, 2)[0]?.text).toBe('30 ms in which a kernel or a copy ran (mean of the devices) ÷ 120 ms recorded = 25 %');
+});

@@ -1,0 +1,63 @@
+/** How a figure came about: its inputs, what was done with them, and what bounds it. */
+
+import { count, nanoseconds, plural, share } from './units';
+import { SAVING_BASIS, times } from './words';
+
+/** One line of an explanation: what is said about, and what. */
+export interface Line { name: string; text: string }
+
+interface Saving { expected_ns: number; low_ns: number; high_ns: number; speedup: number | null; basis: readonly ('bound' | 'replayed' | 'measured')[] }
+
+interface Steps { basis: string; count: number; median_ns: number | null }
+
+const HOW = {
+  replayed: 'All steps are computed again on the timeline without the matched events, everything as early as what it waits for allows. The saving is what steps end earlier by.',
+  bound: 'There are no steps to replay, so the saving is at most the time that the matched events take.',
+  measured: 'Of the matched events’ time a fix leaves the part that the measured statement without the pattern took of the one with it.',
+} satisfies Record<Saving['basis'][number], string>;
+
+/** A finding's saving. `stepNs` is what the saving is one of. */
+export function savingFormula(saving: Saving, costNs: number, stepNs: number | null, per: string): Line[] {
+  const { expected_ns: expected, low_ns: low, high_ns: high } = saving;
+  return [
+    ...saving.basis.map((basis) => ({ name: SAVING_BASIS[basis], text: HOW[basis] })),
+    { name: 'Bounds', text: `${nanoseconds(low)} at least, ${nanoseconds(high)} at most; the matches cost ${nanoseconds(costNs)} per ${per}` },
+    ...(stepNs && saving.speedup !== null ? [{
+      name: 'Speed', text: `${nanoseconds(stepNs)} ÷ (${nanoseconds(stepNs)} − ${nanoseconds(expected)}) = ${times(saving.speedup)}`,
+    }] : []),
+  ];
+}
+
+/** What a finding costs: the time of its matches, per step. */
+export function costFormula(costNs: number, part: number | null, matches: number, medianNs: number | null, per: string): Line[] {
+  return [
+    { name: 'Cost', text: `The time in which the ${plural(matches, 'match', 'matches')} ran, counted once where they overlap, per ${per}` },
+    ...(part !== null && medianNs ? [{ name: 'Share', text: `${nanoseconds(costNs)} ÷ ${nanoseconds(medianNs)} (median ${per}) = ${share(part)}` }] : []),
+  ];
+}
+
+/** What all fixes together win, against the sum of the rows. */
+export function jointFormula(joint: Saving, rows: readonly { saving: Saving | null }[], per: string): Line[] {
+  const sum = rows.reduce((total, { saving }) => total + (saving?.expected_ns ?? 0), 0);
+  const apart = sum - joint.expected_ns;
+  return [
+    { name: 'Together', text: `Without the matches of all ${plural(rows.length, 'finding')} at once: ${nanoseconds(joint.expected_ns)} per ${per}` },
+    { name: 'Overlap', text: `The rows add up to ${nanoseconds(sum)}; ${overlap(apart)}` },
+    { name: 'Bounds', text: `${nanoseconds(joint.low_ns)} at least, ${nanoseconds(joint.high_ns)} at most` },
+  ];
+}
+
+function overlap(apartNs: number): string {
+  if (apartNs > 0) return `${nanoseconds(apartNs)} of that is time that several of them touch, which counts once`;
+  if (apartNs < 0) return `${nanoseconds(-apartNs)} more is won only together, as where host and device both fill the step`;
+  return 'none of them touch the same time';
+}
+
+/** The step time, and which steps it is of. */
+export const stepFormula = (steps: Steps, odd: number): Line[] => [
+  { name: 'Step time', text: `The median of ${plural(steps.count, 'step')}${odd > 0 ? `, ${count(odd)} of them odd (warm-up or outliers)` : ''}: half of them are shorter, half longer` },
+];
+
+export const busyFormula = (busyNs: number, wallNs: number, devices: number): Line[] => [
+  { name: 'Device busy', text: `${nanoseconds(busyNs)} in which a kernel or a copy ran${devices > 1 ? ' (mean of the devices)' : ''} ÷ ${nanoseconds(wallNs)} recorded = ${share(busyNs / wallNs)}` },
+];
