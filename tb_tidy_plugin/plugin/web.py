@@ -130,7 +130,7 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
     @api.get("/export")
     def export() -> Response:
         muted = frozenset(request.args.get("muted", "").split(","))
-        return json_answer(exported(library, _key(), muted, PATIENCE_S))
+        return json_answer(exported(library, profile_key(), muted, PATIENCE_S))
 
     _add_evidence(api, library, source_roots)
     _add_tables(api, library)
