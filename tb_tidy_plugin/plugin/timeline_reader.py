@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.plugin.worker import OUT_OF_MEMORY, _private_output, _step_back, printable
+from tb_tidy_plugin.plugin.worker import OUT_OF_MEMORY, printable
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
@@ -88,8 +89,8 @@ Reply: TypeAlias = Answered | Refused
 
 def main() -> None:
     """Answers until nobody asks any more."""
-    output = _private_output()
-    _step_back()
+    output = child.private_output()
+    child.step_back()
     shelf = Shelf()
     with os.fdopen(INPUT, "rb", closefd=False) as stream:
         for line in stream:

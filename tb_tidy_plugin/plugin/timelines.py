@@ -14,6 +14,7 @@ from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.library import Kept, Library
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.timeline_reader import About, Question, Refused, Reply
+from tb_tidy_plugin.trace.remote import changed_at, size_of
 
 log = logging.getLogger("tensorboard")
 
@@ -133,7 +134,6 @@ def _stamp(kept: Kept) -> str:
         TraceError: the file is gone.
     """
     try:
-        about = kept.file.path.stat()
+        return f"{size_of(kept.file.path)} {changed_at(kept.file.path)}"
     except OSError:
         raise TraceError("The trace is there no more.", "Reload the list of runs.") from None
-    return f"{about.st_size} {about.st_mtime_ns}"
