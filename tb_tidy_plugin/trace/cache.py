@@ -1,0 +1,226 @@
+"""What was worked out of traces, kept on disk for the next time: one file for each entry, in one folder.
+
+An entry's name says all that it depends on, so that none is ever out of date. The folder may be deleted, or anything in
+it, at any time, by anybody; what is missing is worked out again. What is damaged or was never ours counts as missing.
+Entries are checked and typed, never pickles: whoever could write them could not run anything by that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import mmap
+import os
+import re
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+from platformdirs import user_cache_path
+
+from tb_tidy_plugin.files import DRAFT, drafted
+from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
+
+try:
+    from isal.isal_zlib import crc32  # ten times as fast
+except ImportError:
+    from zlib import crc32
+
+log = logging.getLogger("tb_tidy_plugin")
+
+MOST_BYTES = 2 << 30
+"""Of all entries together, by default."""
+
+SUFFIX = ".tidy"
+NAME = re.compile(r"(?P<kind>[a-z]+)-[0-9a-f]{40}\.tidy")
+HEAD = struct.Struct("<16sQI36x")  # magic, bytes of the content, their checksum; as long as what arrays are aligned to
+MAGIC = b"tb-tidy cache 1\0"
+ABANDONED_S = 3600.0  # a draft that is older was left by a process that was killed
+PACKAGE = Path(__file__).resolve().parents[1]
+CODE = (".py", ".so", ".pyd")
+
+Piece: TypeAlias = bytes | memoryview
+State: TypeAlias = tuple[str | int, ...]
+"""What tells a file from what it was before; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Entries in `folder`; without one nothing is ever found or kept. May be used from any thread and process."""
+
+    folder: Path | None = None
+    most_bytes: int = MOST_BYTES
+
+    def load(self, kind: str, key: str) -> memoryview | None:
+        """The content of an entry, of which only what is read is in memory; it stays readable when it is deleted."""
+        if self.folder is None:
+            return None
+        path = self.folder / _name(kind, key)
+        try:
+            with path.open("rb") as file:
+                content = _checked(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, struct.error) as problem:
+            _say_once(logging.INFO, f"{path} is passed over: {problem}")
+            with suppress(OSError):
+                path.unlink()
+            return None
+        with suppress(OSError):  # what was used last goes last
+            os.utime(path)
+        return content
+
+    def keep(self, kind: str, key: str, content: Iterable[Piece]) -> None:
+        """Adds an entry, and gives up what was unused longest where there is no room; where it cannot, says so once."""
+        if self.folder is None:
+            return
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _is_ours(self.folder):
+                raise PermissionError(1, "the folder is another user's")
+            self._write(self.folder / _name(kind, key), content)
+            self._make_room()
+        except OSError as problem:
+            reason = problem.strerror or type(problem).__name__
+            _say_once(logging.WARNING, f"Nothing is kept in {self.folder}: {reason}. All else works as without a cache.")
+
+    def _write(self, path: Path, content: Iterable[Piece]) -> None:
+        size = checksum = 0
+        with drafted(path) as draft:
+            draft.touch(0o600)
+            with draft.open("wb") as file:
+                file.write(bytes(HEAD.size))
+                for piece in content:
+                    file.write(piece)
+                    size, checksum = size + memoryview(piece).nbytes, crc32(piece, checksum)
+                file.seek(0)
+                file.write(HEAD.pack(MAGIC, size, checksum))
+
+    def entries(self) -> list[Entry]:
+        """All entries, the one that was unused longest first."""
+        return sorted(_entries(self.folder), key=lambda entry: entry.used_s) if self.folder else []
+
+    def clear(self) -> int:
+        """Deletes all entries, and tells how many bytes they took."""
+        return sum(entry.size for entry in self.entries() if entry.delete())
+
+    def _make_room(self) -> None:
+        entries = self.entries()
+        excess = sum(entry.size for entry in entries) - self.most_bytes
+        for entry in entries:
+            if excess <= 0:
+                break
+            excess -= entry.size if entry.delete() else 0
+        for draft in self.folder.glob(f"{DRAFT}*") if self.folder else ():
+            with suppress(OSError):
+                if time.time() - draft.stat().st_mtime > ABANDONED_S:
+                    draft.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: what it is, its bytes on disk, and when it was last used, in s since 1970."""
+
+    path: Path
+    kind: str
+    size: int
+    used_s: float
+
+    def delete(self) -> bool:
+        """Whether it is gone; another process may have been faster."""
+        with suppress(OSError):
+            self.path.unlink()
+        return not self.path.exists()
+
+
+def default_folder() -> Path:
+    """Where this user's entries are, unless told otherwise."""
+    return user_cache_path("tb-tidy", appauthor=False) / "analyses"
+
+
+def key_of(*parts: object) -> str:
+    """A name for what depends on all of `parts`."""
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:40]
+
+
+def state_of(place: Place) -> State:
+    """What changes whenever the file does. Times of changes also change with permissions, which costs nothing.
+
+    Empty where the file is missing, or its store tells too little.
+    """
+    try:
+        if isinstance(place, RemotePath):
+            size, changed_ns, tag = identity_of(place.info())
+            return (place.address, size, changed_ns, tag) if changed_ns or tag else ()
+        about = place.stat()
+    except OSError:
+        return ()
+    return (text_of(place.absolute()), about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+@once
+def code_state(*folders: str) -> str:
+    """What changes with this package's code, in some of its folders or in all of it."""
+    roots = [PACKAGE / folder for folder in folders] or [PACKAGE]
+    return key_of([each for root in roots for each in sorted(_code_in(root))])
+
+
+def _code_in(folder: Path) -> Iterator[tuple[str, int, int]]:
+    for entry in os.scandir(folder):
+        if entry.is_dir():
+            yield from _code_in(Path(entry.path))
+        elif entry.name.endswith(CODE):
+            about = entry.stat()
+            yield entry.path, about.st_size, about.st_mtime_ns
+
+
+def _entries(folder: Path) -> Iterator[Entry]:
+    """Files that are named like ours; whatever else lies there is nobody's business."""
+    with suppress(OSError):
+        for found in os.scandir(folder):
+            match = NAME.fullmatch(found.name)
+            with suppress(OSError):
+                if match and found.is_file(follow_symlinks=False):
+                    about = found.stat()
+                    yield Entry(Path(found.path), match["kind"], about.st_size, about.st_mtime)
+
+
+def _checked(whole: memoryview) -> memoryview:
+    """The content of an entry.
+
+    Raises:
+        ValueError: it is no entry, or damaged.
+        struct.error: it is too short to be one.
+    """
+    magic, size, checksum = HEAD.unpack_from(whole)
+    content = whole[HEAD.size :]
+    if magic != MAGIC:
+        raise ValueError("it is no entry")
+    if len(content) != size or crc32(content) != checksum:
+        raise ValueError("it is damaged")
+    return content
+
+
+def _is_ours(folder: Path) -> bool:
+    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
+
+
+def _name(kind: str, key: str) -> str:
+    return f"{kind}-{key}{SUFFIX}"
+
+
+def text_of(path: Path) -> str:
+    """A path as part of a key: it may hold any bytes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+@once
+def _say_once(level: int, text: str) -> None:
+    log.log(level, "%s", text)
+

@@ -1,0 +1,155 @@
+"""An `EventTable` as an entry of the cache, and back: columns are mapped as they lie on disk, args are packed.
+
+Small traces are not worth it: they are read in a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.trace.cache import Cache, Piece, code_state, key_of, state_of
+from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
+from tb_tidy_plugin.trace.columns import ROW_COLUMNS, ArgsText, EventTable, Flows, Metadata, Thread
+from tb_tidy_plugin.trace.reader import DAMAGED, library
+from tb_tidy_plugin.trace.remote import Place, size_of
+from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
+
+log = logging.getLogger("tb_tidy_plugin")
+
+KIND = "columns"
+BESIDE = (DEVICE_EVENTS, CAPTURED)
+"""Files whose events are in the columns, by what they add to the name of their trace."""
+
+WORTH_KEEPING = 16 << 20  # bytes of a trace file
+ALIGNMENT = 64
+FASTEST = 1
+LENGTH_BYTES = 8
+FLOW_COLUMNS = tuple(column.name for column in fields(Flows))
+ARGS_COLUMNS = ("block", "start", "end")
+
+
+class _Array(msgspec.Struct, frozen=True):
+    """A column: what it is, and where it begins behind the head."""
+
+    name: str
+    dtype: str
+    count: int
+    start: int
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """All that is no column. `texts` are the lengths of the blocks of args as text, `packed` as they lie here."""
+
+    arrays: list[_Array]
+    texts: list[int]
+    packed: list[int]
+    names: tuple[str, ...]
+    threads: tuple[Thread, ...]
+    metadata: Metadata
+    origin_ns: int
+    dropped: dict[str, int]
+    partial: str | None
+
+
+def columns_key(path: Place) -> str | None:
+    """What the columns of a trace depend on; None for a trace whose columns are not kept."""
+    state = state_of(path) if size_of(path) >= WORTH_KEEPING else ()
+    if not state:
+        return None
+    beside = [state_of(path.with_name(path.name + suffix)) for suffix in BESIDE]
+    return key_of(code_state("trace"), state, beside)
+
+
+def load_columns(cache: Cache, key: str) -> EventTable | None:
+    """The table that was kept, None where there is none."""
+    content = cache.load(KIND, key)
+    if content is None:
+        return None
+    try:
+        return _table(content)
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, DAMAGED) as problem:
+        log.info("columns %s are passed over: %s", key, problem)
+        return None
+
+
+def keep_columns(cache: Cache, key: str, table: EventTable) -> None:
+    """Keeps a table; most of its memory is not copied."""
+    cache.keep(KIND, key, _pieces(table))
+
+
+def _pieces(table: EventTable) -> Iterator[Piece]:
+    packed = [library.compress(block, FASTEST) for block in table.args.blocks]
+    columns = {name: np.ascontiguousarray(column) for name, column in _columns(table).items()}
+    arrays, at = list[_Array](), 0
+    for name, column in columns.items():
+        arrays.append(_Array(name, column.dtype.str, len(column), at))
+        at += _aligned(column.nbytes)
+    head = msgspec.json.encode(
+        _Head(
+            arrays=arrays,
+            texts=[len(block) for block in table.args.blocks],
+            packed=[len(block) for block in packed],
+            names=table.names,
+            threads=table.threads,
+            metadata=table.metadata,
+            origin_ns=table.origin_ns,
+            dropped=dict(table.dropped),
+            partial=table.partial,
+        )
+    )
+    yield len(head).to_bytes(LENGTH_BYTES, "little")
+    yield head
+    yield bytes(_aligned(LENGTH_BYTES + len(head)) - LENGTH_BYTES - len(head))
+    for column in columns.values():
+        yield memoryview(column).cast("B") if column.nbytes else b""
+        yield bytes(_aligned(column.nbytes) - column.nbytes)
+    yield from packed
+
+
+def _columns(table: EventTable) -> dict[str, NDArray[Any]]:
+    rows = {name: getattr(table, name) for name in sorted(ROW_COLUMNS)}
+    flows = {f"flows.{name}": getattr(table.flows, name) for name in FLOW_COLUMNS}
+    return rows | flows | {f"args.{name}": getattr(table.args, name) for name in ARGS_COLUMNS}
+
+
+def _table(content: memoryview) -> EventTable:
+    end = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
+    head = msgspec.json.decode(content[LENGTH_BYTES:end], type=_Head)
+    begin = _aligned(end)
+    columns = {
+        each.name: np.frombuffer(content, np.dtype(each.dtype), each.count, begin + each.start) for each in head.arrays
+    }
+    at = begin + max((each.start + _aligned(columns[each.name].nbytes) for each in head.arrays), default=0)
+    blocks = []
+    for size, packed in zip(head.texts, head.packed, strict=True):
+        block = library.decompress(content[at : at + packed], bufsize=max(size, 1))
+        if len(block) != size:
+            raise ValueError("args of another length")
+        blocks.append(block)
+        at += packed
+    return EventTable(
+        **{name: columns[name] for name in ROW_COLUMNS},
+        args=ArgsText(blocks=tuple(blocks), **_part(columns, "args", ARGS_COLUMNS)),
+        flows=Flows(**_part(columns, "flows", FLOW_COLUMNS)),
+        names=head.names,
+        threads=head.threads,
+        metadata=head.metadata,
+        origin_ns=head.origin_ns,
+        dropped=head.dropped,
+        partial=head.partial,
+    )
+
+
+def _part(columns: Mapping[str, NDArray[Any]], part: str, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    return {name: columns[f"{part}.{name}"] for name in names}
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
