@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -64,6 +65,17 @@ class Measurements:
 def cache_folder() -> Path:
     """Where this user's measurements are."""
     return user_cache_path("tb-tidy", appauthor=False) / "benchmarks"
+
+
+def cache_state() -> list[tuple[str, int, int]]:
+    """What changes whenever a measurement is added to the cache or taken from it."""
+    with suppress(OSError):
+        return sorted(
+            (str(file), about.st_size, about.st_mtime_ns)
+            for file in cache_folder().glob("*/*.json")
+            for about in [file.stat()]
+        )
+    return []
 
 
 def keep(measurement: Measurement) -> None:

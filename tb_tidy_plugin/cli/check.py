@@ -17,11 +17,11 @@ from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import Checks
-from tb_tidy_plugin.report.assemble import analyze_path
 from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.markdown import to_markdown
 from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.text import to_text
 from tb_tidy_plugin.report.value import Severity

@@ -1,4 +1,4 @@
-"""The options that say where the traces of a run are analysed."""
+"""The options that say where the traces of a run are analysed, and where answers are kept."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TypeVar
 import click
 
 from tb_tidy_plugin.report.engines import engine_of
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
 
 R = TypeVar("R")
 
 
 def with_engine(command: Callable[..., R]) -> Callable[..., R]:
-    """Gives `command` what `--engine` and `--jobs` say, as `engine`."""
+    """Gives `command` what `--engine`, `--jobs` and `--no-cache` say, as `engine`."""
 
     @click.option(
         "--engine",
@@ -30,8 +31,10 @@ def with_engine(command: Callable[..., R]) -> Callable[..., R]:
         metavar="N",
         help="At most N traces at a time on this machine; otherwise as many as there are cores and memory for.",
     )
+    @click.option("--no-cache", is_flag=True, help="Read all traces anew, and keep nothing of them on this machine.")
     @wraps(command)
-    def engined(engine: str, jobs: int | None, **others: object) -> R:
-        return command(engine=engine_of(engine, jobs), **others)
+    def engined(engine: str, jobs: int | None, no_cache: bool, **others: object) -> R:
+        cache = NOWHERE if no_cache else Cache(default_folder())
+        return command(engine=engine_of(engine, jobs, cache), **others)
 
     return engined

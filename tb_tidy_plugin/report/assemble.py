@@ -1,31 +1,27 @@
-"""From a path to a report: each trace read, checked and described; each failure named beside the others."""
+"""From a trace to its report: read, checked and described."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import __version__
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.estimate.saving import Estimates
 from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.run import RankSummary
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
 from tb_tidy_plugin.report.described import devices_of, steps_of
-from tb_tidy_plugin.report.engines import HERE, Engine, GivenUp, each, is_one_enough
 from tb_tidy_plugin.report.findings import (
     Evidence,
     by_saving,
@@ -39,16 +35,15 @@ from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.outliers import outliers_of
 from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.report.quality import quality_of
-from tb_tidy_plugin.report.runs import run_report, summaries_of
 from tb_tidy_plugin.report.step_costs import StepCosts, step_costs_of
-from tb_tidy_plugin.rulekit import AnyRule, Match, Rows, Rule, RunRule
-from tb_tidy_plugin.rulekit.carried import CarriedRules
-from tb_tidy_plugin.rules import all_rules, catalogue
+from tb_tidy_plugin.rulekit import Match, Rows, Rule
+from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache, State
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.remote import absolute, place_of, size_of
+from tb_tidy_plugin.trace.remote import place_of, size_of
 
 ReportProgress: TypeAlias = Callable[[str, float], object]
 """Called with what is being done (`reading`, `analysing`) and how much of it is done, 0 to 1."""
@@ -60,10 +55,6 @@ Find: TypeAlias = Callable[[Rule, Sequence[Match]], list[Evidence]]
 """Makes findings of what a rule found."""
 
 NOTHING_IGNORED = PathIgnores()
-FEWER = "Give it more memory with `--jobs 1`, or record fewer steps."
-GZIP_RATIO = 15  # JSON of traces; 10 to 20 in recordings
-WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
-WORKER_RATIO = 8  # bytes of memory per byte of JSON, at the most; docs/scale.md has the measurement
 
 RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
@@ -80,6 +71,7 @@ class Analysis:
         problem: what could not be read of the file, None where all of it could.
         aligner: knows the line of each event.
         step_costs: what each of its steps holds.
+        sources: what was looked at on disk, by the name that the trace has for it.
     """
 
     report: model.ProfileReport
@@ -88,117 +80,7 @@ class Analysis:
     problem: model.Problem | None
     aligner: Aligner = field(repr=False)
     step_costs: StepCosts = field(repr=False)
-
-
-def analyze_path(
-    path: str | os.PathLike[str],
-    rules: Sequence[AnyRule] | None = None,
-    progress: PathProgress | None = None,
-    ignores: PathIgnores = NOTHING_IGNORED,
-    source_roots: Sequence[Path] = (),
-    engine: Engine = HERE,
-) -> model.Report:
-    """The report on a trace file, a run folder or a logdir.
-
-    Args:
-        path: where to look.
-        rules: which rules to check, over profiles and over runs; all by default.
-        progress: called with the file, the stage and its fraction; of several workers' files once for each.
-        ignores: findings that are not wanted.
-        source_roots: folders in which sources may be read, besides each trace's own; they tell lines inside functions.
-        engine: where the traces are analysed; the report is the same.
-
-    Raises:
-        NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
-        EngineError: the engine cannot be used.
-    """
-    chosen = [rule() for rule in catalogue()] if rules is None else rules
-    of_profiles = [rule for rule in chosen if isinstance(rule, Rule)]
-    of_runs = [rule for rule in chosen if isinstance(rule, RunRule)]
-    runs: list[model.RunReport] = []
-    problems: list[model.Problem] = []
-    files = find_traces(place_of(path))
-    ranks = ranks_of(files, Asked(CarriedRules(of_profiles), ignores, tuple(source_roots)), engine, progress)
-    for run, found in groupby(zip(files, ranks, strict=True), key=lambda each: each[0].run):
-        of_run = [rank for _, rank in found]
-        profiles = [rank.report for rank in of_run if rank.report]
-        summaries = [summary for rank in of_run for summary in rank.summaries]
-        problems += [problem for rank in of_run for problem in rank.problems]
-        if profiles:
-            runs.append(run_report(run, profiles, summaries, of_runs, ignores))
-    return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is to be known of each trace of a run; goes to the workers."""
-
-    rules: CarriedRules
-    ignores: PathIgnores
-    source_roots: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """What comes back from the worker that analysed a trace: some 100 kB, whatever the size of the trace."""
-
-    report: model.ProfileReport | None = None
-    summaries: Sequence[RankSummary] = ()
-    problems: Sequence[model.Problem] = ()
-
-
-def ranks_of(
-    files: Sequence[TraceFile], asked: Asked, engine: Engine = HERE, progress: PathProgress | None = None
-) -> list[Rank]:
-    """What becomes of each file, in their order.
-
-    Raises:
-        EngineError: the engine cannot be used.
-    """
-    sizes = [size_of(file.path) * (GZIP_RATIO if file.path.name.endswith(".gz") else 1) for file in files]
-    needed = WORKER_BYTES + WORKER_RATIO * max(sizes, default=0)
-    if is_one_enough(engine, len(files), needed):
-        return [_rank(asked, file, _for_file(progress, file)) for file in files]
-    found: dict[int, Rank] = {}
-    from_anywhere = [replace(file, path=absolute(file.path)) for file in files]
-    for number, rank in each(engine, partial(_rank_elsewhere, asked, engine), from_anywhere, needed):
-        found[number] = _lost(files[number], rank) if isinstance(rank, GivenUp) else _named_as(files[number], rank)
-        if progress is not None:
-            progress(files[number], f"{len(found)} of {len(files)} analysed:", len(found) / len(files))
-    return [found[number] for number in range(len(files))]
-
-
-def _rank(asked: Asked, file: TraceFile, progress: ReportProgress | None = None) -> Rank:
-    try:
-        analysis = analyze_file(file, asked.rules.rules, progress, asked.ignores, asked.source_roots)
-    except TraceError as problem:
-        return Rank(problems=[problem_of(file, problem)])
-    return Rank(analysis.report, summaries_of(analysis.profile, analysis.report), problems_of(analysis))
-
-
-def _rank_elsewhere(asked: Asked, engine: Engine, file: TraceFile) -> Rank:
-    """The same in a worker, which may see other files, and whose lack of memory is its own."""
-    if engine.is_elsewhere and isinstance(file.path, Path) and not file.path.exists():
-        error = f"The workers of `{engine}` do not see this file."
-        advice = "Give a folder that they share with this machine, or an address such as `s3://bucket/run`."
-        return Rank(problems=[problem_of(file, TraceError(error, advice))])
-    try:
-        return _rank(asked, file)
-    except MemoryError:
-        return Rank(problems=[problem_of(file, TraceError("There is not enough memory for this trace.", FEWER))])
-
-
-def _named_as(file: TraceFile, rank: Rank) -> Rank:
-    """With the path as the user gave it; a worker may be in another folder."""
-    name = str(file.path)
-    report = rank.report and msgspec.structs.replace(rank.report, path=name)
-    return Rank(report, rank.summaries, [msgspec.structs.replace(each, path=name) for each in rank.problems])
-
-
-def _lost(file: TraceFile, given_up: GivenUp) -> Rank:
-    """What is said of a trace whose worker ended."""
-    error = f"The worker that analysed this trace ended, most likely for want of memory ({given_up.reason})."
-    return Rank(problems=[problem_of(file, TraceError(error, FEWER))])
+    sources: Mapping[str, State] = field(repr=False)
 
 
 def analyses(
@@ -215,7 +97,7 @@ def analyses(
     """
     for file in find_traces(place_of(path)):
         try:
-            yield file, analyze_file(file, rules, _for_file(progress, file), ignores, source_roots)
+            yield file, analyze_file(file, rules, for_file(progress, file), ignores, source_roots)
         except TraceError as problem:
             yield file, problem_of(file, problem)
 
@@ -227,7 +109,8 @@ def problems_of(analysis: Analysis | model.Problem) -> list[model.Problem]:
     return [analysis.problem] if analysis.problem else []
 
 
-def _for_file(progress: PathProgress | None, file: TraceFile) -> ReportProgress | None:
+def for_file(progress: PathProgress | None, file: TraceFile) -> ReportProgress | None:
+    """The progress of one of many files."""
     return None if progress is None else lambda stage, fraction: progress(file, stage, fraction)
 
 
@@ -237,6 +120,7 @@ def analyze_file(
     progress: ReportProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
+    cache: Cache = NOWHERE,
 ) -> Analysis:
     """The analysis of one trace file.
 
@@ -245,10 +129,12 @@ def analyze_file(
     """
     report = progress or _silent
     size = max(size_of(file.path), 1)
-    profile = Profile(read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0))))
+    table = read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0)), cache)
+    profile = Profile(table)
     chosen = [rule() for rule in all_rules()] if rules is None else rules
     captured = profile.metadata.captured
-    aligner = Aligner(profile, sources_of(file, source_roots, captured.sources))
+    sources = sources_of(file, source_roots, captured.sources)
+    aligner = Aligner(profile, sources)
     measurements = Measurements(file.path, profile.platform)
     estimates = Estimates(profile, captured.step_ns)
     find = partial(findings_of, profile, locate=aligner.place_of, measured=measurements.of, estimates=estimates)
@@ -265,6 +151,7 @@ def analyze_file(
         problem=_partly(file, profile),
         aligner=aligner,
         step_costs=costs,
+        sources=sources.looked_at,
     )
 
 

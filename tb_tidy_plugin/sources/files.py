@@ -82,8 +82,7 @@ def read_source(
         return Unavailable("The recording does not name this file, and only files that it names are shown.")
     if not name.endswith(".py"):
         return Unavailable("Only Python source files (`.py`) are shown; open this one in your editor.")
-    beside = [trace.path.parent] if isinstance(trace.path, Path) else []
-    path = next(_candidates(name, (*beside, *roots)), None)
+    path = path_of_source(name, trace, roots)
     if captured and name in captured:
         return SourceText(lines_of(captured[name].encode("utf-8", "replace")), changed=False, path=path)
     if path is None:
@@ -92,6 +91,14 @@ def read_source(
             f"TensorBoard with `{FLAG}=FOLDER`, naming the folder that it was run from."
         )
     return _read(name, path, trace)
+
+
+def path_of_source(name: str, trace: TraceFile, roots: Sequence[Path]) -> Path | None:
+    """The real path of the Python file that a trace calls `name`, None where none may be read."""
+    if not name.endswith(".py"):
+        return None
+    beside = [trace.path.parent] if isinstance(trace.path, Path) else []
+    return next(_candidates(name, (*beside, *roots)), None)
 
 
 def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:

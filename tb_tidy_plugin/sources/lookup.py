@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tb_tidy_plugin.sources.align import Sources
-from tb_tidy_plugin.sources.files import SourceText, read_source
+from tb_tidy_plugin.sources.files import SourceText, path_of_source, read_source
+from tb_tidy_plugin.trace.cache import State, state_of
 from tb_tidy_plugin.trace.columns import SourceFile
 from tb_tidy_plugin.trace.files import TraceFile
 
 
-def sources_of(trace: TraceFile, roots: Sequence[Path], captured: Sequence[SourceFile] = ()) -> Sources:
-    """Lines of the files that a trace names, captured with it, or beside the trace or under one of `roots`."""
-    texts = {source.file: source.text for source in captured}
+@dataclass(frozen=True, slots=True)
+class FoundSources:
+    """Lines of the files that a trace names, captured with it, or beside the trace or under one of `roots`.
 
-    @cache
-    def lines(name: str) -> list[str] | None:
-        found = read_source(name, (name,), trace, roots, texts)
-        return found.lines if isinstance(found, SourceText) else None
+    Attributes:
+        captured: texts that were kept with the trace, by name.
+        looked_at: what was found on disk, by name: for whoever wants to know whether it would be the same today.
+    """
 
-    return lines
+    trace: TraceFile
+    roots: Sequence[Path]
+    captured: Mapping[str, str]
+    looked_at: dict[str, State] = field(default_factory=dict)
+    _lines: dict[str, list[str] | None] = field(default_factory=dict)
+
+    def __call__(self, name: str) -> list[str] | None:
+        """The lines of the file that the trace calls `name`, None where it is not here."""
+        if name not in self._lines:
+            if name not in self.captured:
+                self.looked_at[name] = source_state(name, self.trace, self.roots)
+            found = read_source(name, (name,), self.trace, self.roots, self.captured)
+            self._lines[name] = found.lines if isinstance(found, SourceText) else None
+        return self._lines[name]
+
+
+def sources_of(trace: TraceFile, roots: Sequence[Path], captured: Sequence[SourceFile] = ()) -> FoundSources:
+    """The sources of a trace; nothing is read yet."""
+    return FoundSources(trace, roots, {source.file: source.text for source in captured})
+
+
+def source_state(name: str, trace: TraceFile, roots: Sequence[Path]) -> State:
+    """What changes whenever another text would be read for `name`; empty where there is none."""
+    path = path_of_source(name, trace, roots)
+    return () if path is None else state_of(path)

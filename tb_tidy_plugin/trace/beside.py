@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.trace.cache import Cache
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.cached_columns import columns_key, keep_columns, load_columns
 from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.columns import EventTable
@@ -10,8 +10,6 @@ from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.reader import Progress
 from tb_tidy_plugin.trace.remote import Place
-
-NOWHERE = Cache()
 
 
 def read_with_side_files(path: Place, progress: Progress | None = None, cache: Cache = NOWHERE) -> EventTable:

@@ -88,7 +88,7 @@ class Cache:
             self._make_room()
         except OSError as problem:
             reason = problem.strerror or type(problem).__name__
-            _say_once(logging.WARNING, f"Nothing is kept in {self.folder}: {reason}. All else works as without a cache.")
+            _say_once(logging.WARNING, f"Nothing is kept in {self.folder}: {reason}. All else works.")
 
     def _write(self, path: Path, content: Iterable[Piece]) -> None:
         size = checksum = 0
@@ -121,6 +121,10 @@ class Cache:
             with suppress(OSError):
                 if time.time() - draft.stat().st_mtime > ABANDONED_S:
                     draft.unlink()
+
+
+NOWHERE = Cache()
+"""Keeps nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +227,3 @@ def text_of(path: Path) -> str:
 @once
 def _say_once(level: int, text: str) -> None:
     log.log(level, "%s", text)
-

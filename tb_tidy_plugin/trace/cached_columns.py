@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.trace.cache import Cache, Piece, code_state, key_of, state_of
 from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
 from tb_tidy_plugin.trace.columns import ROW_COLUMNS, ArgsText, EventTable, Flows, Metadata, Thread
-from tb_tidy_plugin.trace.reader import DAMAGED, library
+from tb_tidy_plugin.trace.reader import DAMAGED, packed, unpacked
 from tb_tidy_plugin.trace.remote import Place, size_of
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 
@@ -29,7 +29,6 @@ BESIDE = (DEVICE_EVENTS, CAPTURED)
 
 WORTH_KEEPING = 16 << 20  # bytes of a trace file
 ALIGNMENT = 64
-FASTEST = 1
 LENGTH_BYTES = 8
 FLOW_COLUMNS = tuple(column.name for column in fields(Flows))
 ARGS_COLUMNS = ("block", "start", "end")
@@ -85,7 +84,7 @@ def keep_columns(cache: Cache, key: str, table: EventTable) -> None:
 
 
 def _pieces(table: EventTable) -> Iterator[Piece]:
-    packed = [library.compress(block, FASTEST) for block in table.args.blocks]
+    texts = [packed(block) for block in table.args.blocks]
     columns = {name: np.ascontiguousarray(column) for name, column in _columns(table).items()}
     arrays, at = list[_Array](), 0
     for name, column in columns.items():
@@ -95,7 +94,7 @@ def _pieces(table: EventTable) -> Iterator[Piece]:
         _Head(
             arrays=arrays,
             texts=[len(block) for block in table.args.blocks],
-            packed=[len(block) for block in packed],
+            packed=[len(text) for text in texts],
             names=table.names,
             threads=table.threads,
             metadata=table.metadata,
@@ -108,9 +107,9 @@ def _pieces(table: EventTable) -> Iterator[Piece]:
     yield head
     yield bytes(_aligned(LENGTH_BYTES + len(head)) - LENGTH_BYTES - len(head))
     for column in columns.values():
-        yield memoryview(column).cast("B") if column.nbytes else b""
+        yield column.view(np.uint8).data
         yield bytes(_aligned(column.nbytes) - column.nbytes)
-    yield from packed
+    yield from texts
 
 
 def _columns(table: EventTable) -> dict[str, NDArray[Any]]:
@@ -128,12 +127,12 @@ def _table(content: memoryview) -> EventTable:
     }
     at = begin + max((each.start + _aligned(columns[each.name].nbytes) for each in head.arrays), default=0)
     blocks = []
-    for size, packed in zip(head.texts, head.packed, strict=True):
-        block = library.decompress(content[at : at + packed], bufsize=max(size, 1))
+    for size, length in zip(head.texts, head.packed, strict=True):
+        block = unpacked(content[at : at + length], size)
         if len(block) != size:
             raise ValueError("args of another length")
         blocks.append(block)
-        at += packed
+        at += length
     return EventTable(
         **{name: columns[name] for name in ROW_COLUMNS},
         args=ArgsText(blocks=tuple(blocks), **_part(columns, "args", ARGS_COLUMNS)),

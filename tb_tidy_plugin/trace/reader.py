@@ -102,3 +102,17 @@ def _inflated(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise CutShortError("The gz data is damaged.", "Copy the file again or record again.") from None
     if not inflater.eof:
         raise CutShortError("The gz file ends early.", RECORD_AGAIN)
+
+
+def packed(data: bytes) -> bytes:
+    """The data made smaller, as fast as that goes."""
+    return library.compress(data, 1)
+
+
+def unpacked(data: bytes | memoryview, size: int) -> bytes:
+    """What was packed, which was `size` bytes.
+
+    Raises:
+        DAMAGED: it is no such thing.
+    """
+    return library.decompress(data, bufsize=max(size, 1))

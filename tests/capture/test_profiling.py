@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tb_tidy_plugin.capture import guarded, profiling, tidy_profile
 from tb_tidy_plugin.capture.profiling import Cycle
-from tb_tidy_plugin.report.assemble import analyze_path
+from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.text import to_text
 from tb_tidy_plugin.units import Nanoseconds
 from tests.support.captured_job import document_of, traces_in

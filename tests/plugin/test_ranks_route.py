@@ -14,7 +14,7 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import RanksAnswer, ReportAnswer
 from tb_tidy_plugin.plugin.worker import Result
-from tb_tidy_plugin.report.assemble import analyze_path
+from tb_tidy_plugin.report.paths import analyze_path
 from tests.support.recorded_ranks import record
 from tests.support.waiting import until
 

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tb_tidy_plugin.report.assemble import analyze_path
 from tb_tidy_plugin.report.markdown import LONGEST, to_markdown
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
+from tb_tidy_plugin.report.paths import analyze_path
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.recordings import ROOT

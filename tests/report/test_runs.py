@@ -13,11 +13,12 @@ from rich.console import Console
 
 import tb_tidy_plugin
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Operation, RankSummary, Site
-from tb_tidy_plugin.report.assemble import analyze_file, analyze_path
+from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.markdown import to_markdown
 from tb_tidy_plugin.report.model import Report, RunReport
+from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.text import to_text

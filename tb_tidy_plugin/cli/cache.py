@@ -1,0 +1,46 @@
+"""`tb-tidy cache`: what is kept on this machine to open traces faster the next time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from tb_tidy_plugin.trace.cache import MOST_BYTES, Cache, default_folder
+from tb_tidy_plugin.units import Bytes
+
+IN_FOLDER = click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=default_folder,
+    metavar="FOLDER",
+    help="The one that TensorBoard was given with `--torchtidy_cache`, if it was given one.",
+)
+
+
+@click.group()
+def cache() -> None:
+    """Show or delete what is kept of traces on this machine.
+
+    It may be deleted at any time: what is needed again is worked out again.
+    """
+
+
+@cache.command()
+@IN_FOLDER
+def info(folder: Path) -> None:
+    """Say where it is, how large, and what it holds."""
+    entries = Cache(folder).entries()
+    size = sum(entry.size for entry in entries)
+    click.echo(f"{folder}: {Bytes(size)} of at most {Bytes(MOST_BYTES)}")
+    for kind, count in sorted(Counter(entry.kind for entry in entries).items()):
+        size = sum(entry.size for entry in entries if entry.kind == kind)
+        click.echo(f"  {kind}: {count}, {Bytes(size)}")
+
+
+@cache.command()
+@IN_FOLDER
+def clear(folder: Path) -> None:
+    """Delete all of it."""
+    click.echo(f"{Bytes(Cache(folder).clear())} deleted in {folder}.")
