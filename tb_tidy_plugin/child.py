@@ -37,8 +37,10 @@ def import_folders() -> list[str]:
     return [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100
 
 
-def start(command: Sequence[str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+def start(command: Sequence[str], complaints: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
     """The child, in a session and group of its own, so that Ctrl-C in the terminal is not its.
+
+    It complains into `complaints`, by default where this process does.
 
     Raises:
         OSError: it cannot be started.

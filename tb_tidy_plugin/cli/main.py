@@ -13,7 +13,18 @@ from tb_tidy_plugin.errors import TidyError
 NOTHING_READ = 2
 """Exit code when nothing could be read or found."""
 
-COMMANDS = ("annotate", "bench", "cache", "check", "compare", "doctor", "explain", "merge-device-events", "rules", "summary")
+COMMANDS = (
+    "annotate",
+    "bench",
+    "cache",
+    "check",
+    "compare",
+    "doctor",
+    "explain",
+    "merge-device-events",
+    "rules",
+    "summary",
+)
 """Each is a function in a module of its name."""
 
 

@@ -9,47 +9,60 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
 
 import msgspec
 
 from tb_tidy_plugin import child
-from tb_tidy_plugin.plugin.worker import Failure, Message, Progress, Request, Result, printable
+from tb_tidy_plugin.plugin.worker import Failure, Findings, Message, Progress, Request, Result, printable
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 
 log = logging.getLogger("tensorboard")
 
 Outcome: TypeAlias = Result | Failure
-OnProgress: TypeAlias = Callable[[Progress], object]
+OnNews: TypeAlias = Callable[[Progress | Findings], object]
 
 WORKER = child.command_for("tb_tidy_plugin.plugin.worker", arguments=1)
 """Starts a worker; the path of the trace follows."""
 
+AGAIN = "Starting again, since the first try was killed"
 STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
 TRY_AGAIN = "See TensorBoard's log; run `touch` on the file to have it analysed again."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What all analyses are made with: rules, folders of sources, and where what was read is kept."""
+
+    configuration: Path | None = None
+    source_roots: tuple[Path, ...] = ()
+    cache: Cache = NOWHERE
 
 
 class Analysis:
     """The analysis of one file. May be stopped from any thread, before, while and after it runs."""
 
-    def __init__(
-        self,
-        file: TraceFile,
-        command: Sequence[str],
-        configuration: Path | None = None,
-        source_roots: Sequence[Path] = (),
-    ) -> None:
-        self._file = file
-        self._configuration = configuration
-        self._source_roots = source_roots
+    def __init__(self, file: TraceFile, command: Sequence[str], asked: Asked = Asked()) -> None:
+        self.file = file
+        self.asked = asked
         self._command = command
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
 
-    def outcome(self, on_progress: OnProgress) -> Outcome:
-        """Runs the worker to its end; whatever becomes of it is told in words."""
+    def outcome(self, on_news: OnNews) -> Outcome:
+        """Runs the worker to its end; whatever becomes of it is told in words. One that is killed gets another try."""
+        ended = self._attempt(on_news)
+        if isinstance(ended, int) and ended < 0:
+            on_news(Progress("reading", AGAIN, 0.0))
+            ended = self._attempt(on_news)
+        return died(ended) if isinstance(ended, int) else ended
+
+    def _attempt(self, on_news: OnNews) -> Outcome | int:
+        """The outcome, or the code with which the worker ended before there was one."""
         with tempfile.TemporaryFile() as errors:
             try:
                 process = self._start(errors)
@@ -59,11 +72,11 @@ class Analysis:
             if process is None:
                 return STOPPED
             with process:
-                outcome = self._listen(process, on_progress)
+                outcome = self._listen(process, on_news)
             if self._stopped:
                 return STOPPED
             self._log(errors, None if outcome else process.returncode)
-            return outcome or died(process.returncode)
+            return outcome or process.returncode
 
     def stop(self) -> None:
         """Ends the worker, or keeps it from starting."""
@@ -77,25 +90,27 @@ class Analysis:
         with self._lock:
             if self._stopped:
                 return None
-            self._process = child.start([*self._command, str(self._file.path)], errors)
+            self._process = child.start([*self._command, str(self.file.path)], errors)
             return self._process
 
-    def _listen(self, process: subprocess.Popen[bytes], on_progress: OnProgress) -> Outcome | None:
+    def _listen(self, process: subprocess.Popen[bytes], on_news: OnNews) -> Outcome | None:
         """The last message, None where it never came. The worker's input stays open meanwhile."""
         assert process.stdout is not None
-        configuration = None if self._configuration is None else os.fsencode(self._configuration)
-        roots = tuple(os.fsencode(root) for root in self._source_roots)
-        request = Request(self._file.run, self._file.worker, self._file.span, configuration, roots)
+        configuration, folder = (
+            None if path is None else os.fsencode(path) for path in (self.asked.configuration, self.asked.cache.folder)
+        )
+        roots = tuple(os.fsencode(root) for root in self.asked.source_roots)
+        request = Request(self.file.run, self.file.worker, self.file.span, configuration, roots, folder)
         try:
             child.ask(process, msgspec.json.encode(request))
             for line in process.stdout:
                 message: Message = msgspec.json.decode(line, type=Message)
-                if isinstance(message, Progress):
-                    on_progress(message)
+                if isinstance(message, Progress | Findings):
+                    on_news(message)
                 else:
                     return message
         except (BrokenPipeError, msgspec.MsgspecError) as problem:
-            log.warning("torchtidy: worker for %s: %s", printable(str(self._file.path)), problem)
+            log.warning("torchtidy: worker for %s: %s", printable(str(self.file.path)), problem)
             process.kill()
         return None
 
@@ -104,7 +119,7 @@ class Analysis:
         text = child.said(errors)
         if code is not None or text:
             end = "" if code is None else f" ended with {code}"
-            log.warning("torchtidy: worker for %s%s: %s", printable(str(self._file.path)), end, text)
+            log.warning("torchtidy: worker for %s%s: %s", printable(str(self.file.path)), end, text)
 
 
 def died(code: int) -> Failure:
@@ -113,8 +128,8 @@ def died(code: int) -> Failure:
         return Failure("The analysis broke off with an internal error.", TRY_AGAIN)
     if -code == getattr(signal, "SIGKILL", None):
         return Failure(
-            "The analysis was killed, most likely because memory ran out.",
+            "The analysis was killed twice, most likely because memory ran out.",
             "Free memory or record fewer steps; run `touch` on the file to have it analysed again.",
         )
     name = next((known.name for known in signal.Signals if known.value == -code), f"signal {-code}")
-    return Failure(f"The analysis was ended by {name}.", TRY_AGAIN)
+    return Failure(f"The analysis was ended twice, last by {name}.", TRY_AGAIN)

@@ -18,7 +18,8 @@ from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChang
 from tb_tidy_plugin.compare.recording import StepsError, step_range
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.comparing import Answer, Refused
-from tb_tidy_plugin.plugin.library import Kept, Library
+from tb_tidy_plugin.plugin.entries import Kept
+from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.payloads import CompareAnswer
 from tb_tidy_plugin.plugin.tables import searchable
 from tb_tidy_plugin.report.model import Finding

@@ -7,21 +7,23 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, groupby
 from pathlib import Path
 
 import msgspec
 
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Outcome
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked, Outcome
+from tb_tidy_plugin.plugin.entries import Entry, Kept
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, RanksAnswer, ReportAnswer, RunsAnswer, RunState
+from tb_tidy_plugin.plugin.remembering import remembered
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
-from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Found, Key, look
-from tb_tidy_plugin.plugin.worker import Failure, Progress, Result, printable
+from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Key, look
+from tb_tidy_plugin.plugin.worker import Failure, Findings, Progress, printable
 from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
-from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 
 FRESH_S = 2.0  # what was seen later than this ago is believed
 PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
@@ -35,48 +37,6 @@ class StillAnalysingError(TidyError):
     """The answer needs an analysis that is not finished."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One trace and how far its analysis is. `recording` is the version in which the file was as it is now."""
-
-    found: Found
-    version: int
-    recording: int
-    state: LoadState = "queued"
-    fraction: float = 0.0
-    stage: str = ""
-    problem: Problem | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether waiting is of no use."""
-        return self.state in {"done", "error"}
-
-    def described(self) -> ProfileState:
-        """The state as it is answered."""
-        return ProfileState(
-            worker=self.found.file.worker,
-            span=self.found.file.span,
-            span_index=self.found.span_index,
-            state=self.state,
-            size=self.found.stamp.size,
-            fraction=self.fraction,
-            stage=self.stage,
-            problem=self.problem,
-            version=self.version,
-            recording=self.recording,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A result, the file it is of, and the memory it takes."""
-
-    file: TraceFile
-    result: Result
-    size: int
-
-
 class Library:
     """All methods may be called from any thread. Nothing is read before `start`."""
 
@@ -87,10 +47,11 @@ class Library:
         kept_bytes: int = KEPT_BYTES,
         configuration: Path | None = None,
         source_roots: Sequence[Path] = (),
+        cache: Cache = NOWHERE,
     ) -> None:
-        """`command` starts a worker, which uses `configuration` and `source_roots`."""
+        """`command` starts a worker, which uses `configuration`, `source_roots` and `cache`."""
         self.configuration = configuration
-        self.source_roots = tuple(source_roots)
+        self.asked = Asked(configuration, tuple(source_roots), cache)
         self._logdirs = tuple(logdirs)
         self._command = command
         self._kept_bytes = kept_bytes
@@ -101,6 +62,7 @@ class Library:
         self._wanted: OrderedDict[Key, None] = OrderedDict()  # the last one is next
         self._running: dict[Key, Analysis] = {}
         self._kept: OrderedDict[Key, Kept] = OrderedDict()  # the first one was unused longest
+        self._early: dict[Key, ProfileReport] = {}  # of analyses whose tables are still made
         self._parts: dict[Key, Part] = {}  # of all that was analysed, kept or not
         self._renewed: dict[Key, str] = {}  # why each was last analysed again
         self._run_findings = RunFindings(configuration)
@@ -188,7 +150,11 @@ class Library:
         return parts, sum(key not in parts and self._entries[key].state != "error" for key in keys)
 
     def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
-        return [self._kept[key].result.report for key in keys if key in self._kept]
+        """What is known; the last findings of an analysis that goes on are newer than those of an earlier one."""
+        kept = {key: self._kept[key].result.report for key in keys if key in self._kept}
+        early = {key: self._early[key] for key in keys if key in self._early}
+        known = kept | early
+        return [known[key] for key in keys if key in known]
 
     def keys_of(self, run: str, span: str = "") -> list[Key]:
         """The run's traces, of one span where one is named.
@@ -311,6 +277,7 @@ class Library:
     def _give_up(self, key: Key) -> None:
         """Forgets what was made of an earlier state of the file; what was being made is still wanted."""
         self._kept.pop(key, None)
+        self._early.pop(key, None)
         self._parts.pop(key, None)
         if key in self._running:
             self._running[key].stop()
@@ -335,15 +302,13 @@ class Library:
         for key in waiting[: self._most_workers - len(self._running)]:
             del self._wanted[key]
             entry = self._entries[key]
-            analysis = self._running[key] = Analysis(
-                entry.found.file, self._command, self.configuration, self.source_roots
-            )
+            analysis = self._running[key] = Analysis(entry.found.file, self._command, self.asked)
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
 
     def _analyse(self, key: Key, entry: Entry, analysis: Analysis) -> None:
         outcome: Outcome = STOPPED
         try:
-            outcome = analysis.outcome(lambda progress: self._note(key, entry, progress))
+            outcome = remembered(analysis, lambda news: self._note(key, entry, news))
         finally:
             with self._changed:
                 del self._running[key]
@@ -355,23 +320,31 @@ class Library:
     def _is_current(self, key: Key, entry: Entry) -> bool:
         return key in self._entries and self._entries[key].version == entry.version
 
-    def _note(self, key: Key, entry: Entry, progress: Progress) -> None:
+    def _note(self, key: Key, entry: Entry, news: Progress | Findings) -> None:
         with self._changed:
-            if self._is_current(key, entry):
+            if not self._is_current(key, entry):
+                return
+            if isinstance(news, Findings):
+                self._early[key] = news.report
+                self._entries[key] = replace(self._entries[key], reported=True, problem=news.problem)
+            else:
                 self._entries[key] = replace(
-                    self._entries[key], state=progress.state, stage=progress.stage, fraction=progress.fraction
+                    self._entries[key], state=news.state, stage=news.stage, fraction=news.fraction
                 )
-                self._changed.notify_all()
+            self._changed.notify_all()
 
     def _finish(self, key: Key, outcome: Outcome) -> None:
         entry = self._entries[key]
         file = entry.found.file
+        self._early.pop(key, None)
         if isinstance(outcome, Failure):
             path = printable(str(file.path))
             problem = Problem(path=path, error=outcome.error, advice=outcome.advice, recovered_events=0)
-            self._entries[key] = replace(entry, state="error", stage="", problem=problem)
+            self._entries[key] = replace(entry, state="error", stage="", problem=problem, reported=False)
             return
-        self._entries[key] = replace(entry, state="done", stage="", fraction=1.0, problem=outcome.problem)
+        self._entries[key] = replace(
+            entry, state="done", stage="", fraction=1.0, problem=outcome.problem, reported=True
+        )
         self._parts[key] = Part(entry.version, outcome.summaries)
         size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
         size += memoryview(outcome.step_costs).nbytes
@@ -382,7 +355,7 @@ class Library:
         """Gives up what was unused longest; it is analysed again when somebody asks for it."""
         while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > self._kept_bytes:
             key, _ = self._kept.popitem(last=False)
-            self._entries[key] = replace(self._entries[key], state="queued", fraction=0.0, problem=None)
+            self._entries[key] = replace(self._entries[key], state="queued", fraction=0.0, problem=None, reported=False)
 
 
 def _no_such(run: str, worker: str | None = None, span: str | None = None) -> NotFoundError:

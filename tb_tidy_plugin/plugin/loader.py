@@ -22,6 +22,9 @@ the one TensorBoard was started in. Separated by commas, or as in PATH."""
 CONFIG_HELP = """Configuration of the TorchTidy tab: a `tb-tidy.toml`, or a `pyproject.toml` with `[tool.tb-tidy]`.
 Without it the environment variable TB_TIDY_CONFIG; no file is looked for."""
 
+CACHE_HELP = """Where the TorchTidy tab keeps what it worked out, so that a trace opens at once the next time; `off` for
+nowhere. By default in this user's cache folder; at most 2 GiB; may be deleted at any time."""
+
 BENCHMARKS_HELP = """Whether the TorchTidy tab may run benchmarks on this machine: `local` where TensorBoard is reached
 from this machine only, `any` wherever it is reached from; otherwise they are off."""
 
@@ -32,6 +35,7 @@ class Loader(base_plugin.TBLoader):
     def define_flags(self, parser: argparse.ArgumentParser) -> None:
         group = parser.add_argument_group("torchtidy")
         _add(group, "--torchtidy_benchmarks", "WHO", BENCHMARKS_HELP)
+        _add(group, "--torchtidy_cache", "FOLDER", CACHE_HELP)
         _add(group, "--torchtidy_config", "FILE", CONFIG_HELP)
         _add(group, "--torchtidy_source_roots", "FOLDERS", SOURCE_ROOTS_HELP)
 

@@ -31,6 +31,7 @@ class ProfileState(Model, frozen=True):
         problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
         version: changes whenever the analysis is made anew, since the file or what is measured of it has changed.
         recording: changes whenever the file has changed.
+        reported: its report is there; while its state is not `done`, what stands beside the report is still made.
     """
 
     worker: str
@@ -43,6 +44,7 @@ class ProfileState(Model, frozen=True):
     problem: Problem | None
     version: int
     recording: int
+    reported: bool
 
 
 class RunState(Model, frozen=True):

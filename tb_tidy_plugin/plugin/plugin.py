@@ -42,7 +42,8 @@ class Plugin(base_plugin.TBPlugin):
         self._host, self._bind_all = getattr(flags, "host", "") or "", bool(getattr(flags, "bind_all", False))
         background = ThreadPoolExecutor(1, "torchtidy-start")
         configuration = configuration_file(getattr(flags, "torchtidy_config", "") or "")
-        self._library = background.submit(open_library, self._logdirs, configuration, self._source_roots)
+        cache = getattr(flags, "torchtidy_cache", "") or ""
+        self._library = background.submit(open_library, self._logdirs, configuration, self._source_roots, cache)
         background.shutdown(wait=False)
 
     def is_active(self) -> bool:
@@ -77,11 +78,13 @@ def configuration_file(flag: str) -> Path | None:
     return current_folder() / named if named else None
 
 
-def open_library(logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path]) -> Library:
+def open_library(logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path], cache: str) -> Library:
     """Begins to look. Imports what TensorBoard's start need not wait for."""
     from tb_tidy_plugin.plugin.library import Library
+    from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
 
-    library = Library(logdirs, configuration=configuration, source_roots=roots)
+    keeping = NOWHERE if cache == "off" else Cache(current_folder() / cache if cache else default_folder())
+    library = Library(logdirs, configuration=configuration, source_roots=roots, cache=keeping)
     library.start()
     return library
 

@@ -15,12 +15,13 @@ import msgspec
 from tb_tidy_plugin import child
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.worker import OUT_OF_MEMORY, printable
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache
+from tb_tidy_plugin.trace.remote import Place, place_of
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
 
 KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces are kept
-INPUT = 0
 
 
 class Lanes(msgspec.Struct, frozen=True, tag="lanes"):
@@ -64,11 +65,15 @@ About: TypeAlias = Lanes | Slice | Event | Marks | Crop
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question about the file `path` (in bytes, since a path need not be text), in the state that `stamp` tells."""
+    """A question about the file `path` (in bytes, since a path need not be text), in the state that `stamp` tells.
+
+    `cache` is the folder in which its columns may be.
+    """
 
     path: bytes
     stamp: str
     about: About
+    cache: bytes | None = None
 
 
 class Answered(msgspec.Struct, frozen=True, tag="answered"):
@@ -92,7 +97,7 @@ def main() -> None:
     output = child.private_output()
     child.step_back()
     shelf = Shelf()
-    with os.fdopen(INPUT, "rb", closefd=False) as stream:
+    with os.fdopen(child.INPUT, "rb", closefd=False) as stream:
         for line in stream:
             output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=Question))) + b"\n")
             output.flush()
@@ -107,17 +112,18 @@ class Shelf:
     def reply(self, question: Question) -> Reply:
         """The answer, or why there is none."""
         try:
-            return Answered(answer_to(question.about, self._timeline(question.path, question.stamp)))
+            return Answered(answer_to(question.about, self._timeline(question)))
         except TraceError as problem:
             return Refused(printable(problem.error), printable(problem.advice))
         except MemoryError:
             return Refused(OUT_OF_MEMORY.error, OUT_OF_MEMORY.advice)
 
-    def _timeline(self, path: bytes, stamp: str) -> Timeline:
-        key = (path, stamp)
+    def _timeline(self, question: Question) -> Timeline:
+        key = (question.path, question.stamp)
         if key not in self._known:
-            self._make_room(path)
-            self._known[key] = read_timeline(Path(os.fsdecode(path)))
+            self._make_room(question.path)
+            folder = None if question.cache is None else Path(os.fsdecode(question.cache))
+            self._known[key] = read_timeline(place_of(os.fsdecode(question.path)), Cache(folder))
         self._known.move_to_end(key)
         return self._known[key]
 
@@ -129,7 +135,7 @@ class Shelf:
             self._known.popitem(last=False)
 
 
-def read_timeline(path: Path) -> Timeline:
+def read_timeline(path: Place, cache: Cache = NOWHERE) -> Timeline:
     """The timeline of the trace `path`.
 
     Raises:
@@ -139,7 +145,7 @@ def read_timeline(path: Path) -> Timeline:
     from tb_tidy_plugin.profile.timeline import timeline_of
     from tb_tidy_plugin.trace.beside import read_with_side_files
 
-    table = read_with_side_files(path)
+    table = read_with_side_files(path, cache=cache)
     return timeline_of(table, steps_of(table))
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
-import sys
 import threading
 
 import msgspec
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.library import Kept, Library
+from tb_tidy_plugin.plugin.entries import Kept
+from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.timeline_reader import About, Question, Refused, Reply
 from tb_tidy_plugin.trace.remote import changed_at, size_of
 
 log = logging.getLogger("tensorboard")
 
-START = "import sys; sys.path[:] = sys.argv[1:]; from tb_tidy_plugin.plugin.timeline_reader import main; main()"
+COMMAND = child.command_for("tb_tidy_plugin.plugin.timeline_reader")
 LIMIT_S = 120.0  # for one answer; the first about a trace of 500 MB takes 6 to 10 s, all later ones below 0.1 s
 IDLE_S = 600.0
 NO_IDS = msgspec.Raw(b"[]")
@@ -53,7 +54,9 @@ class Timelines:
             TimelineError: the process broke, or took too long.
         """
         kept = self._library.kept(key, patience_s)
-        question = Question(os.fsencode(kept.file.path), _stamp(kept), about)
+        folder = self._library.asked.cache.folder
+        cache = None if folder is None else os.fsencode(folder)
+        question = Question(os.fsencode(kept.file.path), _stamp(kept), about, cache)
         with self._lock:
             reply = self._asked(msgspec.json.encode(question) + b"\n")
         if isinstance(reply, Refused):
@@ -99,13 +102,7 @@ class Timelines:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self.close()
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", START, *(os.path.abspath(folder) for folder in sys.path)],  # noqa: PTH100
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                close_fds=True,
-                start_new_session=True,
-            )
+            self._process = child.start(COMMAND)
         return self._process
 
     def _end_when_idle(self) -> None:

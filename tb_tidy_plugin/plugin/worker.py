@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from tb_tidy_plugin.plugin.payloads import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.trace.cache import Cache, State
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import Place, place_of, size_of
 from tb_tidy_plugin.units import Bytes
@@ -41,7 +42,7 @@ NICE = 5  # TensorBoard goes first
 class Request(msgspec.Struct, frozen=True):
     """What to call the file, with which configuration to check it and where to read sources. Its path is given apart.
 
-    `configuration` and `source_roots` are paths in bytes, since a path need not be text.
+    `configuration`, `source_roots` and `cache` are paths in bytes, since a path need not be text.
     """
 
     run: str
@@ -49,6 +50,7 @@ class Request(msgspec.Struct, frozen=True):
     span: str
     configuration: bytes | None = None
     source_roots: tuple[bytes, ...] = ()
+    cache: bytes | None = None
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -67,6 +69,13 @@ class PairOf(msgspec.Struct, frozen=True):
     kind: str
 
 
+class Findings(msgspec.Struct, frozen=True, tag="findings"):
+    """What most users wait for, sent while the tables are still made."""
+
+    report: ProfileReport
+    problem: Problem | None
+
+
 class Result(msgspec.Struct, frozen=True, tag="result"):
     """A finished analysis.
 
@@ -81,6 +90,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
         captured_sources: text of the user's own files as they ran, by name, where the capture kept them.
         pairs: statements to measure, by the finding's id.
         step_costs: `StepCosts`, which comparisons need, left as text.
+        looked_at: the sources that lines were told by, see `Analysis.sources`.
     """
 
     report: ProfileReport
@@ -93,6 +103,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     captured_sources: dict[str, str] = {}
     pairs: dict[str, PairOf] = {}
     step_costs: msgspec.Raw = msgspec.Raw(b"null")
+    looked_at: dict[str, State] = {}
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failure"):
@@ -102,7 +113,7 @@ class Failure(msgspec.Struct, frozen=True, tag="failure"):
     advice: str
 
 
-Message: TypeAlias = Progress | Result | Failure
+Message: TypeAlias = Progress | Findings | Result | Failure
 Send: TypeAlias = Callable[[Message], object]
 
 OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Free memory, or record fewer steps.")
@@ -119,23 +130,28 @@ def main() -> None:
         output.write(msgspec.json.encode(message) + b"\n")
         output.flush()
 
-    configuration = None if request.configuration is None else Path(os.fsdecode(request.configuration))
-    roots = [Path(os.fsdecode(root)) for root in request.source_roots]
-    analyse(TraceFile(request.run, request.worker, request.span, place_of(sys.argv[1])), send, configuration, roots)
+    file = TraceFile(request.run, request.worker, request.span, place_of(sys.argv[1]))
+    analyse(file, send, request)
 
 
-def analyse(file: TraceFile, send: Send, configuration: Path | None = None, source_roots: Sequence[Path] = ()) -> None:
-    """Sends progress, then the result or why there is none."""
+def analyse(file: TraceFile, send: Send, request: Request) -> None:
+    """Sends progress, then the findings, then all of the result; or why there is none."""
     from tb_tidy_plugin.configuration.checks import checks_of
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
     from tb_tidy_plugin.report.assemble import analyze_file
 
+    configuration, folder = (
+        None if path is None else Path(os.fsdecode(path)) for path in (request.configuration, request.cache)
+    )
+    roots = [Path(os.fsdecode(root)) for root in request.source_roots]
     try:
         checks = checks_of(Configuration() if configuration is None else read_configuration(configuration))
         progress = throttled(file.path, send, len(checks.of_profiles))
-        analysis = analyze_file(file, checks.of_profiles, progress, checks.ignores, source_roots)
+        analysis = analyze_file(file, checks.of_profiles, progress, checks.ignores, roots, Cache(folder))
+        findings = findings_of(analysis)
+        send(findings)
         send(Progress("analysing", ADDING_UP, CHECKED_PART))
-        send(result_of(analysis))
+        send(result_of(analysis, findings))
     except (ConfigurationError, TraceError) as problem:
         send(Failure(printable(problem.error), printable(problem.advice)))
     except MemoryError:
@@ -163,7 +179,16 @@ def throttled(path: Place, send: Send, rules: int) -> Callable[[str, float], Non
     return report
 
 
-def result_of(analysis: Analysis) -> Result:
+def findings_of(analysis: Analysis) -> Findings:
+    """The report, whose paths are text from now on."""
+    problem = analysis.problem
+    return Findings(
+        report=msgspec.structs.replace(analysis.report, path=printable(analysis.report.path)),
+        problem=problem and msgspec.structs.replace(problem, path=printable(problem.path)),
+    )
+
+
+def result_of(analysis: Analysis, findings: Findings) -> Result:
     """What TensorBoard's process needs of an analysis."""
     from tb_tidy_plugin.plugin.events import columns_of
     from tb_tidy_plugin.report.lines import line_costs
@@ -172,8 +197,8 @@ def result_of(analysis: Analysis) -> Result:
 
     profile = analysis.profile
     return Result(
-        report=msgspec.structs.replace(analysis.report, path=printable(analysis.report.path)),
-        problem=analysis.problem and msgspec.structs.replace(analysis.problem, path=printable(analysis.problem.path)),
+        report=findings.report,
+        problem=findings.problem,
         source_files=_source_files(analysis),
         events={
             finding: msgspec.Raw(msgspec.json.encode(columns_of(profile, evidence.rows, analysis.aligner.place_of)))
@@ -196,6 +221,7 @@ def result_of(analysis: Analysis) -> Result:
         summaries=msgspec.Raw(msgspec.json.encode(summaries_of(profile, analysis.report))),
         step_costs=msgspec.Raw(msgspec.json.encode(analysis.step_costs)),
         captured_sources={source.file: source.text for source in profile.metadata.captured.sources},
+        looked_at=dict(analysis.sources),
     )
 
 

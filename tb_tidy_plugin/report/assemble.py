@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache as once
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -32,7 +33,7 @@ from tb_tidy_plugin.report.findings import (
     worth_reporting,
 )
 from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.report.outliers import outliers_of
+from tb_tidy_plugin.report.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.report.step_costs import StepCosts, step_costs_of
@@ -70,8 +71,8 @@ class Analysis:
         evidence: rows of each finding's events, by the finding's id.
         problem: what could not be read of the file, None where all of it could.
         aligner: knows the line of each event.
-        step_costs: what each of its steps holds.
         sources: what was looked at on disk, by the name that the trace has for it.
+        costs: gives `step_costs`.
     """
 
     report: model.ProfileReport
@@ -79,8 +80,13 @@ class Analysis:
     evidence: Mapping[str, Evidence] = field(repr=False)
     problem: model.Problem | None
     aligner: Aligner = field(repr=False)
-    step_costs: StepCosts = field(repr=False)
     sources: Mapping[str, State] = field(repr=False)
+    costs: Callable[[], StepCosts] = field(repr=False)
+
+    @property
+    def step_costs(self) -> StepCosts:
+        """What each of its steps holds; worked out when first asked for, since most reports do without."""
+        return self.costs()
 
 
 def analyses(
@@ -139,19 +145,18 @@ def analyze_file(
     estimates = Estimates(profile, captured.step_ns)
     find = partial(findings_of, profile, locate=aligner.place_of, measured=measurements.of, estimates=estimates)
     outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores, find)
-    costs = step_costs_of(profile, ranked)
-    report_on_it = _profile_report(file, profile, outcomes, ranked, estimates)
-    report_on_it = msgspec.structs.replace(
-        report_on_it, outliers=outliers_of(report_on_it.steps, report_on_it.lanes, costs)
-    )
+    costs = once(partial(step_costs_of, profile, ranked))
+    found = _profile_report(file, profile, outcomes, ranked, estimates)
+    if has_outliers(found.steps):
+        found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, costs()))
     return Analysis(
-        report=_noted(report_on_it, measurements.complaint),
+        report=_noted(found, measurements.complaint),
         profile=profile,
         evidence={evidence.finding.id: evidence for evidence in ranked},
         problem=_partly(file, profile),
         aligner=aligner,
-        step_costs=costs,
         sources=sources.looked_at,
+        costs=costs,
     )
 
 

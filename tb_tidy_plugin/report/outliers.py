@@ -36,6 +36,11 @@ class _Quantity:
     calls: Times | None = None
 
 
+def has_outliers(steps: Steps) -> bool:
+    """Whether any step is one; what the steps hold need not be known otherwise."""
+    return any(step.oddity == "outlier" for step in steps.items)
+
+
 def outliers_of(steps: Steps, lanes: Sequence[Lane], costs: StepCosts) -> list[Outlier]:
     """The outliers among the steps, those that differ most, in order of time; each with what differs about it.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis
-from tb_tidy_plugin.plugin.worker import Failure, Progress, Result
+from tb_tidy_plugin.plugin.worker import Failure, Findings, Progress, Result
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.waiting import until
@@ -30,13 +30,14 @@ def failure(path: Path, code: str) -> Failure:
 
 
 def test_the_result_of_the_real_worker(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[Progress | Findings] = []
     file = TraceFile("run", "worker", "", trace(tmp_path / "worker.pt.trace.json"))
     found = Analysis(file, WORKER).outcome(seen.append)
     assert isinstance(found, Result)
     assert found.report.worker == "worker"
-    assert list(dict.fromkeys(progress.state for progress in seen)) == ["reading", "analysing"]
-    assert seen[-1].stage == "Adding up operators"
+    progress = [each for each in seen if isinstance(each, Progress)]
+    assert list(dict.fromkeys(each.state for each in progress)) == ["reading", "analysing"]
+    assert progress[-1].stage == "Adding up operators"
 
 
 def test_a_module_of_the_users_does_not_stand_in_for_pythons_own(

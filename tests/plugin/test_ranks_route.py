@@ -13,7 +13,7 @@ from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import RanksAnswer, ReportAnswer
-from tb_tidy_plugin.plugin.worker import Result
+from tb_tidy_plugin.plugin.worker import Request, Result
 from tb_tidy_plugin.report.paths import analyze_path
 from tests.support.recorded_ranks import record
 from tests.support.waiting import until
@@ -84,6 +84,6 @@ def test_the_worker_sends_little_of_a_rank(tmp_path: Path) -> None:
 
     (file,) = find_traces(record(tmp_path, 0, 1000))
     sent: list[object] = []
-    worker_analyses(file, sent.append)
+    worker_analyses(file, sent.append, Request("", "", ""))
     assert isinstance(sent[-1], Result)
     assert memoryview(sent[-1].summaries).nbytes < 4000

@@ -1175,11 +1175,13 @@ export interface StepItem {
  *     problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
  *     version: changes whenever the analysis is made anew, since the file or what is measured of it has changed.
  *     recording: changes whenever the file has changed.
+ *     reported: its report is there; while its state is not `done`, what stands beside the report is still made.
  */
 export interface ProfileState {
   fraction: number;
   problem: Problem | null;
   recording: number;
+  reported: boolean;
   size: number;
   span: string;
   span_index: number | null;

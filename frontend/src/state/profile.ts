@@ -70,8 +70,10 @@ async function loadOnce(key: ProfileKey, given: AbortSignal): Promise<boolean> {
   if (await ask(key, given)) return true;
   let last: ProfileState | null = null;
   for await (const state of getProgress(key, given)) {
+    const isNew = state.reported && !last?.reported;
     last = state;
     working.value = state;
+    if (isNew && !isOver(state)) await ask(key, given); // the findings; what stands beside them follows
   }
   return last !== null && isOver(last) && ask(key, given);
 }
@@ -82,17 +84,16 @@ async function ask(key: ProfileKey, given: AbortSignal): Promise<boolean> {
   const of = (each: { worker: string; span: string }): boolean => each.worker === key.worker && each.span === key.span;
   const state = answer.states.find(of);
   const found = answer.report.profiles.find(of);
-  if (!state || !isOver(state)) {
-    working.value = state ?? null;
-    return false;
-  }
+  const isDone = state !== undefined && isOver(state);
+  if (!isDone) working.value = state ?? null;
+  if (!state || !(isDone || state.reported)) return false;
   batch(() => {
     noteRun(key.run, answer);
     if (found) reports.value = new Map(reports.peek()).set(keyText(key), { report: found, state });
     noteState(key.run, state);
   });
-  gatherFewRanks(key);
-  return true;
+  if (isDone) gatherFewRanks(key);
+  return isDone;
 }
 
 const isOver = (state: ProfileState): boolean => state.state === 'done' || state.state === 'error';

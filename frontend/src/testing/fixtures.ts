@@ -37,7 +37,7 @@ export const report = (changes: Partial<ProfileReport> = {}): ProfileReport => (
 
 export const state = (changes: Partial<ProfileState> = {}): ProfileState => ({
   worker: 'host_1', span: '1', span_index: 1, state: 'done', size: 35_000_000, fraction: 1, stage: '', problem: null,
-  version: 1, recording: 1, ...changes,
+  version: 1, recording: 1, reported: false, ...changes,
 });
 
 export const rule = (name: string, changes: Partial<RuleInfo> = {}): RuleInfo => ({
