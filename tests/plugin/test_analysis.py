@@ -16,7 +16,7 @@ from tb_tidy_plugin.plugin.worker import Failure, Findings, Progress, Result
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.waiting import until
-from tests.support.workers import script
+from tests.support.workers import WITH_MADE_UP_RULE, script
 
 
 def outcome(path: Path, command: tuple[str, ...]) -> Result | Failure:
@@ -68,6 +68,26 @@ def test_a_worker_that_dies_is_a_sentence_with_advice(tmp_path: Path, code: str,
     assert words in found.error
     assert "touch" in found.advice
     assert "secret detail" not in found.error + found.advice
+
+
+def test_a_worker_that_is_killed_gets_another_try(tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    *start, code = WITH_MADE_UP_RULE
+    dying = (
+        f"import os, pathlib; p = pathlib.Path({str(killed)!r}); p.exists() or [p.touch(), os.kill(os.getpid(), 9)]; "
+    )
+    seen: list[Progress | Findings] = []
+    file = TraceFile("run", "worker", "", trace(tmp_path / "worker.pt.trace.json"))
+    found = Analysis(file, (*start, dying + code)).outcome(seen.append)
+    assert isinstance(found, Result)
+    assert isinstance(seen[0], Progress)
+    assert seen[0].stage == "Starting again, since the first try was killed"
+
+
+def test_a_worker_that_fails_by_itself_would_fail_again(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    failure(tmp_path / "w.pt.trace.json", f"open({str(count)!r}, 'a').write('x'); raise RuntimeError")
+    assert count.read_text() == "x"
 
 
 def test_what_a_dying_worker_says_is_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
