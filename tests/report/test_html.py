@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.report.assemble import analyze_path
 from tb_tidy_plugin.report.html import to_html
 from tb_tidy_plugin.report.model import (
     SCHEMA_VERSION,
@@ -24,6 +23,7 @@ from tb_tidy_plugin.report.model import (
     Report,
     RunReport,
 )
+from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace.settings import LoaderSettings, Settings, Versions
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.support.logdirs import trace
