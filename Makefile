@@ -21,7 +21,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 demo: $(DEMO)/.installed ## serve the sample runs; PORT=6007 for another port
-	@echo "TorchTidy is at http://localhost:$(PORT)/#torchtidy"
+	@echo "TorchTidy is at http://localhost:$(PORT)/#torchtidy&p.torchtidy.run=image_classifier_untidy"
 	@$(DEMO)/bin/tensorboard --logdir sample_runs --port $(PORT)
 
 test: lint types generated frontend pytest ## run every check
