@@ -1,0 +1,151 @@
+"""Reports that are kept: found while all that they depend on is the same, made again as soon as it is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tb_tidy_plugin.benchmarks import store
+from tb_tidy_plugin.configuration.checks import Wanted, checks_of
+from tb_tidy_plugin.configuration.files import Configuration, Settings, read_configuration
+from tb_tidy_plugin.report import paths
+from tb_tidy_plugin.report.engines import Engine
+from tb_tidy_plugin.report.ignores import PathIgnores
+from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.report.paths import analyze_path
+from tb_tidy_plugin.trace.cache import Cache
+from tests.support.logdirs import trace
+from tests.support.user_rule import write_rule
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_runs" / "image_classifier_untidy"
+TRACE = "workstation.1795242346135690847.pt.trace.json.gz"
+DEFAULTS = Settings()
+
+Count = Callable[[], int]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run with findings in `train.py`, which is beside its trace."""
+    return shutil.copytree(SAMPLE, tmp_path / "run")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return Engine(jobs=1, cache=Cache(tmp_path / "cache"))
+
+
+@pytest.fixture
+def analysed(monkeypatch: pytest.MonkeyPatch) -> Count:
+    """How many traces were really analysed until now."""
+    made: list[object] = []
+    analyze = paths.analyze_file
+    monkeypatch.setattr(paths, "analyze_file", lambda file, *others: made.append(file) or analyze(file, *others))
+    return lambda: len(made)
+
+
+def report(run: Path, engine: Engine, settings: Settings = DEFAULTS, **others: object) -> Report:
+    checks = checks_of(Configuration(settings))
+    return analyze_path(run, checks.rules, engine=engine, **others)  # type: ignore[arg-type]
+
+
+def test_the_second_time_nothing_is_analysed_and_the_report_is_the_same(
+    run: Path, engine: Engine, analysed: Count
+) -> None:
+    first = report(run, engine)
+    assert report(run, engine) == first
+    assert analysed() == 1
+
+
+def test_without_a_cache_it_is_analysed_each_time(run: Path, analysed: Count) -> None:
+    assert report(run, Engine(jobs=1)) == report(run, Engine(jobs=1))
+    assert analysed() == 2
+
+
+def write(name: str, text: str) -> Callable[[Path], object]:
+    return lambda run: (run / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda run: trace(run / TRACE),
+        lambda run: os.utime(run / TRACE),
+        os.chdir,
+        write(f"{TRACE}.tidy.json.gz", "no side file"),
+        write(f"{TRACE}.device_events.json", "{}"),
+        write(f"{TRACE}.tidy-bench.json", "{}"),
+        write("train.py", "# another one\n"),
+        lambda run: (run / "train.py").unlink(),
+        lambda run: (
+            store.cache_folder().joinpath("a").mkdir(parents=True)
+            or (store.cache_folder() / "a" / "b.json").write_text("{}")
+        ),
+    ],
+    ids=["trace", "time", "nothing", "captured", "device", "measured beside", "source", "no source", "measured here"],
+)
+def test_what_it_depends_on_makes_it_anew(
+    run: Path, engine: Engine, analysed: Count, change: Callable[[Path], object], request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("XDG_CACHE_HOME", str(run.parent / "user"))
+    monkeypatch.chdir(run.parent)
+    report(run, engine)
+    change(run)
+    report(run, engine)
+    assert analysed() == (1 if request.node.callspec.id == "nothing" else 2)
+
+
+def test_another_question_has_another_answer(run: Path, engine: Engine, analysed: Count) -> None:
+    report(run, engine)
+    report(run, engine, Settings(ignore=["TT101"]))
+    report(run, engine, Settings(thresholds={"zero-grad-memset": {"min-share": 0.5}}))
+    report(run, engine, ignores=PathIgnores({"*.py": frozenset({"zero-grad-memset"})}))
+    report(run, engine, source_roots=[run.parent])
+    assert analysed() == 5
+
+
+def test_a_report_of_ones_own_rules_is_not_kept(run: Path, engine: Engine, analysed: Count, tmp_path: Path) -> None:
+    """What such a rule looks at, nobody knows."""
+    write_rule(tmp_path / "checks")
+    (tmp_path / "tb-tidy.toml").write_text('rules = ["checks/slow_multiplication.py"]')
+    checks = checks_of(read_configuration(tmp_path / "tb-tidy.toml"), Wanted())
+    for _ in range(2):
+        analyze_path(run, checks.rules, engine=engine)
+    assert analysed() == 2
+
+
+def test_a_damaged_entry_is_made_again(run: Path, engine: Engine, analysed: Count) -> None:
+    first = report(run, engine)
+    for entry in engine.cache.entries():
+        entry.path.write_bytes(b"nonsense")
+    assert report(run, engine) == first
+    assert analysed() == 2
+
+
+def test_a_trace_that_changes_while_it_is_read_is_not_kept(
+    run: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analyze = paths.analyze_file
+
+    def changing(*arguments: object) -> object:
+        found = analyze(*arguments)  # type: ignore[arg-type]
+        os.utime(run / TRACE)
+        return found
+
+    monkeypatch.setattr(paths, "analyze_file", changing)
+    report(run, engine)
+    assert engine.cache.entries() == []
+
+
+def test_what_is_kept_holds_nothing_that_the_report_does_not(run: Path, engine: Engine) -> None:
+    """No line of a source: only the name and the state of its file."""
+    report(run, engine)
+    (entry,) = engine.cache.entries()
+    content = entry.path.read_bytes()
+    assert b"train.py" in content
+    assert not [line for line in (run / "train.py").read_bytes().splitlines() if len(line) > 40 and line in content]
