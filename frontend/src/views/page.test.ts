@@ -73,6 +73,31 @@ describe('bars above the report', () => {
     expect(body.textContent).toContain('This report covers the 48,102 events that could be read.');
   });
 
+  it('tell that more is coming while the findings are on the screen already', async () => {
+    const early = state({ state: 'analysing', stage: 'Adding up operators', fraction: 0.8, reported: true });
+    const found = report({ findings: [finding('a', { message: 'Early' })] });
+    const server = serveProfile(found, early);
+    let finish = (): void => undefined;
+    const finished = new Promise<void>((resolve) => { finish = resolve; });
+    const line = (each: unknown): Uint8Array => new TextEncoder().encode(`${JSON.stringify(each)}\n`);
+    server.answers['report'] = () => ({ states: [early], report: { run: 'job', profiles: [found] }, ranks: [0], pending: 1 });
+    server.answers['progress'] = () => new Response(new ReadableStream({
+      async start(stream) {
+        stream.enqueue(line(early));
+        await finished;
+        stream.enqueue(line(state({ reported: true })));
+        stream.close();
+      },
+    }));
+    const body = await openPage();
+    expect((await rows())[0]?.textContent).toContain('Early');
+    expect(body.textContent).toContain('Adding up operators');
+    server.answers['report'] = () => ({ states: [state({ reported: true })], report: { run: 'job', profiles: [found] }, ranks: [0], pending: 0 });
+    finish();
+    await vi.waitFor(() => expect(body.textContent).not.toContain('Adding up operators'));
+    expect((await rows())[0]?.textContent).toContain('Early');
+  });
+
   it('tell of a newer recording, without touching what is on the screen until asked', async () => {
     const server = serveProfile(report({ findings: [finding('a', { message: 'Old' })] }), state({ version: 1 }));
     await openPage();

@@ -1,0 +1,60 @@
+"""`tb-tidy cache`, and what `tb-tidy check` keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tb_tidy_plugin.cli.main import commands
+from tests.support.logdirs import trace
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that this user's entries are in."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    return tmp_path / "user" / "tb-tidy" / "analyses"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return trace(tmp_path / "run" / "w.pt.trace.json")
+
+
+def said(*arguments: str) -> str:
+    result = CliRunner().invoke(commands, arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_report_is_kept_and_shown_again(path: Path, cache: Path) -> None:
+    first = said("check", "--isolated", str(path))
+    (entry,) = cache.iterdir()
+    assert entry.name.startswith("report-")
+    assert said("check", "--isolated", str(path)) == first
+
+
+def test_nothing_is_kept_where_that_is_not_wanted(path: Path, cache: Path) -> None:
+    said("check", "--isolated", "--no-cache", str(path))
+    assert not cache.exists()
+
+
+def test_info_says_where_how_large_and_what(path: Path, cache: Path) -> None:
+    assert said("cache", "info") == f"{cache}: 0 B of at most 2 GiB\n"
+    said("check", "--isolated", str(path))
+    first, second = said("cache", "info").splitlines()
+    assert first.startswith(f"{cache}: ")
+    assert second.startswith("  report: 1, ")
+
+
+def test_clear_deletes_all_of_it(path: Path, cache: Path) -> None:
+    said("check", "--isolated", str(path))
+    assert said("cache", "clear").endswith(f" deleted in {cache}.\n")
+    assert list(cache.iterdir()) == []
+    assert said("cache", "clear") == f"0 B deleted in {cache}.\n"
+
+
+def test_another_folder_can_be_named(tmp_path: Path) -> None:
+    assert said("cache", "info", "--folder", str(tmp_path)) == f"{tmp_path}: 0 B of at most 2 GiB\n"
