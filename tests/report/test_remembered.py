@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,13 @@ from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.configuration.checks import Wanted, checks_of
 from tb_tidy_plugin.configuration.files import Configuration, Settings, read_configuration
 from tb_tidy_plugin.report import paths
+from tb_tidy_plugin.report.assemble import Analysis, analyze_file
 from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace.cache import Cache
+from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
 
@@ -43,8 +46,12 @@ def engine(tmp_path: Path) -> Engine:
 def analysed(monkeypatch: pytest.MonkeyPatch) -> Count:
     """How many traces were really analysed until now."""
     made: list[object] = []
-    analyze = paths.analyze_file
-    monkeypatch.setattr(paths, "analyze_file", lambda file, *others: made.append(file) or analyze(file, *others))
+
+    def counted(file: TraceFile, *others: Any) -> Analysis:  # noqa: ANN401 - as it is called
+        made.append(file)
+        return analyze_file(file, *others)
+
+    monkeypatch.setattr(paths, "analyze_file", counted)
     return lambda: len(made)
 
 
@@ -70,6 +77,11 @@ def write(name: str, text: str) -> Callable[[Path], object]:
     return lambda run: (run / name).write_text(text)
 
 
+def measured_here(run: Path) -> None:
+    (store.cache_folder() / "a").mkdir(parents=True)
+    (store.cache_folder() / "a" / "b.json").write_text("{}")
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -81,10 +93,7 @@ def write(name: str, text: str) -> Callable[[Path], object]:
         write(f"{TRACE}.tidy-bench.json", "{}"),
         write("train.py", "# another one\n"),
         lambda run: (run / "train.py").unlink(),
-        lambda run: (
-            store.cache_folder().joinpath("a").mkdir(parents=True)
-            or (store.cache_folder() / "a" / "b.json").write_text("{}")
-        ),
+        measured_here,
     ],
     ids=["trace", "time", "nothing", "captured", "device", "measured beside", "source", "no source", "measured here"],
 )
@@ -130,10 +139,8 @@ def test_a_damaged_entry_is_made_again(run: Path, engine: Engine, analysed: Coun
 def test_a_trace_that_changes_while_it_is_read_is_not_kept(
     run: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    analyze = paths.analyze_file
-
-    def changing(*arguments: object) -> object:
-        found = analyze(*arguments)  # type: ignore[arg-type]
+    def changing(*arguments: Any) -> Analysis:  # noqa: ANN401 - as it is called
+        found = analyze_file(*arguments)
         os.utime(run / TRACE)
         return found
 

@@ -34,6 +34,10 @@ export const stale = computed<boolean>(() =>
   && selected.value.profile.state !== 'error'
   && loaded.value.state.recording !== selected.value.profile.recording);
 
+/** The findings on the screen are those of the analysis that goes on. */
+export const unfinished = computed<boolean>(() =>
+  loaded.value !== null && loaded.value.state.state !== 'done' && loaded.value.state.version === working.value?.version);
+
 /** The same file is analysed again, since more is known of it: that report takes the place of this one unasked. */
 export const renewed = computed<boolean>(() =>
   loaded.value !== null && selected.value !== null

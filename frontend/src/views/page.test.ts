@@ -91,7 +91,7 @@ describe('bars above the report', () => {
     }));
     const body = await openPage();
     expect((await rows())[0]?.textContent).toContain('Early');
-    expect(body.textContent).toContain('Adding up operators');
+    expect(body.textContent).toContain('The findings are there; tables and evidence follow. Adding up operators');
     server.answers['report'] = () => ({ states: [state({ reported: true })], report: { run: 'job', profiles: [found] }, ranks: [0], pending: 0 });
     finish();
     await vi.waitFor(() => expect(body.textContent).not.toContain('Adding up operators'));

@@ -6,7 +6,7 @@ import { Notice } from '../../components/Notice';
 import { ProgressBar } from '../../components/Progress';
 import { loadSelected, revalidate } from '../../state/actions';
 import { gone } from '../../state/connection';
-import { renewed, report, reportError, stale, working } from '../../state/profile';
+import { renewed, report, reportError, stale, unfinished, working } from '../../state/profile';
 import { comparing, problem } from '../../state/screen';
 
 export const Bars = () => (
@@ -30,8 +30,8 @@ const OfProfile = () => (
     )}
     {report.value && working.value && (
       <Notice kind="info">
-        <p>{workText(renewed.value)}. {working.value.stage}</p>
-        <ProgressBar label={workText(renewed.value)} fraction={working.value.fraction} />
+        <p>{workText()}. {working.value.stage}</p>
+        <ProgressBar label={workText()} fraction={working.value.fraction} />
       </Notice>
     )}
     {report.value && reportError.value && (
@@ -48,4 +48,7 @@ const OfProfile = () => (
   </>
 );
 
-const workText = (again: boolean): string => (again ? 'Working the new measurements into the savings' : 'Loading the newer recording');
+function workText(): string {
+  if (unfinished.value) return 'The findings are there; tables and evidence follow';
+  return renewed.value ? 'Working the new measurements into the savings' : 'Loading the newer recording';
+}
