@@ -148,6 +148,8 @@ def _key(*parts: str) -> str:
 def _read(file: Place, kind: type[Stored]) -> Stored | str | None:
     """What a file holds; None where there is none, words where it cannot be used."""
     try:
+        if isinstance(file, Path) and file.exists() and not file.is_file():
+            return "it is no file"
         with file.open("rb") as stream:
             text = stream.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

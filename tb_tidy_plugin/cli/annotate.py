@@ -18,6 +18,7 @@ from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.lines import LineCost, line_costs, operator_places
 from tb_tidy_plugin.report.text import plain
+from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.sources.align import Aligner, Sources
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -48,7 +49,7 @@ def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path,
     try:
         profile = Profile(read_with_side_files(trace.path))
     except TraceError as problem:
-        click.echo(f"{trace.path}: {problem.error}\n{problem.advice}", err=True)
+        click.echo(f"{visible(str(trace.path))}: {visible(problem.error)}\n{problem.advice}", err=True)
         sys.exit(NOTHING_READ)
     sources = sources_of(trace, source_roots, profile.metadata.captured.sources)
     aligner = Aligner(profile, sources)

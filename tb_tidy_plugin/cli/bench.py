@@ -87,7 +87,7 @@ def bench_all(
     if not has_torch():
         raise TidyError(NO_TORCH.error, NO_TORCH.advice)
     with progress_bar() as progress:
-        found = list(analyses(path, checks.of_profiles, progress, checks.ignores))
+        found = list(analyses(path, checks.of_profiles, progress, checks.ignores, limits=checks.limits))
     analysed = [(file, analysis) for file, analysis in found if isinstance(analysis, Analysis)]
     pairs = pairs_in(analysed, finding)
     if not pairs:

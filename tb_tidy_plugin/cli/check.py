@@ -75,7 +75,7 @@ def check(
 
         bench_for_report(path, checks)
     with progress_bar() as progress:
-        report = analyze_path(path, checks.rules, progress, checks.ignores, source_roots, engine)
+        report = analyze_path(path, checks.rules, progress, checks.ignores, source_roots, engine, checks.limits)
     baselines.write(report)
     if output is not None:
         write_whole(output, _document(report, checks, form))

@@ -96,10 +96,12 @@ def compare(
         raise click.UsageError("Give a CANDIDATE, or two ranges of steps of one recording: --steps 3-7 --with 8-12.")
     checks = checks_of(configuration)
     with progress_bar() as progress:
-        before = asked_for(base, steps, checks.rules, progress, checks.ignores, source_roots)
+        before = asked_for(base, steps, checks.rules, progress, checks.ignores, source_roots, checks.limits)
         after = replace(before, steps=other_steps)
         if candidate is not None:
-            after = asked_for(candidate, other_steps, checks.rules, progress, checks.ignores, source_roots)
+            after = asked_for(
+                candidate, other_steps, checks.rules, progress, checks.ignores, source_roots, checks.limits
+            )
     for side in (before, after):
         if not side.recordings:
             click.echo(f"tb-tidy: nothing in `{side.path}` could be read.", err=True)

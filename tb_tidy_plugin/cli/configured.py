@@ -50,17 +50,23 @@ def with_checks(command: Callable[..., R]) -> Callable[..., R]:
         "separated by commas.",
     )
     @click.option("--ignore", callback=_listed, multiple=True, metavar="RULES", help="Do not check these.")
+    @click.option("--max-text-gb", type=float, metavar="GB", help="Refuse traces with more text, inflated; usually 16.")
+    @click.option("--max-inflation", type=float, metavar="TIMES", help="Refuse gz that inflates more; usually 300.")
     @wraps(command)
     def chosen(
         configuration: Configuration,
         only: tuple[str, ...],
         select: tuple[str, ...],
         ignore: tuple[str, ...],
+        max_text_gb: float | None,
+        max_inflation: float | None,
         **others: object,
     ) -> R:
         if only and (select or ignore):
             raise click.UsageError("Give either --rule or --select and --ignore.")
-        return command(checks_of(configuration, Wanted(only, select, ignore)), **others)
+        given = {"max-text-gb": max_text_gb, "max-inflation": max_inflation}
+        limits = {key: value for key, value in given.items() if value is not None}
+        return command(checks_of(configuration, Wanted(only, select, ignore, limits)), **others)
 
     return chosen
 

@@ -9,6 +9,7 @@ import click
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.report.visible import visible
 
 NOTHING_READ = 2
 """Exit code when nothing could be read or found."""
@@ -53,5 +54,5 @@ def main() -> None:
     try:
         commands()
     except TidyError as error:
-        click.echo(f"tb-tidy: {error.error}\n{error.advice}", err=True)
+        click.echo(f"tb-tidy: {visible(error.error)}\n{visible(error.advice)}", err=True)
         sys.exit(NOTHING_READ)

@@ -47,7 +47,7 @@ def summary(
     """
     checks = checks_of(configuration)
     with progress_bar() as progress:
-        found = summary_of(path, checks.of_profiles, progress, checks.ignores, source_roots)
+        found = summary_of(path, checks.of_profiles, progress, checks.ignores, source_roots, checks.limits)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:

@@ -16,15 +16,17 @@ from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.report.runs import run_report, summaries_of
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 
 
-def asked_for(
+def asked_for(  # noqa: PLR0913, PLR0917 - as `analyze_path`
     path: str | os.PathLike[str],
     steps: StepRange | None = None,
     rules: Sequence[AnyRule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
+    limits: Limits = USUAL,
 ) -> Asked:
     """One side of a comparison: a trace file, a run folder or a logdir.
 
@@ -37,7 +39,7 @@ def asked_for(
     recordings: list[Recording] = []
     findings: list[Finding] = []
     unread = 0
-    found = analyses(path, of_profiles, progress, ignores, source_roots)
+    found = analyses(path, of_profiles, progress, ignores, source_roots, limits)
     for run, of_run in groupby(found, key=lambda each: each[0].run):
         summaries: list[RankSummary] = []
         for _, analysis in of_run:

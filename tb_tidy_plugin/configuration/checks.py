@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
@@ -14,6 +14,10 @@ from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.trace.limits import GB, USUAL, Limits
+
+LIMITS: Mapping[str, tuple[str, int]] = {"max-text-gb": ("text_bytes", GB), "max-inflation": ("inflation", 1)}
+"""The keys of `[limits]`: what each sets, and in which unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +28,22 @@ class Wanted:
         only: names or codes of the only rules to check.
         select: selectors instead of what the file selects and ignores.
         ignore: selectors of rules to take away from what is left.
+        limits: how much a trace may hold, by the keys of `[limits]`.
     """
 
     only: Sequence[str] = ()
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What is run: rules with the user's thresholds, and where their findings are not wanted."""
+    """What is run: rules with the user's thresholds, where their findings are not wanted, how much a trace may hold."""
 
     rules: tuple[AnyRule, ...]
     ignores: PathIgnores
+    limits: Limits = USUAL
 
     @property
     def of_profiles(self) -> tuple[Rule, ...]:
@@ -68,12 +75,31 @@ def checks_of(configuration: Configuration, wanted: Wanted | None = None) -> Che
     settings, known = configuration.settings, known_rules(configuration)
     _check_all_selectors(configuration, known)
     thresholds = _thresholds(configuration, known)
-    rules = _chosen(configuration, wanted or Wanted(), known)
+    wanted = wanted or Wanted()
+    rules = _chosen(configuration, wanted, known)
+    limits = limits_of(configuration.settings.limits | dict(wanted.limits), str(configuration.path))
     ignored = {
         glob: frozenset(rule.name() for rule in named(selectors, known))
         for glob, selectors in settings.per_path_ignores.items()
     }
-    return Checks(tuple(rule(thresholds.get(rule.name())) for rule in rules), PathIgnores(ignored))
+    return Checks(tuple(rule(thresholds.get(rule.name())) for rule in rules), PathIgnores(ignored), limits)
+
+
+def limits_of(given: Mapping[str, float], where: str) -> Limits:
+    """The limits, with what is `given` by the keys of `[limits]`.
+
+    Raises:
+        ConfigurationError: there is no such key, or its value is no limit; `where` names the file.
+    """
+    limits = USUAL
+    for key, value in given.items():
+        if key not in LIMITS:
+            raise ConfigurationError(f"`limits` in `{where}` has no key `{key}`.", f"It has {', '.join(LIMITS)}.")
+        if not (math.isfinite(value) and value > 0):
+            raise ConfigurationError(f"`{key}` of `limits` is no number above 0.", "Leave it out for the usual one.")
+        attribute, factor = LIMITS[key]
+        limits = replace(limits, **{attribute: value * factor})
+    return limits
 
 
 def rules_called(names: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:

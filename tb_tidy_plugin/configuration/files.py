@@ -29,6 +29,7 @@ EXAMPLES = {
     "per-path-ignores": 'per-path-ignores = { "tests/**" = ["ALL"] }',
     "rules": 'rules = ["checks/my_rule.py"]',
     "thresholds": "thresholds.zero-grad-memset = { min-share = 0.02 }",
+    "limits": "limits = { max-text-gb = 16, max-inflation = 300 }",
 }
 """A line for each key, shown where a value has another form."""
 
@@ -47,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
         per_path_ignores: selectors of rules whose findings are left out, by glob of the files they are in.
         rules: rules of the user's own: paths of Python files, names of entry points.
         thresholds: numbers by threshold, by rule.
+        limits: how much a trace may hold.
     """
 
     select: list[str] = msgspec.field(default_factory=lambda: ["ALL"])
@@ -54,6 +56,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     per_path_ignores: dict[str, list[str]] = {}
     rules: list[str] = []
     thresholds: dict[str, dict[str, int | float]] = {}
+    limits: dict[str, int | float] = {}
 
 
 KEYS = {each.encode_name: each.type for each in msgspec.structs.fields(Settings)}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tb_tidy_plugin.dev.openapi import openapi
 from tb_tidy_plugin.dev.schemas import api_schema, report_schema
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
@@ -62,6 +63,7 @@ def generated_files(root: Path = ROOT) -> Iterator[Generated]:
     rules = catalogue()
     yield Generated(Path("docs", "report.schema.json"), report_schema())
     yield Generated(Path("docs", "api.schema.json"), api_schema())
+    yield Generated(Path("docs", "openapi.json"), openapi())
     pages = {PAGES / f"{rule.name()}.md": page_text(rule) for rule in rules}
     for path, text in pages.items():
         yield Generated(path, text)

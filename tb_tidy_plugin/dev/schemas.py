@@ -54,12 +54,12 @@ def schema(title: str, *models: type[msgspec.Struct]) -> str:
             "properties": dict(zip(names, references, strict=True)),
             "required": names,
         }
-    document["definitions"] = {name: _cleaned(definition) for name, definition in definitions.items()}
+    document["definitions"] = {name: cleaned(definition) for name, definition in definitions.items()}
     encoded = msgspec.json.encode(document, order="deterministic")
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
 
-def _cleaned(definition: dict[str, object]) -> dict[str, object]:
+def cleaned(definition: dict[str, object]) -> dict[str, object]:
     """A definition without the indentation of the docstring that describes it."""
     description = definition.get("description")
     return definition | {"description": inspect.cleandoc(description)} if isinstance(description, str) else definition

@@ -29,6 +29,7 @@ CLOCKS_NS = 2_000
 LONG_AGO = np.iinfo(np.int64).min // 2
 
 MOST_SKEW_NS = 10_000_000
+MOST_STREAMS = 128  # of one device, each of which may wait for each other; real jobs have a few
 """Activities that begin earlier than this before their launch were joined to the wrong one."""
 
 
@@ -170,6 +171,8 @@ def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: T
     late = order.start_ns - ready_ns > EXPLAINED_NS
     for device in np.unique(order.device).tolist():
         streams = np.unique(order.stream[order.device == device])
+        if len(streams) > MOST_STREAMS:
+            continue
         for mine in streams.tolist():
             here = np.flatnonzero((order.stream == mine) & (told | late))
             for other in streams[streams != mine].tolist():
@@ -194,8 +197,9 @@ def _told_to_wait(profile: Profile, host: HostLanes, order: _Order) -> Mask:
     told[launched] = before > np.concatenate([[0], before[:-1]])
     # The first launch of a thread must not look at calls of another one.
     lane = host.lane_of(cuts)
-    same = np.concatenate([[False], lane[1:] == lane[:-1]])
-    told[launched[~same]] = False
+    is_first = np.ones(len(lane), np.bool_)
+    is_first[1:] = lane[1:] != lane[:-1]
+    told[launched[is_first]] = False
     return told
 
 

@@ -5,6 +5,7 @@ TensorBoard checks each answer of a plugin for its Content-Type and for `nosniff
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import logging
 from collections.abc import Collection, Iterator
@@ -17,6 +18,8 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from tb_tidy_plugin.compare.recording import StepsError
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.plugin.desk import BenchmarksRefusedError
+from tb_tidy_plugin.plugin.hosts import ADVICE as NAME_HOST
+from tb_tidy_plugin.plugin.hosts import Hosts
 from tb_tidy_plugin.plugin.library import StillAnalysingError
 from tb_tidy_plugin.plugin.mount import CONTENT_TYPE_KEY
 from tb_tidy_plugin.plugin.mutes import MutesError
@@ -34,7 +37,10 @@ ACTING_HEADER = "X-TorchTidy"
 
 OWN_SITE = frozenset({"same-origin", "none"})
 MOST_POSTED = 1 << 16
+POST_PATIENCE_S = 10.0  # for the next bytes of what is posted: a thread waits for them
 JSON = "application/json"
+API = "/api/"
+LONGEST_HOST = 255
 COMPRESSED = frozenset({JSON, "text/javascript", "text/css", "image/svg+xml"})
 WORTH_COMPRESSING = 1024  # less fits into one packet anyway
 COMPRESSION_LEVEL = 5
@@ -65,6 +71,14 @@ STATUS: dict[type[TidyError], int] = {
 }
 NOT_AVAILABLE = 404
 
+OF_DATA = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+}
+"""Headers of all answers that hold data: they are no page, belong into no frame, and are nobody else's."""
+
 
 def json_answer(answer: Model, status: int = 200) -> Response:
     """`answer` as JSON. NaN and infinities become null."""
@@ -78,12 +92,15 @@ def streamed(states: Iterator[Model]) -> Response:
     return Response(lines, mimetype="application/x-ndjson", headers=headers)
 
 
-def install(app: Flask, acting: Collection[str] = ()) -> None:
-    """Makes all answers of `app` follow these rules; the paths in `acting` may be posted to."""
+def install(app: Flask, acting: Collection[str] = (), hosts: Hosts | None = None) -> None:
+    """Makes all answers of `app` follow these rules; those in `acting` may be posted to, by names that `hosts` has."""
+    known = hosts or Hosts()
 
     def check() -> None:
         if request.path in acting and request.method == "POST":
-            _is_own()
+            _is_own(known)
+        elif request.path.startswith(API) and known.is_local and not _is_meant(known):
+            raise _foreign_host()
         elif request.method not in READING:
             raise MethodNotAllowed(sorted(_methods(acting)))
 
@@ -100,6 +117,8 @@ def posted(kind: type[_Posted]) -> _Posted:
     Raises:
         BadQueryError: it is something else.
     """
+    with contextlib.suppress(KeyError, OSError):  # of the server that TensorBoard starts
+        request.environ["werkzeug.socket"].settimeout(POST_PATIENCE_S)
     if request.mimetype != JSON or (request.content_length or MOST_POSTED + 1) > MOST_POSTED:
         raise BadQueryError("This is no JSON, or too much of it.", f"Post at most {Bytes(MOST_POSTED)} of JSON.")
     try:
@@ -108,11 +127,34 @@ def posted(kind: type[_Posted]) -> _Posted:
         raise BadQueryError(f"This is no `{kind.__name__}`: {problem}.", ADVICE[400]) from None
 
 
-def _is_own() -> None:
+def _is_own(known: Hosts) -> None:
     """Refuses what a page of another site could have sent: it has no way to send our header, nor to hide its origin."""
-    site = request.headers.get("Sec-Fetch-Site", "none")
-    if ACTING_HEADER not in request.headers or site not in OWN_SITE:
+    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    is_own = site in OWN_SITE if site is not None else origin is None or _is_same(origin, known)
+    if ACTING_HEADER not in request.headers or not is_own:
         raise ForeignRequestError("This request did not come from the TorchTidy tab.", f"Send `{ACTING_HEADER}: 1`.")
+    if not _is_meant(known):
+        raise _foreign_host()
+
+
+def _is_same(origin: str, known: Hosts) -> bool:
+    """Whether a page of this origin is the tab: of the address that was asked for, or of a name that is known."""
+    host = origin.partition("://")[2]
+    return bool(host) and (host == request.headers.get("Host") or known.knows(host))
+
+
+def _is_meant(known: Hosts) -> bool:
+    """Whether a request was meant for us, by its Host.
+
+    Browsers send `Sec-Fetch-Site` to HTTPS and to `localhost` only, and no page can add it. With HTTPS somebody holds a
+    certificate for the name; a page that gave its own name our address reaches us by plain HTTP alone.
+    """
+    return known.knows(request.headers.get("Host")) or request.headers.get("Sec-Fetch-Site") in OWN_SITE
+
+
+def _foreign_host() -> ForeignRequestError:
+    host = request.headers.get("Host", "")[:LONGEST_HOST]
+    return ForeignRequestError(f"TensorBoard was asked for by the name `{host}`, which it does not know.", NAME_HOST)
 
 
 def _methods(acting: Collection[str]) -> frozenset[str]:
@@ -144,7 +186,10 @@ def _error(code: int, message: str, advice: str) -> Response:
 def _finished(answer: Response) -> Response:
     answer.headers["X-Content-Type-Options"] = "nosniff"
     request.environ[CONTENT_TYPE_KEY] = answer.content_type
-    answer.headers.setdefault("Cache-Control", "no-cache" if answer.status_code == 200 else "no-store")
+    if request.path.startswith(API):
+        answer.headers.update(OF_DATA)
+    fresh = "private, no-cache" if request.path.startswith(API) else "no-cache"
+    answer.headers.setdefault("Cache-Control", fresh if answer.status_code == 200 else "no-store")
     if answer.mimetype == JSON and answer.status_code == 200:
         answer.add_etag(weak=True)
         answer.make_conditional(request)

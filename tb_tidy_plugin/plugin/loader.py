@@ -29,6 +29,10 @@ BENCHMARKS_HELP = """Whether the TorchTidy tab may run benchmarks on this machin
 from this machine only, `any` wherever it is reached from; otherwise they are off."""
 
 
+HOSTS_HELP = """Names, separated by commas, by which TensorBoard is reached through a proxy; the TorchTidy tab answers
+to no others, besides addresses, this machine's own name, and HTTPS."""
+
+
 class Loader(base_plugin.TBLoader):
     """Adds the plugin's flags to TensorBoard's, and loads the plugin where its dependencies are installed."""
 
@@ -37,6 +41,7 @@ class Loader(base_plugin.TBLoader):
         _add(group, "--torchtidy_benchmarks", "WHO", BENCHMARKS_HELP)
         _add(group, "--torchtidy_cache", "FOLDER", CACHE_HELP)
         _add(group, "--torchtidy_config", "FILE", CONFIG_HELP)
+        _add(group, "--torchtidy_hosts", "NAMES", HOSTS_HELP)
         _add(group, "--torchtidy_source_roots", "FOLDERS", SOURCE_ROOTS_HELP)
 
     def load(self, context: base_plugin.TBContext) -> Plugin | None:

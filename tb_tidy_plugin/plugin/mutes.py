@@ -16,6 +16,7 @@ import msgspec
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes, MutesAnswer
+from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, RemotePath, can_be_opened, write_small
 
 NAME = ".torchtidy.json"
@@ -74,6 +75,8 @@ class MuteStore:
         if self._file is None:
             return None
         try:
+            if isinstance(self._file, Path) and self._file.exists() and not self._file.is_file():
+                raise MutesError(f"`{self._file}` is no file.", "Delete it.")
             with self._file.open("rb") as stream:
                 text = stream.read(MOST_BYTES + 1)
         except FileNotFoundError:
@@ -81,14 +84,20 @@ class MuteStore:
         except OSError as problem:
             raise MutesError(f"`{self._file}` cannot be read: {problem.strerror}.", "Check its permissions.") from None
         try:
-            return msgspec.json.decode(text, type=Mutes)
-        except msgspec.MsgspecError as problem:
+            found = msgspec.json.decode(text, type=Mutes)
+        except NOT_JSON as problem:
             raise MutesError(f"`{self._file}` is no list of mutes: {problem}.", "Mend it, or delete it.") from None
+        return Mutes(findings=_sound(found.findings), rules=_sound(found.rules))
 
 
 def is_store(logdir: Logdir) -> bool:
     """Whether it is an address to which files may be written, and the packages for that are there."""
     return logdir.is_remote and not logdir.path.lower().startswith("http") and can_be_opened(logdir.path)
+
+
+def _sound(names: Iterable[str]) -> list[str]:
+    """What can be muted of what somebody wrote into the file."""
+    return [name for name in names if SOUND.fullmatch(name)][:MOST]
 
 
 def _changed(old: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:

@@ -40,6 +40,7 @@ class Plugin(base_plugin.TBPlugin):
         self._source_roots = source_roots(getattr(flags, "torchtidy_source_roots", "") or "", current_folder())
         self._benchmarks = getattr(flags, "torchtidy_benchmarks", "") or ""
         self._host, self._bind_all = getattr(flags, "host", "") or "", bool(getattr(flags, "bind_all", False))
+        self._named_hosts = getattr(flags, "torchtidy_hosts", "") or ""
         background = ThreadPoolExecutor(1, "torchtidy-start")
         configuration = configuration_file(getattr(flags, "torchtidy_config", "") or "")
         cache = getattr(flags, "torchtidy_cache", "") or ""
@@ -59,11 +60,13 @@ class Plugin(base_plugin.TBPlugin):
     def _make_app(self) -> WSGIApplication:
         from tb_tidy_plugin.benchmarks.runner import has_torch
         from tb_tidy_plugin.plugin.desk import Desk, refusal_of
+        from tb_tidy_plugin.plugin.hosts import hosts_of
         from tb_tidy_plugin.plugin.mutes import MuteStore
         from tb_tidy_plugin.plugin.web import create_app
 
         desk = Desk(refusal_of(self._benchmarks, self._host, bind_all=self._bind_all, has_torch=has_torch()))
-        return create_app(self._library.result(), self._source_roots, MuteStore(self._logdirs), desk)
+        hosts = hosts_of(self._host, bind_all=self._bind_all, named=self._named_hosts)
+        return create_app(self._library.result(), self._source_roots, MuteStore(self._logdirs), desk, hosts)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")

@@ -20,6 +20,7 @@ from tb_tidy_plugin.plugin.comparisons import Comparisons, Rows, Side
 from tb_tidy_plugin.plugin.desk import Desk
 from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
 from tb_tidy_plugin.plugin.export import exported
+from tb_tidy_plugin.plugin.hosts import Hosts
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
@@ -70,11 +71,17 @@ CALL_KINDS: tuple[CallKind, ...] = get_args(CallKind)
 PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
 
 
-def create_app(library: Library, source_roots: Sequence[Path], mutes: MuteStore, desk: Desk | None = None) -> Flask:
-    """The app, with addresses relative to where it is mounted."""
+def create_app(
+    library: Library,
+    source_roots: Sequence[Path],
+    mutes: MuteStore,
+    desk: Desk | None = None,
+    hosts: Hosts | None = None,
+) -> Flask:
+    """The app, with addresses relative to where it is mounted; `hosts` are the names by which it may be asked for."""
     app = Flask(__name__, static_folder=None)
     app.url_map.strict_slashes = False  # a redirect has a body of HTML
-    install(app, acting=("/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"))
+    install(app, ("/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"), hosts)
     api = _api(library, source_roots)
     _add_mutes(api, mutes)
     add_benchmarks(api, library, desk or Desk())

@@ -147,7 +147,7 @@ def analyse(file: TraceFile, send: Send, request: Request) -> None:
     try:
         checks = checks_of(Configuration() if configuration is None else read_configuration(configuration))
         progress = throttled(file.path, send, len(checks.of_profiles))
-        analysis = analyze_file(file, checks.of_profiles, progress, checks.ignores, roots, Cache(folder))
+        analysis = analyze_file(file, checks.of_profiles, progress, checks.ignores, roots, Cache(folder), checks.limits)
         findings = findings_of(analysis)
         send(findings)
         send(Progress("analysing", ADDING_UP, CHECKED_PART))

@@ -44,6 +44,7 @@ from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache, State
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.remote import place_of, size_of
 
 ReportProgress: TypeAlias = Callable[[str, float], object]
@@ -57,7 +58,7 @@ Find: TypeAlias = Callable[[Rule, Sequence[Match]], list[Evidence]]
 
 NOTHING_IGNORED = PathIgnores()
 
-RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
+RANK_IN_NAME = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
 
 
@@ -95,6 +96,7 @@ def analyses(
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
+    limits: Limits = USUAL,
 ) -> Iterator[tuple[TraceFile, Analysis | model.Problem]]:
     """Each trace at `path` and what became of it, in the order of runs, workers and spans.
 
@@ -103,7 +105,7 @@ def analyses(
     """
     for file in find_traces(place_of(path)):
         try:
-            yield file, analyze_file(file, rules, for_file(progress, file), ignores, source_roots)
+            yield file, analyze_file(file, rules, for_file(progress, file), ignores, source_roots, limits=limits)
         except TraceError as problem:
             yield file, problem_of(file, problem)
 
@@ -120,13 +122,14 @@ def for_file(progress: PathProgress | None, file: TraceFile) -> ReportProgress |
     return None if progress is None else lambda stage, fraction: progress(file, stage, fraction)
 
 
-def analyze_file(
+def analyze_file(  # noqa: PLR0913, PLR0917 - each is a choice of its own
     file: TraceFile,
     rules: Sequence[Rule] | None = None,
     progress: ReportProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
     cache: Cache = NOWHERE,
+    limits: Limits = USUAL,
 ) -> Analysis:
     """The analysis of one trace file.
 
@@ -135,7 +138,7 @@ def analyze_file(
     """
     report = progress or _silent
     size = max(size_of(file.path), 1)
-    table = read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0)), cache)
+    table = read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0)), cache, limits)
     profile = Profile(table)
     chosen = [rule() for rule in all_rules()] if rules is None else rules
     captured = profile.metadata.captured

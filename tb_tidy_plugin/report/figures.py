@@ -196,7 +196,7 @@ class Figures(Model, frozen=True):
     """All tables of one profile. `operators` has one list per grouping that the recording allows.
 
     `missing` says for each of `name`, `shape`, `line`, `module`, `modules`, `memory` that is not there which option
-    records it.
+    records it; and of a grouping with more rows than are listed, how many are.
     """
 
     operators: dict[OperatorGroup, list[OperatorRow]]

@@ -14,6 +14,7 @@ from tb_tidy_plugin.report import ranks_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Problem, ProfileReport, Report, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.text import PRECISION, STEP_BASIS
+from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 LONGEST = 65_536  # of a comment on GitHub
@@ -201,5 +202,5 @@ def plain(text: str) -> str:
 
 def _line(text: str) -> str:
     """A string in one line of bearable length, without what is not to be seen."""
-    shown = "".join(character if character.isprintable() else " " for character in text)
+    shown = visible(text, " ")
     return shown if len(shown) <= LONGEST_STRING else f"{shown[: LONGEST_STRING - 1]}…"

@@ -25,6 +25,7 @@ from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 MOST_KERNELS = 8
+MOST_ROWS = 20_000  # of a grouping; no recording of a program has half as many
 KEY_DIGITS = 12
 NO_FRAME = Frame("", 0, "", "definition", own_code=False)
 
@@ -70,8 +71,8 @@ def _linked(profile: Profile, rows: Rows) -> Rows:
 
 
 def operator_rows(parts: Parts, by: OperatorGroup) -> list[OperatorRow]:
-    """The rows of one grouping, most host self time first."""
-    table = _with_rest(parts, operator_table(parts.profile, by, parts.estimates, parts.modules))
+    """The rows of one grouping, most host self time first, and no more than `MOST_ROWS`."""
+    table = _largest(_with_rest(parts, operator_table(parts.profile, by, parts.estimates, parts.modules)))
     groups = np.array([row.totals.group for row in table.rows], np.int64)
     keys = np.where(table.keys == ABSENT, ABSENT, np.searchsorted(groups, table.keys))
     kernels = _kernel_rows(parts.profile, keys, len(groups))
@@ -86,6 +87,17 @@ def operator_rows(parts: Parts, by: OperatorGroup) -> list[OperatorRow]:
         usual = [cpu.get((row.name, row.shapes or ())) if row.kind == "operator" else None for row in table.rows]
         found = [_with_spread(row, group) if group else row for row, group in zip(found, usual, strict=True)]
     return sorted(found, key=lambda row: -row.host_self_ns)
+
+
+def _largest(table: OperatorTable) -> OperatorTable:
+    """The rows with the most host self time, where there are more than anybody reads."""
+    if len(table.rows) <= MOST_ROWS:
+        return table
+    host_self_ns = np.array([row.totals.host_self_ns for row in table.rows], np.int64)
+    kept = np.sort(np.argsort(-host_self_ns, kind="stable")[:MOST_ROWS])
+    rows = tuple(table.rows[at] for at in kept.tolist())
+    groups = np.array([row.totals.group for row in rows], np.int64)
+    return replace(table, rows=rows, keys=np.where(np.isin(table.keys, groups), table.keys, ABSENT))
 
 
 def _with_rest(parts: Parts, table: OperatorTable) -> OperatorTable:

@@ -33,6 +33,7 @@ from tb_tidy_plugin.rulekit.carried import CarriedRules
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.remote import absolute, place_of, size_of
 
 OWN_RULES = f"{catalogue.__module__}."
@@ -42,13 +43,14 @@ WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
 WORKER_RATIO = 8  # bytes of memory per byte of JSON, at the most; docs/scale.md has the measurement
 
 
-def analyze_path(
+def analyze_path(  # noqa: PLR0913, PLR0917 - as `analyze_file`
     path: str | os.PathLike[str],
     rules: Sequence[AnyRule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
     engine: Engine = HERE,
+    limits: Limits = USUAL,
 ) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
 
@@ -59,6 +61,7 @@ def analyze_path(
         ignores: findings that are not wanted.
         source_roots: folders in which sources may be read, besides each trace's own; they tell lines inside functions.
         engine: where the traces are analysed, and answers are kept; the report is the same.
+        limits: how much a trace may hold.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
@@ -70,9 +73,8 @@ def analyze_path(
     runs: list[model.RunReport] = []
     problems: list[model.Problem] = []
     files = find_traces(place_of(path))
-    ranks = ranks_of(
-        files, Asked(CarriedRules(of_profiles), ignores, tuple(source_roots), engine.cache), engine, progress
-    )
+    asked = Asked(CarriedRules(of_profiles), ignores, tuple(source_roots), engine.cache, limits)
+    ranks = ranks_of(files, asked, engine, progress)
     for run, found in groupby(zip(files, ranks, strict=True), key=lambda each: each[0].run):
         of_run = [rank for _, rank in found]
         profiles = [rank.report for rank in of_run if rank.report]
@@ -91,6 +93,7 @@ class Asked:
     ignores: PathIgnores
     source_roots: tuple[Path, ...]
     cache: Cache = NOWHERE
+    limits: Limits = USUAL
 
     @property
     def remembered(self) -> Remembered[Rank]:
@@ -137,7 +140,8 @@ def _rank(asked: Asked, file: TraceFile, progress: ReportProgress | None = None)
     if (known := remembered.load(file, key)) is not None:
         return known
     try:
-        analysis = analyze_file(file, asked.rules.rules, progress, asked.ignores, asked.source_roots, asked.cache)
+        how = (asked.ignores, asked.source_roots, asked.cache, asked.limits)
+        analysis = analyze_file(file, asked.rules.rules, progress, *how)
     except TraceError as problem:
         return Rank(problems=[problem_of(file, problem)])
     rank = Rank(analysis.report, summaries_of(analysis.profile, analysis.report), problems_of(analysis))

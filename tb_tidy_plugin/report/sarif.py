@@ -16,6 +16,7 @@ import msgspec
 
 from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report
 from tb_tidy_plugin.report.value import Severity
+from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.units import Nanoseconds, Share
@@ -103,7 +104,7 @@ def _saved_ns(finding: Finding) -> int:
 def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -> Json:
     finding, profile = found.finding, found.profile
     properties: Json = {
-        "run": found.run,
+        "run": visible(found.run),
         "severity": finding.severity,
         "confidence": finding.confidence,
         "matches": finding.matches,
@@ -111,7 +112,7 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
         "share": finding.share,
         "saving": finding.saving,
     }
-    where = {"ranks": finding.ranks} if profile is None else {"worker": profile.worker, "span": profile.span}
+    where = {"ranks": finding.ranks} if profile is None else {"worker": visible(profile.worker), "span": profile.span}
     return {
         "ruleId": codes[finding.rule],
         "ruleIndex": index[finding.rule],
@@ -136,7 +137,7 @@ def _sentences(finding: Finding) -> str:
 
 def _message(text: str) -> Json:
     """Text from a trace, in which nothing is a placeholder (section 3.11.5) or a link (3.11.6)."""
-    return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
+    return {"text": visible(text).replace("{", "{{").replace("}", "}}").replace("](", "] (")}
 
 
 def _location(place: Place) -> Json:
@@ -145,7 +146,7 @@ def _location(place: Place) -> Json:
         physical["region"] = {"startLine": place.line, "endLine": max(place.line, place.end_line)}
     location: Json = {
         "physicalLocation": physical,
-        "logicalLocations": [{"name": place.function, "kind": "function"}],
+        "logicalLocations": [{"name": visible(place.function), "kind": "function"}],
     }
     return location | ({"message": {"text": DEFINITION}} if place.precision == "definition" else {})
 

@@ -14,6 +14,7 @@ from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, ProfileReport
 from tb_tidy_plugin.report.tables import figures_of
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 
 
 class ProfileSummary(Model, frozen=True):
@@ -39,6 +40,7 @@ def summary_of(
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
+    limits: Limits = USUAL,
 ) -> Summary:
     """The summary of a trace file, a run folder or a logdir.
 
@@ -47,7 +49,7 @@ def summary_of(
     """
     profiles: list[ProfileSummary] = []
     problems: list[Problem] = []
-    for file, analysis in analyses(path, rules, progress, ignores, source_roots):
+    for file, analysis in analyses(path, rules, progress, ignores, source_roots, limits):
         if isinstance(analysis, Analysis):
             figures = figures_of(analysis.profile, tuple(analysis.evidence.values()))
             profiles.append(ProfileSummary(run=file.run, report=analysis.report, figures=figures))

@@ -16,6 +16,7 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.report import ranks_text
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
+from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 MOST_OUTLIERS = 3
@@ -53,7 +54,7 @@ def to_text(report: Report) -> RenderableType:
 
 def plain(text: str) -> Text:
     """Untrusted text, without anything that a terminal would obey."""
-    return Text("".join(character if character.isprintable() else "�" for character in text))
+    return Text(visible(text))
 
 
 def _run(run: RunReport) -> Iterator[RenderableType]:

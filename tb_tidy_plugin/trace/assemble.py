@@ -24,10 +24,11 @@ from tb_tidy_plugin.trace.columns import (
     Thread,
     Times,
 )
+from tb_tidy_plugin.trace.limits import LONGEST_NAME
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
-NARROW_IDS = ("forward_thread", "device")
-LARGEST_SMALL_ID = 1 << 20  # of a device or a forward thread; a larger one is damage
+NARROW_IDS = {"forward_thread": 1 << 20, "device": 1 << 12}
+"""The largest of the ids that are small; a larger one is damage, and each device is work for every table."""
 
 
 def table_of(
@@ -57,7 +58,7 @@ def table_of(
     event_index = _joined_ids(chunks, "event_index")
     rows = rows[_row_order(rows, thread, start_ns, duration_ns, event_index)]
     ids: dict[str, Any] = {field: _joined_ids(chunks, field)[rows] for field in ID_FIELDS}
-    ids |= {field: _narrow(ids[field]) for field in NARROW_IDS}
+    ids |= {field: np.clip(ids[field], ABSENT, largest).astype(np.int32) for field, largest in NARROW_IDS.items()}
     return EventTable(
         start_ns=start_ns[rows],
         end_ns=start_ns[rows] + duration_ns[rows],
@@ -93,12 +94,10 @@ def _joined_ids(chunks: list[Chunk], field: str) -> Times:
     return np.concatenate([chunk.ids[field] for chunk in chunks])
 
 
-def _narrow(ids: Times) -> Numbers:
-    return np.clip(ids, ABSENT, LARGEST_SMALL_ID).astype(np.int32)
-
-
 def _texts(table: NumberTable[str | None]) -> tuple[str, ...]:
-    return tuple(text or "" for text in table.values())
+    """The texts of a table; one that is longer than any real name is cut, since every rule looks through all names."""
+    texts = (text or "" for text in table.values())
+    return tuple(text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…" for text in texts)
 
 
 def _number(texts: tuple[str, ...], text: str) -> int:

@@ -8,11 +8,14 @@ from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.reader import Progress
 from tb_tidy_plugin.trace.remote import Place
 
 
-def read_with_side_files(path: Place, progress: Progress | None = None, cache: Cache = NOWHERE) -> EventTable:
+def read_with_side_files(
+    path: Place, progress: Progress | None = None, cache: Cache = NOWHERE, limits: Limits = USUAL
+) -> EventTable:
     """The trace `path` with its side files: of the capture, of an out-of-tree device. Large ones are kept in `cache`.
 
     Raises:
@@ -21,7 +24,7 @@ def read_with_side_files(path: Place, progress: Progress | None = None, cache: C
     key = columns_key(path) if cache.folder else None
     if key is not None and (kept := load_columns(cache, key)) is not None:
         return kept
-    table = with_capture(with_device_events(read_trace(path, progress), path), path)
+    table = with_capture(with_device_events(read_trace(path, progress, limits), path), path)
     if key is not None and key == columns_key(path):  # it did not change meanwhile
         keep_columns(cache, key, table)
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from typing import TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -119,14 +119,19 @@ def _decoded_or_default(text: bytes, kind: type[_Args]) -> _Args:
         return kind()
 
 
+Small = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+Amount = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+ShortText = Annotated[str, msgspec.Meta(max_length=1024)]
+
+
 class DeviceProperties(msgspec.Struct, frozen=True):
     """One entry of `deviceProperties`; only what is shown or asked for is read."""
 
-    id: int = ABSENT
-    name: str = ""
-    totalGlobalMem: int = 0  # noqa: N815 - the trace's spelling
-    computeMajor: int | None = None  # noqa: N815
-    computeMinor: int | None = None  # noqa: N815
+    id: Small = ABSENT
+    name: ShortText = ""
+    totalGlobalMem: Amount = 0  # noqa: N815 - the trace's spelling
+    computeMajor: Small | None = None  # noqa: N815
+    computeMinor: Small | None = None  # noqa: N815
 
 
 @dataclass(frozen=True, slots=True)

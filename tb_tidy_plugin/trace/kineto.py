@@ -18,6 +18,7 @@ from tb_tidy_plugin.trace.assemble import table_of
 from tb_tidy_plugin.trace.chunks import Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.document import Ending, event_pieces
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.metadata import parse_metadata
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, Progress, read_blocks
 from tb_tidy_plugin.trace.remote import Place
@@ -26,15 +27,15 @@ from tb_tidy_plugin.trace.scanned import fastest_decoder
 RECORD_A_STEP = "Record at least one active step, and export before a repeating schedule starts its next cycle."
 
 
-def read_trace(path: Place, progress: Progress | None = None) -> EventTable:
-    """Reads one trace file.
+def read_trace(path: Place, progress: Progress | None = None, limits: Limits = USUAL) -> EventTable:
+    """Reads one trace file, as long as it is within `limits`.
 
     Raises:
         TraceError: nothing in the file can be used; says why and what to do. A file that can be used in part does not
             raise: `EventTable.partial` and `EventTable.dropped` say what is missing.
     """
     with fastest_decoder() as decoder:
-        return decoded(ahead(read_blocks(path, progress)), decoder)
+        return decoded(ahead(read_blocks(path, progress, limits)), decoder)
 
 
 def decoded(blocks: Iterator[bytes], decoder: ChunkDecoder) -> EventTable:
@@ -50,6 +51,8 @@ def decoded(blocks: Iterator[bytes], decoder: ChunkDecoder) -> EventTable:
         table = table_of(chunks, decoder, metadata, ending.cut_short)
     if len(table) == 0 and ending.cut_short:
         raise TraceError(f"{ending.cut_short}, before the first event.", RECORD_AGAIN)
+    if len(table) == 0 and (lost := sum(table.dropped.values())):
+        raise TraceError(f"None of the trace's events can be read ({lost:,} are damaged).", RECORD_AGAIN)
     if len(table) == 0:
         raise TraceError("The trace holds no events.", RECORD_A_STEP)
     return table

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tb_tidy_plugin.trace.columns import DeviceProperties, Metadata
+from tb_tidy_plugin.trace.columns import DeviceProperties, Metadata, ShortText, Small
 from tb_tidy_plugin.trace.recover import NOT_JSON, mended
 
 LATEST_NS = 1 << 62  # the year 2116
@@ -23,9 +23,9 @@ _Value = TypeVar("_Value")
 
 
 class _Distributed(msgspec.Struct):
-    rank: int | None = None
-    world_size: int | None = None
-    backend: str | None = None
+    rank: Small | None = None
+    world_size: Small | None = None
+    backend: ShortText | None = None
 
 
 def parse_metadata(document: bytes) -> Metadata | None:

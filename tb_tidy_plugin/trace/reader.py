@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.remote import Place, RemotePath
 
 try:
@@ -45,15 +48,17 @@ class _Inflater(Protocol):
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-def read_blocks(path: Place, progress: Progress | None = None) -> Iterator[bytes]:
+def read_blocks(path: Place, progress: Progress | None = None, limits: Limits = USUAL) -> Iterator[bytes]:
     """Blocks of the JSON text in `path`, none larger than `BLOCK_BYTES`.
 
     Whether the file is gz is told by its first bytes, not by its name. All members of a multi-member gz are read.
 
     Raises:
-        TraceError: the file is missing, unreadable or empty.
+        TraceError: the file is missing, unreadable, empty, or beyond `limits`.
         CutShortError: gz that ends early or is damaged; raised after all that could be inflated was yielded.
     """
+    if isinstance(path, Path) and path.exists() and not (path.is_file() or path.is_dir()):
+        raise TraceError("It is a pipe or a device, and no file.", "Write the trace into a file.")
     try:
         with path.open("rb") as stream:
             pieces = _reported(stream, progress)
@@ -61,10 +66,9 @@ def read_blocks(path: Place, progress: Progress | None = None) -> Iterator[bytes
             if not first:
                 raise TraceError("The file is empty.", RECORD_AGAIN)
             if first.startswith(GZIP_MAGIC):
-                yield from _inflated(first, pieces)
+                yield from _inflated(first, pieces, limits)
             else:
-                yield first
-                yield from pieces
+                yield from _bounded(chain([first], pieces), limits)
     except FileNotFoundError:
         raise TraceError("The file is no longer there.", "Reload; it was moved or deleted.") from None
     except PermissionError:
@@ -84,19 +88,35 @@ def _reported(stream: _Stream, progress: Progress | None) -> Iterator[bytes]:
         yield piece
 
 
-def _inflated(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _bounded(pieces: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
+    done = 0
+    for piece in pieces:
+        done += len(piece)
+        limits.check(done)
+        yield piece
+
+
+def _inflated(first: bytes, pieces: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
     inflater: _Inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
-    piece = first
+    piece, read, made = first, len(first), 0
     try:
-        while piece or (piece := next(pieces, b"")):
+        while piece:
             if inflater.eof:
                 if not piece.startswith(GZIP_MAGIC):
                     return  # padding behind the last member
                 inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
-            if text := inflater.decompress(piece, BLOCK_BYTES):
-                yield text
+            text = inflater.decompress(piece, BLOCK_BYTES)
             piece = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+            made += len(text)
+            limits.check(made, read - len(piece))
+            if text:
+                yield text
+            if not piece:
+                piece = next(pieces, b"")
+                read += len(piece)
         while not inflater.eof and (text := inflater.decompress(b"", BLOCK_BYTES)):
+            made += len(text)
+            limits.check(made, read)
             yield text
     except DAMAGED:
         raise CutShortError("The gz data is damaged.", "Copy the file again or record again.") from None

@@ -14,8 +14,8 @@ SUFFIX = ".device_events.json"
 """Added to the whole name of the trace file, `.gz` included, to name its side file."""
 
 VERSION = 1
-MAX_FILE_BYTES = 1 << 30
-MAX_DEVICE = 1 << 20  # as for device ids in a trace
+MAX_FILE_BYTES = 256 << 20
+MAX_DEVICE = 1 << 12  # as for device ids in a trace
 MAX_LATENCY_NS = 10**9
 
 WRITE_AGAIN = "Write it again with `tb_tidy_plugin.capture.write_device_events`, or delete it."
@@ -97,7 +97,7 @@ def read_device_events(path: Place) -> DeviceEvents:
 def _text(path: Place) -> bytes:
     try:
         if size_of(path) > MAX_FILE_BYTES:
-            raise TraceError("It is larger than 1 GiB.", WRITE_AGAIN)
+            raise TraceError("It is larger than 256 MiB.", WRITE_AGAIN)
         return path.read_bytes()
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__

@@ -367,7 +367,7 @@ def test_what_has_not_changed_is_not_sent_again(client: FlaskClient) -> None:
     for path in ("/api/runs", "/api/rules", "/api/report?run=run"):
         first = client.get(path)
         assert first.headers["ETag"].startswith('W/"')
-        assert first.headers["Cache-Control"] == "no-cache"
+        assert first.headers["Cache-Control"] == "private, no-cache"
         again = client.get(path, headers={"If-None-Match": first.headers["ETag"]})
         assert (again.status_code, again.data) == (304, b"")
         assert client.get(path, headers={"If-None-Match": 'W/"another"'}).status_code == 200

@@ -1,0 +1,183 @@
+"""Files that would take all memory or all time: refused, or read within bounds that are written down."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.configuration.checks import Wanted, checks_of
+from tb_tidy_plugin.configuration.files import Configuration, read_configuration
+from tb_tidy_plugin.errors import ConfigurationError, TraceError
+from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.trace.limits import FREE_BYTES, LONGEST_NAME, Limits
+from tests.support.written import event, kineto_text, write
+
+ONE = kineto_text([event("aten::mm", 0, 1)])
+MB = 10**6
+
+
+def bomb(path: Path, text_bytes: int) -> Path:
+    """A gz whose text is a trace and then spaces, which shrink a thousandfold."""
+    with gzip.open(path, "wb", 9) as file:
+        file.write(ONE.encode())
+        for _ in range(text_bytes // MB):
+            file.write(b" " * MB)
+    return path
+
+
+class TestText:
+    def test_gz_that_inflates_beyond_all_recordings_is_refused(self, tmp_path: Path) -> None:
+        path = bomb(tmp_path / "w.pt.trace.json.gz", FREE_BYTES + 8 * MB)
+        with pytest.raises(TraceError, match="more than 300 times, the limit `max-inflation`") as caught:
+            read_trace(path)
+        assert "--max-inflation" in caught.value.advice
+
+    def test_little_text_is_read_however_much_it_shrank(self, tmp_path: Path) -> None:
+        assert len(read_trace(bomb(tmp_path / "w.pt.trace.json.gz", 20 * MB))) == 1
+
+    def test_the_limit_can_be_raised(self, tmp_path: Path) -> None:
+        path = bomb(tmp_path / "w.pt.trace.json.gz", FREE_BYTES + 8 * MB)
+        assert len(read_trace(path, limits=Limits(inflation=2000))) == 1
+
+    @pytest.mark.parametrize("name", ["w.pt.trace.json", "w.pt.trace.json.gz"])
+    def test_more_text_than_is_allowed_is_refused_packed_or_not(self, tmp_path: Path, name: str) -> None:
+        path = write(tmp_path / name, ONE + " " * 2 * MB)
+        with pytest.raises(TraceError, match=r"more than 0\.001 GB of text, the limit `max-text-gb`"):
+            read_trace(path, limits=Limits(text_bytes=MB))
+
+    def test_each_member_of_a_gz_counts(self, tmp_path: Path) -> None:
+        path = tmp_path / "w.pt.trace.json.gz"
+        path.write_bytes(gzip.compress(ONE.encode()) + gzip.compress(b" " * 1000) * 3)
+        with pytest.raises(TraceError, match="max-text-gb"):
+            read_trace(path, limits=Limits(text_bytes=len(ONE) + 2500))
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+    def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "w.pt.trace.json")
+        with pytest.raises(TraceError, match="a pipe or a device"):
+            read_trace(tmp_path / "w.pt.trace.json")
+
+
+class TestConfigured:
+    def test_by_the_file(self, tmp_path: Path) -> None:
+        (tmp_path / "tb-tidy.toml").write_text("[limits]\nmax-text-gb = 2\nmax-inflation = 50\n")
+        checks = checks_of(read_configuration(tmp_path / "tb-tidy.toml"))
+        assert checks.limits == Limits(text_bytes=2 * 10**9, inflation=50)
+
+    def test_the_command_line_goes_before_it(self, tmp_path: Path) -> None:
+        (tmp_path / "tb-tidy.toml").write_text("[limits]\nmax-text-gb = 2\nmax-inflation = 50\n")
+        wanted = Wanted(limits={"max-text-gb": 3})
+        checks = checks_of(read_configuration(tmp_path / "tb-tidy.toml"), wanted)
+        assert checks.limits == Limits(text_bytes=3 * 10**9, inflation=50)
+
+    @pytest.mark.parametrize(
+        ("key", "value"), [("max-text-mb", 1), ("max-text-gb", 0), ("max-inflation", float("nan"))]
+    )
+    def test_what_is_no_limit_is_said(self, key: str, value: float) -> None:
+        with pytest.raises(ConfigurationError, match=key):
+            checks_of(Configuration(), Wanted(limits={key: value}))
+
+    def test_by_the_flag(self, tmp_path: Path) -> None:
+        write(tmp_path / "w.pt.trace.json", ONE)
+        done = CliRunner().invoke(commands, ["check", str(tmp_path), "--isolated", "--max-text-gb", "1e-8"])
+        assert done.exit_code == 2
+        assert "the limit `max-text-gb`" in " ".join(done.output.split())
+
+
+def test_a_name_is_kept_as_far_as_any_real_one_goes(tmp_path: Path) -> None:
+    names = ["a" * LONGEST_NAME, "b" * (LONGEST_NAME + 1), "c" * MB]
+    path = write(tmp_path / "w.json", kineto_text([event(name, at, 1) for at, name in enumerate(names)]))
+    read = read_trace(path).names
+    assert [len(name) for name in read if len(name) > 10] == [LONGEST_NAME] * 3
+    assert [name for name in read if name.endswith("…")] == [f"{each[: LONGEST_NAME - 1]}…" for each in names[1:]]
+
+
+def test_metadata_beyond_all_bounds_is_unknown(tmp_path: Path) -> None:
+    footer = json.dumps({"distributedInfo": {"rank": 1 << 70, "backend": "x" * MB}})[1:-1]
+    metadata = read_trace(write(tmp_path / "w.json", kineto_text([event("a", 0, 1)], footer))).metadata
+    assert (metadata.rank, metadata.backend) == (None, None)
+
+
+# The whole analysis, in a process of its own
+
+ANALYSE = """
+import re, resource, sys
+from tb_tidy_plugin.plugin.worker import findings_of, result_of
+from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.trace.files import find_traces
+import msgspec
+(file,) = find_traces(__import__("pathlib").Path(sys.argv[1]))
+analysis = analyze_file(file)
+size = len(msgspec.json.encode(result_of(analysis, findings_of(analysis))))
+failed = [each.rule for each in analysis.report.outcomes if each.status == "failed"]
+peak_mb = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) / 1000  # since the exec
+processor_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+print(msgspec.json.encode([failed, len(analysis.profile.table), peak_mb, processor_s, size]).decode())
+"""
+BASE_MB, PER_TEXT = 160.0, 24.0  # docs/limits.md
+MOST_S = 60.0
+
+
+def many(events: Iterable[dict[str, Any]]) -> Callable[[], list[dict[str, Any]]]:
+    return lambda: list(events)
+
+
+def kernel(name: str, at: float, **args: object) -> dict[str, Any]:
+    return event(name, at, 0.5, cat="kernel", args=args)
+
+
+LARGE = {
+    "100,000 names": many(event(f"aten::op{at}", at, 0.5) for at in range(100_000)),
+    "100,000 frames with names of their own": many(
+        event(f"f{at}.py({at}): g", at, 0.5, cat="python_function", args={"Python id": at}) for at in range(100_000)
+    ),
+    "names of 1 MB": many(event(chr(65 + at) * MB, at, 0.5) for at in range(20)),
+    "calls 100,000 deep": many(event("aten::mm", at / 10, 20_000 - at / 10) for at in range(100_000)),
+    "10,000 threads": many(event("aten::mm", at % 50, 0.5, tid=at // 2) for at in range(20_000)),
+    "5,000 streams": many(kernel("k", at / 200, stream=at, device=0, correlation=at) for at in range(5_000)),
+    "a million devices": many(kernel("k", at / 200, stream=7, device=at * 50) for at in range(20_000)),
+    "one id for all": many(
+        event("aten::mm", at, 5, args={"External id": 1, "correlation": 1, "Ev Idx": 1, "Sequence number": 1})
+        for at in range(50_000)
+    ),
+    "frames that are each other's parents": many(
+        event(f"a.py({at + 1}): f", at, 100 - 2 * at, cat="python_function",
+              args={"Python id": at, "Python parent id": (at + 1) % 40}) for at in range(40)
+    ),
+    "memory at the edge of int64": many(
+        {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": at, "args": {
+            "Bytes": (1 << 62) * (-1) ** at, "Addr": at % 3, "Device Type": at % 5, "Device Id": at % 1000,
+            "Total Allocated": 1 << 62, "Total Reserved": -5}} for at in range(20_000)
+    ),
+    "shapes without measure": many(
+        event("aten::mm", at, 1, args={"Input Dims": [[1 << 62] * 2, [1 << 62, -5]], "Input type": ["float"] * 2})
+        for at in range(2_000)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory otherwise")
+@pytest.mark.parametrize("case", LARGE)
+def test_memory_and_time_are_bounded_by_the_size_of_the_text(tmp_path: Path, case: str) -> None:
+    path = write(tmp_path / "w.1.pt.trace.json", json.dumps({"traceEvents": LARGE[case]()}))
+    command = [sys.executable, "-c", ANALYSE, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    failed, events, peak_mb, processor_s, result_bytes = json.loads(done.stdout)
+    text_mb = path.stat().st_size / MB
+    assert failed == []
+    assert events > 0
+    assert peak_mb <= BASE_MB + PER_TEXT * text_mb
+    assert processor_s <= MOST_S
+    assert result_bytes <= 64 * MB
