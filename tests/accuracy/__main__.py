@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from importlib.metadata import version
+from tempfile import TemporaryDirectory
 
 from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import Program, programs
@@ -61,10 +63,13 @@ def _judged_aloud(program: Program) -> Verdict:
 
 
 def _measured(chosen: Sequence[Program], rounds: int) -> str:
+    """On one thread, as the programs run, and without what earlier benchmarks have left in this user's cache."""
     proofs = []
-    for slow, fixed in pairs(chosen):
-        proofs.append(proof(slow, fixed, rounds))
-        sys.stderr.write(f"{' | '.join(proof_row(proofs[-1]))}\n")
+    with TemporaryDirectory(prefix="torchtidy-proof-") as cache:
+        os.environ.update(XDG_CACHE_HOME=cache, OMP_NUM_THREADS="1")
+        for slow, fixed in pairs(chosen):
+            proofs.append(proof(slow, fixed, rounds))
+            sys.stderr.write(f"{' | '.join(proof_row(proofs[-1]))}\n")
     return proof_section(proofs, rounds)
 
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
+from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.process import Request
+from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.benchmarks.store import save_beside
+from tb_tidy_plugin.report.assemble import Analysis, analyses
+from tb_tidy_plugin.report.pairs import BUDGET_S, pairs_in
+from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy.corpus import Program
 from tests.accuracy.page import Promise, Proof
 from tests.accuracy.processes import capture_in, step_seconds
@@ -23,11 +32,19 @@ def pairs(programs: Sequence[Program]) -> Iterator[tuple[Program, Program]]:
             yield by_kind["slow"], by_kind["fixed"]
 
 
+class Captured(NamedTuple):
+    """The seconds of a program, and what the report on its recording promises: by itself, and with a benchmark."""
+
+    seconds: StepSeconds
+    promise: Promise | None
+    benchmarked: Promise | None
+
+
 def proof(slow: Program, fixed: Program, rounds: int) -> Proof:
     """How much faster the fixed program is, and what the report on the slow one promises."""
     found = [_round(slow, fixed, swapped=bool(turn % 2)) for turn in range(rounds)]
-    times, promises = [(before, after) for before, after, _ in found], [promise for *_, promise in found]
-    return Proof(slow.rule, times, promises)
+    times = [(before.seconds, after) for before, after in found]
+    return Proof(slow.rule, times, [each.promise for each, _ in found], [each.benchmarked for each, _ in found])
 
 
 def promised(answer: Answer, rule: str) -> Promise | None:
@@ -38,20 +55,41 @@ def promised(answer: Answer, rule: str) -> Promise | None:
     return Promise(step_ns, expected_ns, most_ns) if savings else None
 
 
-def _round(slow: Program, fixed: Program, *, swapped: bool) -> tuple[StepSeconds, StepSeconds, Promise | None]:
-    """The seconds of slow and of fixed, measured the other way round where `swapped`, and what is promised of slow."""
+def benchmarked(folder: Path, program: Program) -> Promise | None:
+    """What is promised once the statements of the program's own rule are measured; None where that changes nothing."""
+    analysed = [(file, analysis) for file, analysis in analyses(folder) if isinstance(analysis, Analysis)]
+    for pair in pairs_in(analysed):
+        if pair.rule == program.rule and pair.statements.of_events:
+            result = _measurement(pair.rule, pair.statements)
+            if isinstance(result, Measurement):
+                for trace in pair.findings:
+                    save_beside(trace, [result])
+    answer = answer_in(folder, program)
+    savings = [finding.saving for finding in answer.findings.get(program.rule, ())]
+    is_measured = any(saving is not None and "measured" in saving.basis for saving in savings)
+    return promised(answer, program.rule) if is_measured else None
+
+
+@cache
+def _measurement(rule: str, pair: Benchmark) -> Measurement | NotMeasured:
+    """Once in all rounds, whose recordings have the same shapes."""
+    return Run(Request(rule=rule, pair=pair, asked="cpu", budget_s=BUDGET_S)).result()
+
+
+def _round(slow: Program, fixed: Program, *, swapped: bool) -> tuple[Captured, StepSeconds]:
+    """What is known of slow, and the seconds of fixed, measured the other way round where `swapped`."""
     if swapped:
-        after, (before, promise) = _seconds(fixed), _captured(slow)
-    else:
-        (before, promise), after = _captured(slow), _seconds(fixed)
-    return before, after, promise
+        after = _seconds(fixed)
+        return _captured(slow), after
+    return _captured(slow), _seconds(fixed)
 
 
-def _captured(program: Program) -> tuple[StepSeconds, Promise | None]:
-    """The seconds of a program and what the report on its recording promises, both of the same process."""
-    with TemporaryDirectory(prefix="torchtidy-proof-") as folder:
-        seconds = capture_in(Path(folder), program)
-        return seconds, promised(answer_in(Path(folder), program), program.rule)
+def _captured(program: Program) -> Captured:
+    """The seconds of a program and what the reports on its recording promise, all of the same process."""
+    with TemporaryDirectory(prefix="torchtidy-proof-") as name:
+        folder = Path(name)
+        seconds = capture_in(folder, program)
+        return Captured(seconds, promised(answer_in(folder, program), program.rule), benchmarked(folder, program))
 
 
 def _seconds(program: Program) -> StepSeconds:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.accuracy.corpus import programs
 from tests.accuracy.page import Promise, Proof, proof_section
-from tests.accuracy.proof import pairs, promised, proof
+from tests.accuracy.processes import record_in
+from tests.accuracy.proof import benchmarked, pairs, promised, proof
 from tests.accuracy.record import StepSeconds
 from tests.accuracy.test_harness import STEP, Products, only, write
-from tests.accuracy.verdicts import Answer, answer_of
+from tests.accuracy.verdicts import Answer, answer_in, answer_of
 
 
 class TestProof:
@@ -37,9 +39,35 @@ class TestProof:
     def test_the_table_has_the_median_and_the_range(self) -> None:
         text = proof_section([measured([1.5, 3.0, 2.0], Promise(4_000_000, 1_000_000, 3_000_000)), measured([4.0])], 3)
         assert text.splitlines()[-2:] == [
-            "| `a-b` | 4.00 | 4.00 to 4.00 | 2.00 | – | 1.00 | – | 3.00 | – | – | – |",
-            "| `a-b` | 2.00 | 1.50 to 3.00 | 1.00 | 1.50 | 1.00 | +50 % | 1.00 | 1.00 | 3.00 | yes |",
+            "| `a-b` | 4.00 | 4.00 to 4.00 | 2.00 | – | 1.00 | – | 3.00 | – | – | – | – | – |",
+            "| `a-b` | 2.00 | 1.50 to 3.00 | 1.00 | 1.50 | 1.00 | +50 % | 1.00 | 1.00 | 3.00 | yes | – | – |",
         ]
+
+    def test_a_benchmark_has_an_error_and_a_bound_of_its_own(self) -> None:
+        """Of 2 ms a quarter remains by the rule, half with the benchmark, and so much is saved."""
+        by_rule, by_benchmark = Promise(2_000_000, 1_500_000, 2_000_000), Promise(2_000_000, 1_000_000, 900_000)
+        both = replace(measured([2.0], by_rule), benchmarked=[by_benchmark])
+        text = proof_section([both, measured([2.0], by_rule)], 1)
+        assert text.splitlines()[-2].endswith("| -50 % | 1.00 | 1.50 | 2.00 | yes | +0 % | no |")
+        assert "Of 2 predictions the median error is 50 %" in text
+        assert "With the benchmarks: Of 2 predictions the median error is 25 %" in text
+
+    @pytest.mark.torch
+    @pytest.mark.slow
+    def test_a_benchmark_takes_the_place_of_the_factor_of_the_rule(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        (slow,) = (program for program in programs() if program.name == "cat-in-loop/slow.py")
+        (tmp_path / "trace").mkdir()
+        record_in(tmp_path / "trace", slow)
+        expected = promised(answer_in(tmp_path / "trace", slow), slow.rule)
+        found = benchmarked(tmp_path / "trace", slow)
+        assert expected is not None
+        assert found is not None
+        assert found != expected
+        assert found.step_ns == expected.step_ns
+        assert len(list((tmp_path / "trace").glob("*.tidy-bench.json"))) == 1
 
     def test_the_error_is_that_of_each_round_by_its_own_promise(self) -> None:
         """2 ms of which 25 % remain are 0.5 ms, 4 ms of which half remains 2 ms; the fixed step takes 1 ms."""

@@ -94,7 +94,10 @@ class ElementwiseOpFlood(Rule):
         yield Scale(match.events, expected, least, 1.0)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        """The same operators, each on the result of the one before, with their backward pass where they have one."""
+        """The same operators, each on the result of the one before, with their backward pass where they have one.
+
+        On a CPU they are shown, not used: repeated alone they find their memory mapped, in a step they map it anew.
+        """
         chain, extents = chain_of(str(match.facts["chain"]).split()), str(match.facts["shape"]).split("×")
         shape, dtype = tuple(map(int, extents)), TORCH_DTYPES.get(str(match.facts["dtype"]), "")
         if chain is None or "float" not in dtype or not fitting(1, 16 * (int(match.facts["count"]) + 2) * prod(shape)):
@@ -103,7 +106,9 @@ class ElementwiseOpFlood(Rule):
         x = f"x = torch.rand({shape}, dtype=torch.{dtype}, device=device, requires_grad={has_gradients})"
         after = "\nresult.sum().backward()" if has_gradients else ""
         setup = f"import torch\nimport torch.nn.functional as F\n{x}\n{chain}\ncompiled = torch.compile(chain)"
-        return Benchmark(f"result = chain(x){after}", f"result = compiled(x){after}", setup, of_events=True)
+        return Benchmark(
+            f"result = chain(x){after}", f"result = compiled(x){after}", setup, of_events=bool(match.facts["on_device"])
+        )
 
     def _fills_memory(self, profile: Profile, chain: Chain) -> bool:
         """Whether the host itself computes on tensors too large for its cache."""
@@ -111,7 +116,8 @@ class ElementwiseOpFlood(Rule):
         return not on_device and chain.least_bytes / 2 >= self.min_bytes
 
     def _match(self, profile: Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool) -> Match:
-        expected, best = part_left(profile, chain, events[0] >= profile.tree.size) if is_large else _launches(chain)
+        on_device = events[0] >= profile.tree.size
+        expected, best = part_left(profile, chain, on_device) if is_large else _launches(chain)
         names = [name.removeprefix("aten::") for name in chain.names]
         repeats = 2 * chain.period <= len(names)
         return Match(
@@ -124,6 +130,7 @@ class ElementwiseOpFlood(Rule):
                 "ratio": round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)),
                 "expected": Share(expected), "best": Share(best),
                 "chain": " ".join(chain.names), "dtype": profile.inputs(chain.operators[0]).dtype(0),
+                "on_device": on_device,
                 "least": int(self.min_operators), "least_small": int(self.min_operators_small),
             },
             confidence="medium" if repeats else "high",
