@@ -162,8 +162,8 @@ class Estimates:
 
     @property
     def _recorded_step_ns(self) -> float:
-        steps = self._profile.steps
-        return float((steps.ends - steps.starts).mean())
+        assert self._recorded is not None
+        return self._length_ns(self._recorded) / len(self._profile.steps.items)
 
     def _length_ns(self, graph: Graph) -> float:
         return replay(graph).horizon_ns - self._profile.steps.items[0].start_ns
@@ -239,7 +239,7 @@ def _hidden(profile: Profile, beside: Sequence[Overlap], spans: Intervals | None
     """What part of work that runs beside the step can hide behind the rest of it."""
     rows = in_steps(profile, np.array([row for edit in beside for row in edit.events], np.int64))
     time_ns = per_step(profile, critical_time(profile, rows) if spans is None else spans)
-    rest_ns = max((profile.steps.median_ns or time_ns) - time_ns, 0)
+    rest_ns = max((profile.pace.recorded_ns or time_ns) - time_ns, 0)
     longer_ns = max(time_ns / min(edit.at_once for edit in beside) - rest_ns, 0)  # than what it could hide behind
     return max(1 - longer_ns / time_ns, 0.0) if time_ns else 0.0
 

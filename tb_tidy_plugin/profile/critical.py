@@ -45,9 +45,15 @@ def in_steps(profile: Profile, rows: Rows) -> Rows:
 
 
 def clipped_to_steps(profile: Profile, time: Intervals) -> Intervals:
-    """What of `time` lies in steps; all of it where there are no steps."""
+    """What of `time` lies in steps, and behind the last one until all is done that they launched.
+
+    All of it where there are no steps.
+    """
     steps = profile.steps
-    return time.intersection(Intervals.union(steps.starts, steps.ends)) if steps.items else time
+    if not steps.items:
+        return time
+    ends = steps.ends
+    return time.intersection(Intervals.union(steps.starts, np.where(ends == ends.max(), profile.pace.done_ns, ends)))
 
 
 def per_step(profile: Profile, time: Intervals) -> int:

@@ -9,11 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from tb_tidy_plugin.profile.calls import Calls, calls_of
+from tb_tidy_plugin.profile.critical import in_steps, per_step
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
 from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names, without_overload
 from tb_tidy_plugin.profile.operators import Operators, operators_of
+from tb_tidy_plugin.profile.pace import Pace, pace_of
 from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
@@ -165,8 +167,7 @@ class Profile:
 
     def parent(self, row: int) -> int | None:
         """Row of the parent in the event tree, None for roots and for what is not in the tree."""
-        above = int(self.tree.parent[row]) if row < self.tree.size else ABSENT
-        return None if above == ABSENT else above
+        return above if row < self.tree.size and (above := int(self.tree.parent[row])) != ABSENT else None
 
     def ancestors(self, row: int) -> Iterable[int]:
         """Parent, its parent, and so on."""
@@ -200,8 +201,7 @@ class Profile:
         rows = self.named(*FACTORS)
         holds_next = self.tree.last_descendant[rows] >= np.append(rows, len(self.table))[1:]
         rows = rows[~holds_next]
-        found = zip(rows.tolist(), self.inputs_of(rows), strict=True)
-        products = (product_of(row, self.name(row), inputs) for row, inputs in found)
+        products = map(product_of, rows.tolist(), map(self.name, rows.tolist()), self.inputs_of(rows))
         return [product for product in products if product is not None and product.dtype in dtypes]
 
     # Neighbours
@@ -380,26 +380,20 @@ class Profile:
 
     def per_step_ns(self, rows: Rows) -> int:
         """Time that `rows` cover together, per step; over the whole profile where there are no steps."""
-        if not self.steps.items:
-            return covered(self.table, rows).total_ns
-        return round(covered(self.table, rows[self.step_of(rows) != ABSENT]).total_ns / len(self.steps.items))
+        return per_step(self, covered(self.table, in_steps(self, rows)))
 
     def per_step_count(self, rows: Rows) -> float:
         """Number of `rows` per step; all of them where there are no steps."""
-        if not self.steps.items:
-            return float(len(rows))
-        return int((self.step_of(rows) != ABSENT).sum()) / len(self.steps.items)
+        return len(in_steps(self, rows)) / max(len(self.steps.items), 1)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """How long a step takes, as recorded and in truth."""
+        return pace_of(self)
 
     def share_of_step(self, time_ns: int) -> float | None:
-        """`time_ns` as a part of the median step, None where there are no steps."""
-        median = self.steps.median_ns
-        return time_ns / median if median else None
-
-    @property
-    def step_ns(self) -> int | None:
-        """The step that savings are savings of: the recorded one, or the true one where that is known and shorter."""
-        median_ns, true_ns = self.steps.median_ns, self.metadata.captured.step_ns
-        return min(median_ns, true_ns) if median_ns and true_ns else median_ns
+        """`time_ns` as a part of the recorded step, None where there are no steps."""
+        return time_ns / self.pace.recorded_ns if self.pace.recorded_ns else None
 
     def covered(self, rows: Rows) -> Intervals:
         """The time that `rows` cover together."""

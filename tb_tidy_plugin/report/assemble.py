@@ -145,7 +145,7 @@ def analyze_file(  # noqa: PLR0913, PLR0917 - each is a choice of its own
     sources = sources_of(file, source_roots, captured.sources)
     aligner = Aligner(profile, sources)
     measurements = Measurements(file.path, profile.platform)
-    estimates = Estimates(profile, captured.step_ns)
+    estimates = Estimates(profile, profile.pace.true_ns)
     find = partial(findings_of, profile, locate=aligner.place_of, measured=measurements.of, estimates=estimates)
     outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores, find)
     costs = once(partial(step_costs_of, profile, ranked))
@@ -255,7 +255,8 @@ def _profile_report(
         residual=estimates.residual,
         joint_saving=None if joint is None else saving_in_report(profile, joint, *measured_in(ranked)),
         settings=table.metadata.captured.settings,
-        true_step_ns=table.metadata.captured.step_ns,
+        true_step_ns=profile.pace.true_ns,
+        step_ns=profile.pace.step_ns,
     )
 
 

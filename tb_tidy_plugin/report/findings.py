@@ -129,7 +129,7 @@ def _finding(
         id=hashlib.sha256("\0".join((rule.name(), *key)).encode()).hexdigest()[:ID_DIGITS],
         rule=rule.name(),
         category=rule.category(),
-        severity=severity_of(saved.expected_ns / profile.step_ns if profile.step_ns else None),
+        severity=severity_of(saved.expected_ns / step_ns if (step_ns := profile.pace.step_ns) else None),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
         message=rule.message.format(**facts),
         fix=rule.fix.format(**facts),
@@ -169,7 +169,7 @@ def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estim
         expected_ns=saving.expected_ns,
         low_ns=saving.low_ns,
         high_ns=saving.high_ns,
-        speedup=speedup_of(profile.step_ns, saving.expected_ns),
+        speedup=speedup_of(profile.pace.step_ns, saving.expected_ns),
         basis=[*saving.basis, *further],
     )
 

@@ -80,7 +80,7 @@ class Saving(Model, frozen=True):
 class Finding(Model, frozen=True):
     """Matches of one rule in one function, grouped.
 
-    `share` is `cost_ns` divided by the median step time, null where there are no steps.
+    `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
     `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
     `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
     `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
@@ -146,9 +146,10 @@ class ProfileReport(Model, frozen=True):
     """One trace file: one worker (rank) and one span of one run.
 
     `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
-    the median of steps that were not recorded, which the profiler does not slow down. Where it is the shorter one,
-    savings, their speedups and severities are of it; costs and shares are always of the recorded step. `outliers` are
-    the steps that differ most from the others, at most twenty, in order of time.
+    the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
+    savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is longer
+    than the median where devices fall behind their host. `outliers` are the steps that differ most from the others, at
+    most twenty, in order of time.
     """
 
     worker: str
@@ -170,6 +171,7 @@ class ProfileReport(Model, frozen=True):
     joint_saving: Saving | None = None
     settings: Settings | None = None
     true_step_ns: int | None = None
+    step_ns: int | None = None
     outliers: list[Outlier] = msgspec.field(default_factory=list)
 
 

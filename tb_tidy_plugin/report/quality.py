@@ -56,6 +56,12 @@ def _steps(profile: Profile) -> Iterator[str]:
     empty = sum(step.duration_ns == 0 for step in steps.items)
     if empty:
         yield f"{_many(empty, 'step has', 'steps have')} no length."
+    if profile.pace.behind_ns:
+        late, took = (
+            Nanoseconds(profile.pace.done_ns - int(steps.ends.max())),
+            Nanoseconds(profile.pace.recorded_ns or 0),
+        )
+        yield f"Devices fall behind: {late} after the last step they are done, so that a step takes about {took}."
 
 
 def _launches(profile: Profile) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,9 +26,11 @@ INSTRUCTIONS = st.builds(
     Instruction,
     host_us=st.integers(1, 200),
     kernel_us=st.sampled_from([0, 0, 1, 20, 150, 600]),
-    stream=st.integers(0, 1),
+    stream=st.integers(0, 2),
     joins=st.booleans(),
-    sync=st.sampled_from([False, False, False, True]),
+    sync=st.sampled_from(["", "", "", "stream", "device"]),
+    kernels=st.sampled_from([1, 1, 1, 5]),
+    backward=st.sampled_from([False, False, True]),
 )
 PROGRAMS = st.lists(st.lists(INSTRUCTIONS, min_size=1, max_size=8), min_size=1, max_size=3)
 KINDS = st.lists(st.sampled_from(["remove", "halve", "unblock", "overlap", "kernel"]), min_size=1, max_size=4)
@@ -84,6 +87,22 @@ class TestLaws:
         edits = [edit_of(profile, kind, at) for at, kind in enumerate(("remove", "halve", "halve", "remove"))]
         assert expected_us(profile, *edits) <= sum(expected_us(profile, edit) for edit in edits) + len(edits)
 
+    @settings(max_examples=20)
+    @given(
+        st.lists(
+            st.builds(Instruction, st.integers(1, 50), st.integers(1, 50), sync=st.just("stream")),
+            min_size=1,
+            max_size=8,
+        )
+    )
+    def test_a_wait_under_a_busy_device_saves_nothing(self, program: list[Instruction]) -> None:
+        """One stream is busy for longer than the whole step; whatever the host waits for on the other one is free."""
+        beside = [replace(instruction, stream=1) for instruction in program]
+        profile = recorded([[Instruction(1, 5_000), *beside]])
+        waits = np.flatnonzero(profile.table.category == Category.OPERATOR).tolist()
+        assert expected_us(profile, *(Unblock(row) for row in waits)) == 0
+        assert expected_us(profile, *(Unblock(row) for row in waits), Remove(tuple(waits[1:]))) == 0
+
     @pytest.mark.parametrize("name", shared_names("traces"))
     def test_on_real_recordings(self, name: str) -> None:
         for file in find_traces(shared(f"traces/{name}")):
@@ -139,44 +158,44 @@ class TestHost:
 
 class TestDevice:
     def test_a_wait_where_the_device_is_the_bottleneck_saves_nothing(self) -> None:
-        profile = recorded([[Instruction(5, kernel_us=500) for _ in range(4)] + [Instruction(1, sync=True)]] * 3)
+        profile = recorded([[Instruction(5, kernel_us=500) for _ in range(4)] + [Instruction(1, sync="device")]] * 3)
         assert expected_us(profile, *(Unblock(row_of(profile, f"op{at}")) for at in (4, 9))) <= 2 * 10
 
     def test_a_wait_that_lets_the_device_run_dry_saves_its_bubble(self) -> None:
-        step = [Instruction(100, kernel_us=100), Instruction(1, sync=True), Instruction(100, kernel_us=100)]
-        profile = recorded([[*step, Instruction(1, sync=True)]])
+        step = [Instruction(100, kernel_us=100), Instruction(1, sync="device"), Instruction(100, kernel_us=100)]
+        profile = recorded([[*step, Instruction(1, sync="device")]])
         assert expected_us(profile, Unblock(row_of(profile, "op1"))) == pytest.approx(100, abs=5)
 
     def test_a_host_that_runs_ahead_saves_nothing(self) -> None:
-        profile = recorded([[Instruction(50, kernel_us=400) for _ in range(5)] + [Instruction(1, sync=True)]])
+        profile = recorded([[Instruction(50, kernel_us=400) for _ in range(5)] + [Instruction(1, sync="device")]])
         assert expected_us(profile, Scale((row_of(profile, "op3"),), 1.0, 1.0, 1.0)) == 0
-        assert expected_us(profile, Scale((row_of(profile, "kernel3"),), 0.5, 0.5, 0.5)) == 200
+        assert expected_us(profile, Scale((row_of(profile, "kernel3.0"),), 0.5, 0.5, 0.5)) == 200
 
     def test_kernels_of_a_host_that_is_too_slow_save_nothing(self) -> None:
-        profile = recorded([[Instruction(400, kernel_us=50) for _ in range(5)] + [Instruction(1, sync=True)]])
-        assert expected_us(profile, Remove((row_of(profile, "kernel2"),))) == 0
+        profile = recorded([[Instruction(400, kernel_us=50) for _ in range(5)] + [Instruction(1, sync="device")]])
+        assert expected_us(profile, Remove((row_of(profile, "kernel2.0"),))) == 0
 
     def test_host_and_device_that_hide_each_other_save_more_together(self) -> None:
         """Neither is waited for without the other: the sum of single savings is no bound for two lanes."""
         step = [Instruction(90), Instruction(5, kernel_us=100)] * 6
-        profile = recorded([[*step, Instruction(1, sync=True)]])
+        profile = recorded([[*step, Instruction(1, sync="device")]])
         host = Scale(tuple(row_of(profile, f"op{at}") for at in range(2, 12, 2)), 0.5, 0.5, 0.5)
-        device = Scale(tuple(row_of(profile, f"kernel{at}") for at in range(1, 12, 2)), 0.5, 0.5, 0.5)
+        device = Scale(tuple(row_of(profile, f"kernel{at}.0") for at in range(1, 12, 2)), 0.5, 0.5, 0.5)
         assert expected_us(profile, host) + expected_us(profile, device) < 100
         assert expected_us(profile, host, device) > 200
 
     def test_work_of_a_stream_that_waits_for_another_moves_with_it(self) -> None:
         step = [Instruction(5, kernel_us=600, stream=1), Instruction(5, kernel_us=100, joins=True)]
-        profile = recorded([[*step, Instruction(1, sync=True)]])
-        assert expected_us(profile, Scale((row_of(profile, "kernel0"),), 0.5, 0.5, 0.5)) == 300
+        profile = recorded([[*step, Instruction(1, sync="device")]])
+        assert expected_us(profile, Scale((row_of(profile, "kernel0.0"),), 0.5, 0.5, 0.5)) == 300
 
     def test_communication_beside_other_work_frees_the_step(self) -> None:
         step = [
             Instruction(5, kernel_us=900), Instruction(5, kernel_us=300, stream=1, joins=True),
-            Instruction(5, kernel_us=100, joins=True), Instruction(1, sync=True),
+            Instruction(5, kernel_us=100, joins=True), Instruction(1, sync="device"),
         ]  # fmt: skip
         profile = recorded([step])
-        assert expected_us(profile, Overlap((row_of(profile, "kernel1"),))) == pytest.approx(300, abs=10)
+        assert expected_us(profile, Overlap((row_of(profile, "kernel1.0"),))) == pytest.approx(300, abs=10)
 
     def test_kernels_without_a_launch_keep_their_order(self) -> None:
         profile = draw("ProfilerStep#1  0-1000\n  aten::mm  10-20  kernel=gemm@100-500  wait=510-900", A100)

@@ -44,6 +44,10 @@ CASES: dict[str, tuple[list[dict[str, object]], str]] = {
         [launch(110, correlation=1), kernel(200, correlation=1, device=9)],
         "The trace describes no device 9: its name and peak rates are unknown.",
     ),
+    "devices that fall behind": (
+        [launch(110, correlation=1), kernel(150, 1950, correlation=1)],
+        "Devices fall behind: 1 ms after the last step they are done, so that a step takes about 1.95 ms.",
+    ),
     "overlapping steps": (
         [event("ProfilerStep#2", 900, 1000, cat="user_annotation", tid=2)],
         "1 step begins before the one before ends: shared time counts in both.",

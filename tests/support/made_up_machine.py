@@ -1,4 +1,4 @@
-"""A host with two streams of a device, run by a list of instructions, and the trace that Kineto would write of it."""
+"""A host with two devices, run by a list of instructions, and the trace that Kineto would write of it."""
 
 from __future__ import annotations
 
@@ -7,36 +7,42 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.kineto import read_trace
 
-LAUNCH_US, LATENCY_US, RETURN_US = 2, 5, 3
+LAUNCH_US, LATENCY_US, RETURN_US, HAND_OVER_US = 2, 5, 3, 4
+MAIN, BACKWARD = 1, 2
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """An operator that works `host_us`, then launches a kernel of `kernel_us` (0 for none), then waits if `sync`.
+    """An operator that works `host_us`, then launches a kernel of `kernel_us` (0 for none), then waits if it `sync`s.
 
-    With `joins`, its stream first waits for the other one.
+    Streams 0 and 1 are of the first device, stream 2 of the second one. With `joins`, its stream first waits for the
+    others of its device; with `kernels` it launches a graph of so many. `backward` is done on a thread of its own while
+    the main one waits. It waits for its own stream, or for all of them.
     """
 
     host_us: int
     kernel_us: int = 0
     stream: int = 0
     joins: bool = False
-    sync: bool = False
+    sync: Literal["", "stream", "device"] = ""
+    kernels: int = 1
+    backward: bool = False
 
 
 @dataclass
 class _Machine:
     now: int = 0
-    free: list[int] = field(default_factory=lambda: [0, 0])
+    free: list[int] = field(default_factory=lambda: [0, 0, 0])
+    thread: int = MAIN
     events: list[dict[str, Any]] = field(default_factory=list)
 
     def put(self, category: str, name: str, start: int, end: int, thread: int, **args: object) -> None:
-        pid = 0 if thread > 1 else 100
+        pid = 100 if thread in {MAIN, BACKWARD} else 0
         self.events.append(
             {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": thread, "ts": start, "dur": end - start,
              "args": args}
@@ -46,27 +52,37 @@ class _Machine:
         """A call of the runtime; gives when it began."""
         begin = self.now
         self.now += length
-        self.put("cuda_runtime", name, begin, self.now, 1, **args)
+        self.put("cuda_runtime", name, begin, self.now, self.thread, **args)
         return begin
 
     def run(self, number: int, instruction: Instruction) -> None:
+        self.thread = BACKWARD if instruction.backward else MAIN
+        self.now += HAND_OVER_US if instruction.backward else 0
         begin = self.now
         self.now += instruction.host_us
         if instruction.kernel_us:
-            stream, correlation = instruction.stream, 1000 + number
-            if instruction.joins:
-                self.call("cudaStreamWaitEvent", 1)
-                self.free[stream] = max(self.free)
-            launched = self.call("cudaLaunchKernel", LAUNCH_US, correlation=correlation)
+            self.launch(number, instruction)
+        if instruction.sync:
+            waits_for = self.free if instruction.sync == "device" else [self.free[instruction.stream]]
+            wait = max(max(waits_for) - self.now, 0) + RETURN_US
+            self.call(f"cuda{instruction.sync.capitalize()}Synchronize", wait)
+        self.now += 1
+        name = f"autograd::engine::evaluate_function: op{number}" if instruction.backward else f"op{number}"
+        self.put("cpu_op", name, begin, self.now, self.thread, **{"External id": number + 1})
+        self.now += HAND_OVER_US if instruction.backward else 0
+
+    def launch(self, number: int, instruction: Instruction) -> None:
+        stream, correlation, device = instruction.stream, 1000 + number, instruction.stream // 2
+        if instruction.joins:
+            self.call("cudaStreamWaitEvent", 1)
+            self.free[stream] = max(self.free[:2] if device == 0 else self.free[2:])
+        call = "cudaLaunchKernel" if instruction.kernels == 1 else "cudaGraphLaunch"
+        launched = self.call(call, LAUNCH_US, correlation=correlation)
+        for at in range(instruction.kernels):
             start = max(launched + LATENCY_US, self.free[stream])
             self.free[stream] = start + instruction.kernel_us
-            self.put("kernel", f"kernel{number}", start, self.free[stream], 7 + stream,
-                     correlation=correlation, device=0, stream=7 + stream)  # fmt: skip
-        if instruction.sync:
-            wait = max(max(self.free) - self.now, 0) + RETURN_US
-            self.call("cudaDeviceSynchronize", wait)
-        self.now += 1
-        self.put("cpu_op", f"op{number}", begin, self.now, 1, **{"External id": number + 1})
+            self.put("kernel", f"kernel{number}.{at}", start, self.free[stream], 7 + stream,
+                     correlation=correlation, device=device, stream=7 + stream)  # fmt: skip
 
 
 def recorded(steps: Sequence[Sequence[Instruction]]) -> Profile:
@@ -78,7 +94,7 @@ def recorded(steps: Sequence[Sequence[Instruction]]) -> Profile:
             machine.run(number, instruction)
             number += 1
         machine.now += 1
-        machine.put("user_annotation", f"ProfilerStep#{at}", begin, machine.now, 1)
+        machine.put("user_annotation", f"ProfilerStep#{at}", begin, machine.now, MAIN)
     document = {"schemaVersion": 1, "baseTimeNanoseconds": 0, "cuda_runtime_version": 12, "traceEvents": machine.events}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "made_up.pt.trace.json")

@@ -824,7 +824,7 @@ export interface RunReport {
 /**
  * Matches of one rule in one function, grouped.
  *
- * `share` is `cost_ns` divided by the median step time, null where there are no steps.
+ * `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
  * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
  * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
  * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
@@ -891,9 +891,10 @@ export interface Outcome {
  * One trace file: one worker (rank) and one span of one run.
  *
  * `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
- * the median of steps that were not recorded, which the profiler does not slow down. Where it is the shorter one,
- * savings, their speedups and severities are of it; costs and shares are always of the recorded step. `outliers` are
- * the steps that differ most from the others, at most twenty, in order of time.
+ * the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
+ * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is longer
+ * than the median where devices fall behind their host. `outliers` are the steps that differ most from the others, at
+ * most twenty, in order of time.
  */
 export interface ProfileReport {
   breakdown: Breakdown;
@@ -913,6 +914,7 @@ export interface ProfileReport {
   residual?: number | null;
   settings?: Settings | null;
   span: string;
+  step_ns?: number | null;
   steps: Steps;
   true_step_ns?: number | null;
   worker: string;

@@ -22,7 +22,7 @@ export const finding = (id: string, changes: Partial<Finding> = {}): Finding => 
 
 export const report = (changes: Partial<ProfileReport> = {}): ProfileReport => ({
   worker: 'host_1', span: '1', rank: 0, path: '/runs/job/host_1.1.pt.trace.json', events: 56451, duration_ns: 300_000_000,
-  origin_ns: 0, recorded: ['stacks', 'shapes', 'steps'], devices: [],
+  origin_ns: 0, recorded: ['stacks', 'shapes', 'steps'], devices: [], step_ns: 100_000_000,
   steps: {
     basis: 'profiler_step', count: 3, median_ns: 100_000_000,
     items: [90, 100, 110].map((ms, index) => ({ name: `ProfilerStep#${index}`, start_ns: index, duration_ns: ms * 1e6 })),

@@ -194,7 +194,7 @@ describe('the summary', () => {
 
   it('counts what could be won of the step without the profiler, and says how it is known', async () => {
     serveProfile(report({
-      findings: [finding('a', { saving: saving(20_000_000) }), finding('b', { saving: saving(10_000_000) })], true_step_ns: 80_000_000,
+      findings: [finding('a', { saving: saving(20_000_000) }), finding('b', { saving: saving(10_000_000) })], true_step_ns: 80_000_000, step_ns: 80_000_000,
       joint_saving: saving(24_000_000, { low_ns: 20_000_000, high_ns: 40_000_000, basis: ['replayed', 'measured'] }),
     }), state());
     await openPage();

@@ -1,0 +1,57 @@
+"""How long a step takes, where neither the marks on the host nor the recording itself can simply be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
+
+LEAST_BEHIND = 0.05
+"""Part of a step from which on devices that are late after the last step are said to fall behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The length of a step.
+
+    Attributes:
+        recorded_ns: the median step, and what devices fall behind in it; None where there are no steps.
+        true_ns: a step without the profiler; None where that is not known, or was timed on a host that ran ahead.
+        behind_ns: how much more devices need for a step than their host, which then only runs ahead of them; else 0.
+        done_ns: when the last step has ended and all is done that the steps launched; 0 where there are no steps.
+    """
+
+    recorded_ns: int | None
+    true_ns: int | None
+    behind_ns: int
+    done_ns: int
+
+    @property
+    def step_ns(self) -> int | None:
+        """The step that savings are savings of: the recorded one, or the true one where that is known and shorter."""
+        return min(self.recorded_ns, self.true_ns) if self.recorded_ns and self.true_ns else self.recorded_ns
+
+
+def pace_of(profile: Profile) -> Pace:
+    """The pace of a profile; devices fall behind by what they are later after the last step than in the first one."""
+    steps, table, true_ns = profile.steps, profile.table, profile.metadata.captured.step_ns
+    median_ns = steps.median_ns
+    if median_ns is None:
+        return Pace(None, true_ns, 0, 0)
+    work = np.flatnonzero(table.is_category(DEVICE_WORK))
+    work = work[profile.step_of(work) != ABSENT]
+    end_ns = int(steps.ends.max())
+    if not len(work):
+        return Pace(median_ns, true_ns, 0, end_ns)
+    first_ns, last_ns = int(table.start_ns[work].min()), int(table.end_ns[work].max())
+    late_ns = (last_ns - end_ns) - max(first_ns - int(steps.starts.min()), 0)
+    behind_ns = late_ns // len(steps.items)
+    if behind_ns <= LEAST_BEHIND * median_ns:
+        return Pace(median_ns, true_ns, 0, max(last_ns, end_ns))
+    return Pace(median_ns + behind_ns, None, behind_ns, last_ns)
