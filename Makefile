@@ -15,7 +15,7 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof bench frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals bench frontend bundle pytest clean npm chromium
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -57,6 +57,9 @@ generated: $(TEST)/.installed $(NODE_MODULES) ## check that the generated files 
 	$(BIN)/python -m tb_tidy_plugin.dev generate --check
 	@cd frontend && npx json2ts -i ../docs/api.schema.json | diff --brief - src/api/types.gen.ts \
 	    || { echo "frontend/src/api/types.gen.ts is stale: run 'make generate'" >&2; exit 1; }
+
+residuals: $(TEST)/.installed ## replay the shared traces without an edit; writes the table of docs/estimates.md
+	$(BIN)/python -m tests.estimate
 
 frontend: $(NODE_MODULES) bundle ## check the frontend
 	cd frontend && npm run lint && npm run typecheck && npm test && npm run check

@@ -45,7 +45,9 @@ def test_a_little_is_chance() -> None:
 
 def test_time_after_the_last_step_counts_until_all_is_done() -> None:
     profile = two_steps((3_000, 6_001))
-    assert clipped_to_steps(profile, profile.device_busy).total_ns == (6_001 - 10 - 1) * US  # and not what lies between steps
+    assert (
+        clipped_to_steps(profile, profile.device_busy).total_ns == (6_001 - 10 - 1) * US
+    )  # and not what lies between steps
     assert profile.share_of_step(profile.pace.recorded_ns or 0) == 1.0
 
 
