@@ -5,6 +5,7 @@ import type { ProfileKey } from '../base/selection';
 import type {
   BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, ExportAnswer, LinesAnswer, MemoryAnswer,
   ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
+  TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
 /** The server said no, and why. */
@@ -37,6 +38,11 @@ export const getCpu = endpoint<CpuAnswer>('cpu');
 export const getLines = endpoint<LinesAnswer>('lines');
 export const getStack = endpoint<StackAnswer>('stack');
 export const getMutes = endpoint<MutesAnswer>('mutes');
+export const getTimelineLanes = endpoint<TimelineLanes>('timeline/lanes');
+export const getTimelineEvent = endpoint<TimelineEvent>('timeline/event');
+export const getTimelineMarks = endpoint<TimelineMarks>('timeline/marks');
+/** Kept by those who ask: a window is not asked for twice. */
+export const getTimelineSlice = endpoint<TimelineSlice>('timeline');
 export const getBenchmarks = endpoint<BenchmarksAnswer>('benchmarks');
 
 /** Changes the mutes that are kept beside the runs, and makes them be kept there from now on. */
@@ -46,6 +52,11 @@ export const postMutes = (change: MuteChange): Promise<MutesAnswer> => post('mut
 export const postBenchmark = (asked: BenchmarkRequest): Promise<BenchmarkState> => post('benchmarks', asked);
 
 export const postBenchmarkCancel = (what: BenchmarkCancel): Promise<BenchmarkState> => post('benchmarks/cancel', what);
+
+/** A part of the recording as a trace of its own. */
+export async function getCroppedTrace(query: Query): Promise<ArrayBuffer> {
+  return reaching((await request(address('timeline/trace', query), {})).arrayBuffer());
+}
 
 /** States of one profile while it is analysed, until it is done or has failed. */
 export const getProgress = (key: ProfileKey, signal: AbortSignal): AsyncGenerator<ProfileState> => stream(address('progress', { ...key }), signal);

@@ -6,7 +6,7 @@ export const SORTS = ['saving', 'safe', 'cost', 'matches', 'file'] satisfies str
 export type Sort = 'saving' | 'safe' | 'cost' | 'matches' | 'file';
 /** How the list is cut into groups. */
 export type Group = 'none' | 'check' | 'file' | 'severity';
-export type View = 'overview' | 'findings' | 'operators' | 'modules' | 'memory' | 'cpu' | 'source' | 'ranks' | 'compare';
+export type View = 'overview' | 'findings' | 'operators' | 'modules' | 'memory' | 'cpu' | 'source' | 'timeline' | 'ranks' | 'compare';
 export type Grouping = 'name' | 'shape' | 'line' | 'module';
 
 export interface Route {
@@ -28,12 +28,15 @@ export interface Route {
   /** How operators are grouped, and the key of the open row. */
   by: Grouping;
   op: string;
+  /** Id of the event that is marked, and the window of the timeline in ns, `from-to`. */
+  event: string;
+  win: string;
   compare: Sides;
 }
 
 export const START: Route = {
   run: '', worker: '', span: '', view: 'findings', finding: '', file: '', line: '', q: '', sort: 'saving', group: 'none', own: false,
-  step: '', by: 'name', op: '', compare: { base: NO_SIDE, candidate: NO_SIDE },
+  step: '', by: 'name', op: '', event: '', win: '', compare: { base: NO_SIDE, candidate: NO_SIDE },
 };
 
 /** The route in the address's keys; unknown and missing values become the defaults. */
@@ -53,6 +56,8 @@ export function routeFrom(keys: Record<string, string>): Route {
     step: keys['step'] ?? '',
     by: groupingFrom(keys['by'] ?? ''),
     op: keys['op'] ?? '',
+    event: keys['event'] ?? '',
+    win: keys['win'] ?? '',
     compare: { base: sideFrom(keys, BASE_KEYS), candidate: sideFrom(keys, CANDIDATE_KEYS) },
   };
 }
@@ -74,9 +79,23 @@ export function routeKeys(route: Route): Record<string, string | null> {
     step: route.view === 'overview' && route.step ? route.step : null,
     by: route.view === 'operators' && route.by !== START.by ? route.by : null,
     op: route.view === 'operators' && route.op ? route.op : null,
+    event: WITH_EVENT.has(route.view) && route.event ? route.event : null,
+    win: route.view === 'timeline' && route.win ? route.win : null,
     ...sideKeys(route, 'base', BASE_KEYS),
     ...sideKeys(route, 'candidate', CANDIDATE_KEYS),
   };
+}
+
+const WITH_EVENT = new Set<View>(['findings', 'timeline']);
+
+/**
+ * The changes, and what they make meaningless: an event and a window belong to a profile, an event also to the finding
+ * that it was chosen in.
+ */
+export function withConsequences(before: Route, changes: Partial<Route>): Partial<Route> {
+  const differs = (...keys: (keyof Route)[]): boolean => keys.some((key) => key in changes && changes[key] !== before[key]);
+  if (differs('run', 'worker', 'span')) return { event: '', win: '', ...changes };
+  return differs('finding') ? { event: '', ...changes } : changes;
 }
 
 /** As on the command line: `compare BASE CANDIDATE --steps 3-7 --with 8-12`. */
@@ -110,7 +129,7 @@ export function groupFrom(text: string): Group {
 
 export function viewFrom(text: string): View {
   switch (text) {
-    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'source': case 'ranks': case 'compare': return text;
+    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'source': case 'timeline': case 'ranks': case 'compare': return text;
     default: return 'findings';
   }
 }

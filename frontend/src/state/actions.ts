@@ -78,6 +78,12 @@ export function move(by: 1 | -1): void {
 export const showSource = (at: Pick<Place, 'file' | 'line'>): void =>
   go({ view: 'source', file: at.file, line: String(at.line), finding: finding.peek()?.id ?? '' }, 'push');
 
+/** To the strip of the open finding, else to the view. */
+function goToTimeline(): void {
+  if (route.peek().view !== 'findings' || !finding.peek()) chooseView('timeline');
+  wanted.value = 'timeline';
+}
+
 /** The average step, or the one of this name. */
 export const chooseStep = (step: string): void => go({ step }, 'replace');
 
@@ -180,6 +186,7 @@ export function perform(command: Command): void {
     case 'source': return showAnySource();
     case 'mute': return muteOpen();
     case 'compare': return chooseView('compare');
+    case 'timeline': return goToTimeline();
     case 'hottest': if (route.peek().view === 'source') moveToHottest(); return;
     case 'next-place': return movePlace(1);
     case 'previous-place': return movePlace(-1);

@@ -2,7 +2,7 @@
 
 import { signal, type Signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
-import { getCpu, getMemory, getModules, getRanks } from '../api/client';
+import { getCpu, getMemory, getModules, getRanks, getTimelineLanes } from '../api/client';
 import type { ErrorInfo } from '../api/types.gen';
 import { keyText } from '../base/selection';
 import { faultInfo, gone, reach } from './connection';
@@ -31,6 +31,7 @@ const resource = <A>(ask: Resource<A>['ask'], about = shownProfile): Resource<A>
 export const modules = resource(getModules);
 export const memory = resource(getMemory);
 export const cpu = resource(getCpu);
+export const timelineLanes = resource(getTimelineLanes);
 export const rankTable = resource(({ run = '' }, given) => getRanks({ run }, given), shownRun);
 
 /** How often TensorBoard has reloaded: what is shown is asked for again, and its ETag says whether it is the same. */

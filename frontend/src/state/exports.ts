@@ -49,10 +49,15 @@ export async function downloadPage(): Promise<void> {
 
 function save(text: string, type: string, ending: string): void {
   const { run = '', worker = '' } = selectedKey.peek() ?? {};
-  const url = URL.createObjectURL(new Blob([text], { type }));
+  saveFile(new Blob([text], { type }), `torchtidy-${run}-${worker}.${ending}`);
+}
+
+/** Hands the user a file. */
+export function saveFile(content: Blob, name: string): void {
+  const url = URL.createObjectURL(content);
   const link = document.createElement('a');
   link.href = url;
-  link.download = `torchtidy-${run}-${worker}.${ending}`.replaceAll(/[^\w.-]+/g, '_');
+  link.download = name.replaceAll(/[^\w.-]+/g, '_');
   link.click();
   URL.revokeObjectURL(url);
 }

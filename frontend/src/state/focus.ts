@@ -3,7 +3,7 @@
 import { signal, useSignalEffect } from '@preact/signals';
 import type { RefObject } from 'preact';
 
-export type FocusTarget = 'row' | 'heading' | 'filter';
+export type FocusTarget = 'row' | 'heading' | 'filter' | 'timeline';
 
 export const wanted = signal<FocusTarget | null>(null);
 

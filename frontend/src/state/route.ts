@@ -1,7 +1,7 @@
 /** The route as a signal, kept equal to the host page's address. */
 
 import { signal } from '@preact/signals';
-import { routeFrom, routeKeys, START, type Route } from '../base/route';
+import { routeFrom, routeKeys, START, withConsequences, type Route } from '../base/route';
 import { writeUrl } from './host';
 
 export const route = signal<Route>(START);
@@ -14,7 +14,7 @@ let settling: ReturnType<typeof setTimeout> | undefined;
  * is half a second old.
  */
 export function go(changes: Partial<Route>, how: 'push' | 'replace' | 'settle'): void {
-  route.value = { ...route.peek(), ...changes };
+  route.value = { ...route.peek(), ...withConsequences(route.peek(), changes) };
   clearTimeout(settling);
   if (how === 'settle') settling = setTimeout(() => write('push'), SETTLED_MS);
   else write(how);

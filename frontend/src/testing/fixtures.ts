@@ -2,7 +2,7 @@
 
 import type {
   BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Lane, LineColumns, LinesAnswer,
-  Measurement, OperatorChange, OperatorRow, Outlier, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame,
+  Measurement, OperatorChange, OperatorRow, Outlier, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame, TimelineEvent, TimelineLanes,
 } from '../api/types.gen';
 
 export const place = (changes: Partial<Place> = {}): Place => ({
@@ -63,6 +63,21 @@ export const lines = (changes: Partial<LineColumns> = {}): LinesAnswer => ({
 export const eventRow = (changes: Partial<EventRow> = {}): EventRow => ({
   id: 7, name: 'aten::item', start_ns: 1_000_000, duration_ns: 2000, step: 'ProfilerStep#1', lane: 'thread 1', shapes: '',
   place: 'train.py:42', ...changes,
+});
+
+export const timelineLanes = (changes: Partial<TimelineLanes> = {}): TimelineLanes => ({
+  until_ns: 3_000_000, events: 300, steps: { names: ['ProfilerStep#1', 'ProfilerStep#2'], start_ns: [0, 1_500_000], duration_ns: [1_400_000, 1_400_000], left_out: 0 },
+  lanes: [
+    { kind: 'steps', name: 'Steps', rows: 1, events: 2, deeper: 0 }, { kind: 'thread', name: 'Thread 1', rows: 5, events: 280, deeper: 0 },
+    { kind: 'stream', name: 'Device 0, stream 7', rows: 1, events: 20, deeper: 0 },
+  ],
+  ...changes,
+});
+
+export const timelineEvent = (changes: Partial<TimelineEvent> = {}): TimelineEvent => ({
+  id: 7, name: 'aten::item', category: 'operator', lane: 1, depth: 2, start_ns: 1_000_000, duration_ns: 2000, step: 'ProfilerStep#1', shapes: '64×32',
+  inside: null, launched_by: null, launched: 0, launched_ns: 0, arrows: { from_lane: [], from_depth: [], from_ns: [], to_lane: [], to_depth: [], to_ns: [], left_out: 0 },
+  ...changes,
 });
 
 export const lane = (changes: Partial<Lane> = {}): Lane => ({

@@ -50,6 +50,7 @@ const LATER = {
   memory: async () => (await import('./memory/Memory')).Memory,
   cpu: async () => (await import('./cpu/Cpu')).Cpu,
   ranks: async () => (await import('./ranks/Ranks')).Ranks,
+  timeline: async () => (await import('./timeline/Timeline')).Timeline,
   compare: async () => (await import('./compare/Compare')).Compare,
 };
 
@@ -73,7 +74,7 @@ function View() {
   switch (view) {
     case 'findings': case 'source': return <Workspace />;
     case 'overview': return <Overview />;
-    case 'operators': case 'modules': case 'memory': case 'cpu': case 'ranks': case 'compare': return <Later key={view} load={LATER[view]} />;
+    case 'operators': case 'modules': case 'memory': case 'cpu': case 'timeline': case 'ranks': case 'compare': return <Later key={view} load={LATER[view]} />;
     default: return view satisfies never;
   }
 }

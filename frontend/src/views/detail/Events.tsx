@@ -1,15 +1,19 @@
 /** The proof: every matched event, paged and sorted by the server. */
 
-import { useCallback, useEffect, useMemo } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { EventRow, Finding } from '../../api/types.gen';
 import { fileName } from '../../base/places';
 import type { ProfileKey } from '../../base/selection';
 import { count, moment, nanoseconds, plural } from '../../base/units';
+import { useChunk } from '../../components/chunk';
 import { Failure } from '../../components/Failure';
+import { MissingChunk } from '../../components/Later';
 import { VirtualRows } from '../../components/VirtualRows';
 import { gone } from '../../state/connection';
 import { ranksOf } from '../../state/ranks';
 import { eventTable, type EventColumn, type EventSort, type EventTable } from '../../state/events';
+import { announce } from '../../state/notices';
+import { go, route } from '../../state/route';
 import { Section } from './Section';
 
 const ROW_PX = 28;
@@ -43,21 +47,83 @@ export function Events({ profile, finding }: { profile: ProfileKey; finding: Fin
   useEffect(() => { if (!offline) table.need(0, 0); }, [table, offline]);
   const total = table.total.value;
   const error = table.error.value;
+  const chosen = useChosen(table);
   return (
-    <Section title="Evidence" aside={<span class="muted">{count(total ?? finding.matches)} matched events</span>}>
-      {error ? <Failure error={error} onRetry={() => table.need(0, 0)} /> : <Rows table={table} total={total ?? 0} />}
-    </Section>
+    <>
+      <Section title="Timeline" aside={<span class="muted">{chosen.text}</span>}>
+        <Strip finding={finding} shown={chosen.event} onOccurrence={chosen.move} />
+      </Section>
+      <Section title="Evidence" aside={<span class="muted">{count(total ?? finding.matches)} matched events</span>}>
+        {error ? <Failure error={error} onRetry={() => table.need(0, 0)} /> : <Rows table={table} total={total ?? 0} chosen={chosen} />}
+      </Section>
+    </>
   );
 }
 
-function Rows({ table, total }: { table: EventTable; total: number }) {
+/** The canvas is a chunk of its own. */
+function Strip(props: { finding: Finding; shown: string; onOccurrence: (by: 1 | -1) => void }) {
+  const chunk = useChunk(() => import('./Strip'));
+  if (chunk === 'missing') return <MissingChunk />;
+  return chunk && <chunk.Strip {...props} />;
+}
+
+interface Chosen {
+  /** Id of the event that is marked, in the table and on the timeline: that of the address, or the first one. */
+  event: string;
+  /** Its row, -1 where that is not known. */
+  index: number;
+  text: string;
+  move: (by: 1 | -1) => void;
+  choose: (index: number) => void;
+}
+
+const MOST_LOOKED_AT = 1000;
+
+/** Which row is chosen. A row that is not here yet is chosen once it is. */
+function useChosen(table: EventTable): Chosen {
+  const [wanted, setWanted] = useState(-1);
+  const total = table.total.value ?? 0;
+  const row = wanted >= 0 ? table.row(wanted) : null;
+  const event = route.value.event || String(table.row(0)?.id ?? '');
+  const index = String(row?.id) === event ? wanted : indexOf(table, event, Math.min(total, MOST_LOOKED_AT));
+  useEffect(() => {
+    if (!row || String(row.id) === route.peek().event) return;
+    go({ event: String(row.id) }, 'replace');
+    announce(`Event ${count(wanted + 1)} of ${count(total)}: ${row.name}, ${nanoseconds(row.duration_ns)}, starts at ${moment(row.start_ns)}`);
+  }, [wanted, row?.id]);
+  const choose = (to: number): void => {
+    const at = Math.min(Math.max(to, 0), total - 1);
+    if (at < 0) return;
+    table.need(at, at);
+    setWanted(at);
+    const known = table.row(at);
+    if (at === wanted && known) go({ event: String(known.id) }, 'replace'); // another one was marked on the timeline
+  };
+  const text = index >= 0 && total > 0 ? `event ${count(index + 1)} of ${count(total)}` : '';
+  return { event, index, text, choose, move: (by) => choose(index + by) };
+}
+
+function indexOf(table: EventTable, event: string, most: number): number {
+  for (let at = 0; at < most; at += 1) if (String(table.row(at)?.id) === event) return at;
+  return -1;
+}
+
+const STEPS: Record<string, 1 | -1> = { ArrowDown: 1, ArrowUp: -1, ']': 1, '[': -1 };
+
+function Rows({ table, total, chosen }: { table: EventTable; total: number; chosen: Chosen }) {
+  const onKey = (event: KeyboardEvent): void => {
+    const by = event.target === event.currentTarget ? STEPS[event.key] : undefined;
+    if (by === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    chosen.move(by);
+  };
   const onRange = useCallback((first: number, last: number) => { if (total > 0) table.need(first, last); }, [table, total]);
   const inSight = Math.min(Math.max(total, 1), MOST_ROWS_IN_SIGHT) + 1;
   return (
     <div class="events" style={{ height: `${inSight * ROW_PX + 2}px` }}>
       <VirtualRows class="event-table" role="table" label="Matched events" count={total} rowHeight={ROW_PX} headerHeight={ROW_PX}
-        width="880px" header={<Header sort={table.sort.value} onSort={table.sortBy} />} onRange={onRange} order={JSON.stringify(table.sort.value)}
-        row={(index) => <Row row={table.row(index)} number={index + 2} />} />
+        width="880px" header={<Header sort={table.sort.value} onSort={table.sortBy} />} onRange={onRange} order={JSON.stringify(table.sort.value)} keep={chosen.index} onKeyDown={onKey}
+        row={(index) => <Row row={table.row(index)} number={index + 2} isChosen={index === chosen.index} onChoose={() => chosen.choose(index)} />} />
     </div>
   );
 }
@@ -79,8 +145,8 @@ function Header({ sort, onSort }: { sort: EventSort; onSort: (column: EventColum
   );
 }
 
-const Row = ({ row, number }: { row: EventRow | null; number: number }) => (
-  <div class="event-row" role="row" aria-rowindex={number} aria-busy={row === null}>
+const Row = ({ row, number, isChosen, onChoose }: { row: EventRow | null; number: number; isChosen: boolean; onChoose: () => void }) => (
+  <div class="event-row" role="row" aria-rowindex={number} aria-busy={row === null} aria-current={isChosen ? 'true' : undefined} onClick={onChoose}>
     {COLUMNS.map((column) => {
       const text = row ? column.text(row) : '';
       return <span role="cell" class={column.number ? 'number' : ''} title={text}>{text}</span>;

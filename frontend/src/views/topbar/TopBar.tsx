@@ -17,7 +17,7 @@ import { Pickers } from './Pickers';
 
 const TABS: readonly { id: View; label: string }[] = [
   { id: 'overview', label: 'Overview' }, { id: 'findings', label: 'Findings' }, { id: 'operators', label: 'Operators' },
-  { id: 'modules', label: 'Modules' }, { id: 'memory', label: 'Memory' }, { id: 'cpu', label: 'CPU' }, { id: 'source', label: 'Source' },
+  { id: 'modules', label: 'Modules' }, { id: 'memory', label: 'Memory' }, { id: 'cpu', label: 'CPU' }, { id: 'timeline', label: 'Timeline' }, { id: 'source', label: 'Source' },
   { id: 'ranks', label: 'Ranks' }, { id: 'compare', label: 'Compare' },
 ];
 

@@ -1,0 +1,55 @@
+/** Colours of the timeline, taken from the page's style sheet: a canvas does not follow it by itself. */
+
+export interface Colours {
+  background: string; text: string; muted: string; line: string; soft: string; accent: string; shade: string; focus: string; grey: string;
+  /** By the server's category of an event. */
+  fills: readonly string[];
+  /** The letters on each of them. */
+  letters: readonly string[];
+  onGrey: string; onAccent: string;
+}
+
+/** Other, operator, annotation, Python, memory, runtime, kernel, copy, fill, annotation of a device, overhead. */
+const FILLS = [
+  '--part-dark', '--part-optimizer', '--part-light', '--part-idle', '--part-communication', '--part-python', '--part-compute', '--part-copies',
+  '--part-copies', '--part-light', '--part-dark',
+];
+
+const FORCED: Colours = {
+  background: 'Canvas', text: 'CanvasText', muted: 'CanvasText', line: 'CanvasText', soft: 'GrayText', accent: 'Highlight', shade: 'Canvas',
+  focus: 'Highlight', grey: 'GrayText', fills: FILLS.map(() => 'ButtonText'), letters: FILLS.map(() => 'Canvas'), onGrey: 'Canvas', onAccent: 'HighlightText',
+};
+
+export function readColours(): Colours {
+  if (matchMedia('(forced-colors: active)').matches) return FORCED;
+  const style = getComputedStyle(document.documentElement);
+  const of = (name: string): string => style.getPropertyValue(name).trim() || '#888';
+  const fills = FILLS.map(of);
+  const [grey, accent] = [of('--line'), of('--bar')];
+  return {
+    background: of('--bg'), text: of('--text'), muted: of('--muted'), line: of('--line'), soft: of('--line-soft'), accent, grey, shade: of('--shade'),
+    focus: of('--focus'), fills, letters: fills.map(lettersOn), onGrey: lettersOn(grey), onAccent: lettersOn(accent),
+  };
+}
+
+/** Black or white, whichever is farther away in luminance (WCAG 2). */
+export function lettersOn(colour: string): string {
+  const digits = /^#([\da-f]{2})([\da-f]{2})([\da-f]{2})$/i.exec(colour.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3'));
+  if (!digits) return '#000';
+  const [red = 0, green = 0, blue = 0] = digits.slice(1).map((text) => linear(Number.parseInt(text, 16) / 255));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? '#000' : '#fff';
+}
+
+const linear = (value: number): number => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+
+/** Calls when any of them has changed, until the answer is called. */
+export function watchColours(changed: () => void): () => void {
+  const forced = matchMedia('(forced-colors: active)');
+  const observer = new MutationObserver(changed);
+  observer.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
+  forced.addEventListener('change', changed);
+  return () => {
+    observer.disconnect();
+    forced.removeEventListener('change', changed);
+  };
+}

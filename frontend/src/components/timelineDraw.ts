@@ -1,0 +1,253 @@
+/** Draws a timeline on a canvas: only what lies in the window and in sight. */
+
+import { pixelOf, ROW_PX, rowTop, AXIS_PX, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
+import { lengthOf, timeMarks, type Span } from '../base/timelineWindow';
+import { nanoseconds, plural } from '../base/units';
+import type { Colours } from './timelineColours';
+
+export interface Scene {
+  width: number;
+  height: number;
+  /** Width of the names of the lanes. */
+  gutter: number;
+  /** Pixels that the lanes are scrolled down by. */
+  scrolled: number;
+  window: Span;
+  boxes: readonly Box[];
+  pieces: readonly Piece[];
+  arrows: readonly Arrows[];
+  selected: Pick<Bar, 'lane' | 'depth' | 'start_ns' | 'duration_ns'> | null;
+  /** Whether what no finding has matched is grey. */
+  marking: boolean;
+  range: Span | null;
+  colours: Colours;
+}
+
+type Context = CanvasRenderingContext2D;
+
+const LETTER_PX = 6.1; // of the 10 px monospaced font
+const LEAST_TEXT_PX = 30;
+const FONT = '10px ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace';
+
+export function draw(context: Context, scene: Scene): void {
+  const { width, height, colours, gutter } = scene;
+  context.globalAlpha = 1;
+  context.fillStyle = colours.background;
+  context.fillRect(0, 0, width, height);
+  const plot = new Path2D();
+  plot.rect(gutter, AXIS_PX, width - gutter, height - AXIS_PX);
+  drawGrid(context, scene);
+  context.save();
+  context.clip(plot);
+  context.translate(gutter, -scene.scrolled);
+  drawBars(context, scene);
+  for (const arrows of scene.arrows) drawArrows(context, scene, arrows);
+  drawSelection(context, scene);
+  context.restore();
+  drawNames(context, scene);
+  if (scene.range) drawRange(context, scene, scene.range);
+}
+
+/** Times along the top, and a line down from each. */
+function drawGrid(context: Context, { width, height, gutter, window, colours }: Scene): void {
+  const plot = width - gutter;
+  const { at, step } = timeMarks(window, plot);
+  context.font = FONT;
+  context.textBaseline = 'middle';
+  for (const time of at) {
+    const x = gutter + Math.round(pixelOf(time, window, plot)) + 0.5;
+    context.fillStyle = colours.soft;
+    context.fillRect(x - 0.5, AXIS_PX, 1, height);
+    context.fillStyle = colours.muted;
+    context.fillText(markText(time, step), x + 3, AXIS_PX / 2);
+  }
+  context.fillStyle = colours.line;
+  context.fillRect(gutter, AXIS_PX - 1, plot, 1);
+}
+
+/** As many digits as tell one mark from the next. */
+export function markText(time: number, step: number): string {
+  const [unit, ns] = time >= 1e9 ? ['s', 1e9] : time >= 1e6 ? ['ms', 1e6] : time >= 1e3 ? ['µs', 1e3] : ['ns', 1];
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / Number(ns)) - 1e-9));
+  return `${(time / Number(ns)).toFixed(Math.min(digits, 9))} ${unit}`;
+}
+
+function drawBars(context: Context, scene: Scene): void {
+  const { width, gutter, window } = scene;
+  const plot = width - gutter;
+  const scale = plot / lengthOf(window);
+  const boxes: (Box | undefined)[] = [];
+  for (const box of scene.boxes) boxes[box.lane] = box;
+  const hatch = scene.marking ? hatchOf(context, scene.colours) : null;
+  context.font = FONT;
+  context.textBaseline = 'middle';
+  for (const piece of scene.pieces) {
+    const { bars, clip } = piece;
+    const [left, right] = [Math.max((clip.from - window.from) * scale, 0), Math.min((clip.to - window.from) * scale, plot)];
+    if (right <= left) continue;
+    for (let at = 0; at < bars.lane.length; at += 1) {
+      const box = boxes[bars.lane[at] ?? -1];
+      const depth = bars.depth[at] ?? 0;
+      if (!box || depth < box.first || depth >= box.first + box.rows) continue;
+      const start = ((bars.start_ns[at] ?? 0) - window.from) * scale;
+      const end = start + (bars.duration_ns[at] ?? 0) * scale;
+      if (start >= right || Math.max(end, start + 1) <= left) continue;
+      const from = Math.max(start, left);
+      const y = box.y + (depth - box.first) * ROW_PX;
+      if (y - scene.scrolled > scene.height || y + ROW_PX - scene.scrolled < AXIS_PX) continue;
+      drawBar(context, scene, hatch, piece, at, from, y, Math.max(Math.min(end, right) - from, 1));
+    }
+  }
+  context.globalAlpha = 1;
+}
+
+/** A block is paler the less of its time its events take. */
+function drawBar(context: Context, scene: Scene, hatch: CanvasPattern | null, piece: Piece, at: number, x: number, y: number, width: number): void {
+  const { bars } = piece;
+  const { colours } = scene;
+  const events = bars.events[at] ?? 1;
+  const category = bars.category[at] ?? 0;
+  const isMarked = scene.marking && (bars.marked[at] ?? 0) > 0;
+  const busy = events > 1 ? 0.35 + (0.65 * (bars.busy_ns[at] ?? 0)) / Math.max(bars.duration_ns[at] ?? 1, 1) : 1;
+  context.globalAlpha = isMarked ? 1 : Math.min(busy, 1);
+  context.fillStyle = isMarked ? colours.accent : scene.marking ? colours.grey : colours.fills[category] ?? colours.grey;
+  const drawn = width > 3 ? width - 0.6 : width; // a hair between neighbours
+  context.fillRect(x, y, drawn, ROW_PX - 1);
+  if (isMarked && hatch && width >= 3) {
+    context.fillStyle = hatch;
+    context.fillRect(x, y, drawn, ROW_PX - 1);
+  }
+  if (width < LEAST_TEXT_PX) return;
+  context.globalAlpha = 1;
+  const letters = Math.floor((width - 6) / LETTER_PX);
+  const text = events > 1 ? plural(events, 'event') : piece.names[bars.name[at] ?? -1] ?? '';
+  context.fillStyle = isMarked ? colours.onAccent : scene.marking || events > 1 ? colours.text : colours.letters[category] ?? colours.text;
+  if (isMarked && hatch) {
+    const room = Math.min(text.length, letters) * LETTER_PX + 4;
+    context.fillStyle = colours.accent;
+    context.fillRect(x + 1, y, Math.min(room, drawn - 1), ROW_PX - 1); // no hatch behind letters
+    context.fillStyle = colours.onAccent;
+  }
+  context.fillText(text.length <= letters ? text : `${text.slice(0, Math.max(letters - 1, 0))}…`, x + 3, y + ROW_PX / 2);
+}
+
+let hatching: { colour: string; pattern: CanvasPattern | null } | null = null;
+
+/** Slanted lines: what is matched is told by more than its colour. */
+function hatchOf(context: Context, { shade }: Colours): CanvasPattern | null {
+  if (hatching?.colour === shade) return hatching.pattern;
+  const tile = document.createElement('canvas');
+  tile.width = tile.height = 6;
+  const pen = tile.getContext('2d');
+  if (!pen) return null;
+  pen.strokeStyle = shade;
+  pen.globalAlpha = 0.5;
+  pen.lineWidth = 1.2;
+  for (const at of [-6, 0, 6]) {
+    pen.moveTo(at, 6);
+    pen.lineTo(at + 6, 0);
+  }
+  pen.stroke();
+  hatching = { colour: shade, pattern: context.createPattern(tile, 'repeat') };
+  return hatching.pattern;
+}
+
+/** From launches to what they launched. */
+function drawArrows(context: Context, { boxes, window, width, gutter, colours }: Scene, arrows: Arrows): void {
+  const plot = width - gutter;
+  const boxOf = new Map(boxes.map((box) => [box.lane, box]));
+  context.strokeStyle = context.fillStyle = colours.text;
+  context.lineWidth = 1;
+  arrows.to_ns.forEach((to, at) => {
+    const [top, bottom] = [rowTop(boxOf.get(arrows.from_lane[at] ?? -1), arrows.from_depth[at] ?? 0), rowTop(boxOf.get(arrows.to_lane[at] ?? -1), arrows.to_depth[at] ?? 0)];
+    const [x1, x2] = [pixelOf(arrows.from_ns[at] ?? 0, window, plot), pixelOf(to, window, plot)];
+    if (top === null || bottom === null || Math.max(x1, x2) < 0 || Math.min(x1, x2) > plot) return;
+    const [y1, y2] = [top + ROW_PX - 1, bottom];
+    context.globalAlpha = 0.55;
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.bezierCurveTo(x1, y1 + 14, x2, y2 - 14, x2, y2 - 2);
+    context.stroke();
+    context.beginPath();
+    context.moveTo(x2 - 3, y2 - 5);
+    context.lineTo(x2 + 3, y2 - 5);
+    context.lineTo(x2, y2);
+    context.fill();
+  });
+  context.globalAlpha = 1;
+}
+
+function drawSelection(context: Context, { boxes, selected, window, width, gutter, colours }: Scene): void {
+  if (!selected) return;
+  const top = rowTop(boxes.find(({ lane }) => lane === selected.lane), selected.depth);
+  if (top === null) return;
+  const plot = width - gutter;
+  const from = Math.max(pixelOf(selected.start_ns, window, plot), -4);
+  const to = Math.min(pixelOf(selected.start_ns + selected.duration_ns, window, plot), plot + 4);
+  if (to < -2 || from > plot + 2) return;
+  context.lineWidth = 2;
+  context.strokeStyle = colours.background;
+  context.strokeRect(from - 2, top - 2, Math.max(to - from, 1) + 4, ROW_PX + 3);
+  context.strokeStyle = colours.text;
+  context.strokeRect(from - 1, top - 1, Math.max(to - from, 1) + 2, ROW_PX + 1);
+}
+
+/** Names of lanes, as far as they have room; a line above each. */
+function drawNames(context: Context, { boxes, width, height, gutter, scrolled, colours }: Scene): void {
+  context.save();
+  context.beginPath();
+  context.rect(0, AXIS_PX, width, height - AXIS_PX);
+  context.clip();
+  const letters = Math.floor((gutter - 12) / LETTER_PX);
+  for (const { name, y, rows } of boxes) {
+    const top = y - scrolled;
+    const bottom = top + rows * ROW_PX;
+    if (bottom < AXIS_PX || top > height) continue;
+    context.fillStyle = colours.soft;
+    context.fillRect(0, Math.round(bottom + 3), width, 1);
+    context.fillStyle = colours.muted;
+    const at = Math.min(Math.max(top, AXIS_PX), bottom - ROW_PX) + ROW_PX / 2;
+    linesOf(name, letters, rows).forEach((line, row) => context.fillText(line, 6, at + row * 12));
+  }
+  context.restore();
+  context.fillStyle = colours.line;
+  context.fillRect(gutter - 1, 0, 1, height);
+}
+
+/** A name in two lines where it is too long for one and the lane has the rows: `Device 0,` `stream 7`. */
+export function linesOf(name: string, letters: number, rows: number): string[] {
+  const cut = (text: string): string => (text.length <= letters ? text : `${text.slice(0, Math.max(letters - 1, 1))}…`);
+  const [, device, stream] = /^Device (.+), stream (.+)$/.exec(name) ?? [];
+  if (device === undefined || name.length <= letters) return [cut(name)];
+  return rows > 1 ? [cut(`Device ${device}`), cut(`stream ${stream}`)] : [cut(`${device} · ${stream}`)];
+}
+
+/** What was drawn with Shift, and how long it is. */
+function drawRange(context: Context, { window, width, height, gutter, colours }: Scene, range: Span): void {
+  const plot = width - gutter;
+  const [from, to] = [pixelOf(range.from, window, plot), pixelOf(range.to, window, plot)].map((x) => gutter + Math.min(Math.max(x, 0), plot));
+  if (from === undefined || to === undefined) return;
+  context.globalAlpha = 0.18;
+  context.fillStyle = colours.focus;
+  context.fillRect(from, AXIS_PX, to - from, height);
+  context.globalAlpha = 1;
+  context.fillRect(from, AXIS_PX, 1, height);
+  context.fillRect(to, AXIS_PX, 1, height);
+  const text = nanoseconds(lengthOf(range));
+  const room = text.length * LETTER_PX + 8;
+  const x = Math.min(Math.max((from + to - room) / 2, gutter), width - room);
+  context.fillStyle = colours.text;
+  context.fillRect(x, AXIS_PX + 2, room, 16);
+  context.fillStyle = colours.background;
+  context.font = FONT;
+  context.textBaseline = 'middle';
+  context.fillText(text, x + 4, AXIS_PX + 10);
+}
+
+/** Says what a bar is, for a tooltip. */
+export function barText(bar: Bar): { title: string; facts: string } {
+  const length = nanoseconds(bar.duration_ns);
+  if (bar.events > 1) return { title: plural(bar.events, 'event'), facts: `in ${length}, ${nanoseconds(bar.busy_ns)} of it taken: zoom in to see them` };
+  return { title: bar.name, facts: length };
+}
+

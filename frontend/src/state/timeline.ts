@@ -1,0 +1,128 @@
+/** The timeline of the selected profile: its slices, the marked event, where a finding's events are. */
+
+import { effect, signal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { getTimelineEvent, getTimelineMarks, getTimelineSlice } from '../api/client';
+import type { TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice } from '../api/types.gen';
+import { around, spanFrom, spanText, within, type Span } from '../base/timelineWindow';
+import { shownVersion } from './answers';
+import { faultInfo, reach } from './connection';
+import { toast } from './notices';
+import { go, route } from './route';
+import { selectedKey } from './runs';
+import { slices, type Slices } from './slices';
+
+/** Pixels that a tile is asked for: a view shows between half and all of one. */
+const TILE_PX = 2048;
+const SETTLED_MS = 400;
+const EVENT_ID = /^\d{1,15}$/;
+
+export const limitsOf = (lanes: TimelineLanes): Span => ({ from: 0, to: lanes.until_ns });
+
+/** Bars, and arrows from launches to what they launched. */
+export type TimelineSlices = Slices<Pick<TimelineSlice, 'bars' | 'names' | 'arrows'>>;
+
+/** Slices of some lanes, all where none are named, with a finding's events marked. New ones where any of that changes. */
+export function useSlices(limits: Span, lanes: readonly number[], finding: string): TimelineSlices {
+  const of = shownVersion();
+  const named = lanes.join(',');
+  return useMemo(() => {
+    const key = selectedKey.peek();
+    return slices(({ from, to }) => getTimelineSlice({
+      ...key, from_ns: from, to_ns: to, width: TILE_PX, ...(named && { lanes: named }), ...(finding && { finding }),
+    }), limits);
+  }, [of, named, finding, limits.to]);
+}
+
+/** Details of the event with this id; those of the one before until they are there, null where there are none. */
+export function useTimelineEvent(id: string): TimelineEvent | null {
+  const of = shownVersion();
+  const known = useMemo(() => signal<TimelineEvent | null>(null), [of]);
+  useEffect(() => {
+    const key = selectedKey.peek();
+    if (!key || !EVENT_ID.test(id)) {
+      known.value = null;
+      return undefined;
+    }
+    if (String(known.peek()?.id) === id) return undefined;
+    const turn = new AbortController();
+    reach(getTimelineEvent({ ...key, event: id }, turn.signal)).then((found) => { known.value = found; }).catch((failure: unknown) => {
+      if (turn.signal.aborted) return;
+      known.value = null;
+      const fault = faultInfo(failure);
+      if (fault) toast(fault.message);
+    });
+    return () => turn.abort();
+  }, [id, known]);
+  return known.value;
+}
+
+/** Marks an event, or none; the address follows without an entry in the history. */
+export const markEvent = (id: number | null): void => go({ event: id === null || id < 0 ? '' : String(id) }, 'replace');
+
+/** The timeline of the whole profile, around an event. */
+export const openTimeline = (window: Span): void => go({ view: 'timeline', win: spanText(window) }, 'push');
+
+/** The window of the view: from the address, kept in it a moment after it has come to rest. */
+export function useRoutedWindow(limits: Span): { window: ReadonlySignal<Span>; setWindow: (to: Span) => void } {
+  const of = shownVersion();
+  const camera = useMemo(() => {
+    const shown = signal(within(spanFrom(route.peek().win) ?? limits, limits));
+    let settling: ReturnType<typeof setTimeout> | undefined;
+    const setWindow = (to: Span): void => {
+      shown.value = to;
+      clearTimeout(settling);
+      settling = setTimeout(() => {
+        if (route.peek().view === 'timeline') go({ win: spanText(to) }, 'replace');
+      }, SETTLED_MS);
+    };
+    return { window: shown, setWindow, seen: route.peek().win };
+  }, [of, limits.to]);
+  useEffect(() => effect(() => { // Back, or a link
+    const { win } = route.value;
+    if (win === camera.seen) return; // something else has changed
+    camera.seen = win;
+    const asked = spanFrom(win);
+    if (asked && win !== spanText(camera.window.peek())) camera.setWindow(within(asked, limits));
+  }), [camera]);
+  return camera;
+}
+
+/** The window of a strip: around its event, and free to move until there is another event. */
+export function useStripWindow(event: TimelineEvent | null, limits: Span): { window: ReadonlySignal<Span>; setWindow: (to: Span) => void; fit: () => void } {
+  const camera = useMemo(() => signal<Span>(event ? around(event, limits) : limits), []);
+  const fit = (): void => { camera.value = event ? around(event, limits) : limits; };
+  useEffect(fit, [event?.id, limits.to]);
+  return { window: camera, setWindow: (to) => { camera.value = to; }, fit };
+}
+
+/** Slices for a window, whenever it moves. */
+export function useNeeded(of: Slices, window: ReadonlySignal<Span>): void {
+  useEffect(() => of.need(window.peek()), [of]);
+  useSignalEffect(() => of.need(window.value));
+}
+
+/** Where a finding's events are in a span of time; null until that is known. */
+export function useMarks(finding: string, { from, to }: Span, width: number): TimelineMarks | null {
+  const of = shownVersion();
+  const known = useMemo(() => signal<TimelineMarks | null>(null), [of, finding, from, to]);
+  useEffect(() => {
+    const key = selectedKey.peek();
+    if (!key || !finding || to <= from) return undefined;
+    const turn = new AbortController();
+    reach(getTimelineMarks({ ...key, finding, from_ns: Math.floor(from), to_ns: Math.ceil(to), width }, turn.signal))
+      .then((found) => { known.value = found; }).catch(() => {}); // ticks are an extra: the slices say what is wrong
+    return () => turn.abort();
+  }, [known]);
+  return known.value;
+}
+
+/** The step that a time lies in with `beside` steps on each side; `otherwise` where there are no steps. */
+export function stepsAround({ steps }: TimelineLanes, time: number, beside: number, otherwise: Span): { from: number; to: number; count: number } {
+  const at = steps.start_ns.findLastIndex((start) => start <= time);
+  const [first, last] = [Math.max(at - beside, 0), Math.min(Math.max(at, 0) + beside, steps.start_ns.length - 1)];
+  const from = steps.start_ns[first];
+  const end = steps.start_ns[last];
+  if (from === undefined || end === undefined) return { ...otherwise, count: 0 };
+  return { from: Math.min(from, time), to: Math.max(end + (steps.duration_ns[last] ?? 0), time + 1), count: last - first + 1 };
+}
