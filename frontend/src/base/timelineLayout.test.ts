@@ -17,20 +17,22 @@ function piece(...spans: [number, number][]): Piece {
 
 it('stands all lanes below each other', () => {
   const boxes = allBoxes(LANES);
-  expect(boxes.map(({ y }) => y)).toEqual([AXIS_PX, AXIS_PX + ROW_PX + LANE_GAP_PX, AXIS_PX + 31 * ROW_PX + 2 * LANE_GAP_PX, AXIS_PX + 34 * ROW_PX + 3 * LANE_GAP_PX]);
+  expect(boxes.map(({ lane: number }) => number)).toEqual([0, 3, 1, 2]); // one stream is short, and stands where it is seen
+  expect(boxes.map(({ y }) => y)).toEqual([AXIS_PX, AXIS_PX + ROW_PX + LANE_GAP_PX, AXIS_PX + 2 * ROW_PX + 2 * LANE_GAP_PX, AXIS_PX + 32 * ROW_PX + 3 * LANE_GAP_PX]);
   expect(heightOf(boxes)).toBe(AXIS_PX + 35 * ROW_PX + 4 * LANE_GAP_PX);
-  expect(lanesIn(boxes, 0, AXIS_PX + ROW_PX + LANE_GAP_PX + 1)).toEqual([0, 1]);
+  expect(lanesIn(boxes, 0, AXIS_PX + ROW_PX + LANE_GAP_PX + 1)).toEqual([0, 3]);
+  expect(allBoxes([...LANES, lane('stream', 20)]).map(({ lane: number }) => number)).toEqual([0, 1, 2, 3, 4]);
 });
 
 it('shows of an event the rows around it and the stream that it launches on', () => {
   const arrows = { ...NONE, from_lane: [1], from_depth: [21], from_ns: [5], to_lane: [3], to_depth: [0], to_ns: [9] };
   const boxes = boxesAround({ lane: 1, depth: 20, arrows }, LANES);
-  expect(boxes.map(({ lane: number, first, rows }) => [number, first, rows])).toEqual([[0, 0, 1], [1, 17, 8], [3, 0, 1]]);
-  expect(heightOf(boxes)).toBeLessThanOrEqual(200);
+  expect(boxes.map(({ lane: number, first, rows }) => [number, first, rows])).toEqual([[0, 0, 1], [1, 18, 5], [3, 0, 1]]);
+  expect(heightOf(boxes)).toBeLessThanOrEqual(160);
 });
 
 it('does not leave the lane where the event is at its edge', () => {
-  expect(boxesAround({ lane: 1, depth: 29, arrows: NONE }, LANES).at(-1)).toMatchObject({ first: 22, rows: 8 });
+  expect(boxesAround({ lane: 1, depth: 29, arrows: NONE }, LANES).at(-1)).toMatchObject({ first: 23, rows: 7 });
   expect(boxesAround({ lane: 2, depth: 0, arrows: NONE }, LANES).at(-1)).toMatchObject({ first: 0, rows: 3 });
 });
 

@@ -27,14 +27,18 @@ export const ROW_PX = 14;
 export const AXIS_PX = 20;
 export const LANE_GAP_PX = 8;
 
-/** All lanes below each other. */
+const FEW_ROWS = 12;
+
+/** All lanes below each other. Streams come before threads where they are few: threads may be a hundred rows high. */
 export function allBoxes(lanes: readonly LaneLike[]): Box[] {
-  return stacked(lanes.map((lane, number) => ({ lane: number, first: 0, rows: lane.rows })), lanes);
+  const streams = lanes.filter(({ kind }) => kind === 'stream').reduce((sum, { rows }) => sum + rows, 0);
+  const rank = { steps: 0, stream: streams <= FEW_ROWS ? 1 : 3, thread: 2 };
+  const order = lanes.map(({ kind, rows }, lane) => ({ lane, first: 0, rows, rank: rank[kind] })).toSorted((one, other) => one.rank - other.rank);
+  return stacked(order, lanes);
 }
 
-const ABOVE = 3;
-const BELOW = 4;
-const STREAM_ROWS = 2;
+const OWN_ROWS = { alone: 7, withOthers: 5 }; // as many as fit into a strip of 160 pixels
+const OTHER_ROWS = 2;
 
 /** The lanes that an event has to do with, each a few rows high: steps, its own, those that its arrows lead to or from. */
 export function boxesAround(event: EventLike, lanes: readonly LaneLike[]): Box[] {
@@ -45,11 +49,12 @@ export function boxesAround(event: EventLike, lanes: readonly LaneLike[]): Box[]
   arrows.to_lane.forEach((lane, at) => depths.set(lane, Math.min(depths.get(lane) ?? Infinity, arrows.to_depth[at] ?? 0)));
   arrows.from_lane.forEach((lane, at) => depths.set(lane, arrows.from_depth[at] ?? 0));
   depths.set(event.lane, event.depth);
+  const own = depths.size > (steps >= 0 ? 2 : 1) ? OWN_ROWS.withOthers : OWN_ROWS.alone;
   const wanted = [...depths].toSorted(([one], [other]) => one - other).map(([lane, depth]) => {
     const all = lanes[lane]?.rows ?? 0;
     const isOwn = lane === event.lane && lanes[lane]?.kind === 'thread';
-    const rows = Math.min(all, isOwn ? ABOVE + BELOW + 1 : STREAM_ROWS);
-    const before = isOwn ? ABOVE : rows - 1;
+    const rows = Math.min(all, isOwn ? own : OTHER_ROWS);
+    const before = isOwn ? (own - 1) / 2 : rows - 1;
     return { lane, rows, first: Math.min(Math.max(depth - before, 0), all - rows) };
   });
   return stacked(wanted, lanes);

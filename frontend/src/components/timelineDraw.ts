@@ -67,7 +67,8 @@ function drawGrid(context: Context, { width, height, gutter, window, colours }: 
 
 /** As many digits as tell one mark from the next. */
 export function markText(time: number, step: number): string {
-  const [unit, ns] = time >= 1e9 ? ['s', 1e9] : time >= 1e6 ? ['ms', 1e6] : time >= 1e3 ? ['µs', 1e3] : ['ns', 1];
+  const most = Math.max(time, step);
+  const [unit, ns] = most >= 1e9 ? ['s', 1e9] : most >= 1e6 ? ['ms', 1e6] : most >= 1e3 ? ['µs', 1e3] : ['ns', 1];
   const digits = Math.max(0, Math.ceil(-Math.log10(step / Number(ns)) - 1e-9));
   return `${(time / Number(ns)).toFixed(Math.min(digits, 9))} ${unit}`;
 }
@@ -83,12 +84,13 @@ function drawBars(context: Context, scene: Scene): void {
   context.textBaseline = 'middle';
   for (const piece of scene.pieces) {
     const { bars, clip } = piece;
-    const [left, right] = [Math.max((clip.from - window.from) * scale, 0), Math.min((clip.to - window.from) * scale, plot)];
-    if (right <= left) continue;
+    const [clipFrom, clipTo] = [Math.max((clip.from - window.from) * scale, 0), Math.min((clip.to - window.from) * scale, plot)];
+    if (clipTo <= clipFrom) continue;
     for (let at = 0; at < bars.lane.length; at += 1) {
       const box = boxes[bars.lane[at] ?? -1];
       const depth = bars.depth[at] ?? 0;
       if (!box || depth < box.first || depth >= box.first + box.rows) continue;
+      const [left, right] = bars.events[at] === 1 ? [0, plot] : [clipFrom, clipTo]; // an event is whole, wherever pieces meet
       const start = ((bars.start_ns[at] ?? 0) - window.from) * scale;
       const end = start + (bars.duration_ns[at] ?? 0) * scale;
       if (start >= right || Math.max(end, start + 1) <= left) continue;
@@ -162,15 +164,16 @@ function drawArrows(context: Context, { boxes, window, width, gutter, colours }:
     const [top, bottom] = [rowTop(boxOf.get(arrows.from_lane[at] ?? -1), arrows.from_depth[at] ?? 0), rowTop(boxOf.get(arrows.to_lane[at] ?? -1), arrows.to_depth[at] ?? 0)];
     const [x1, x2] = [pixelOf(arrows.from_ns[at] ?? 0, window, plot), pixelOf(to, window, plot)];
     if (top === null || bottom === null || Math.max(x1, x2) < 0 || Math.min(x1, x2) > plot) return;
-    const [y1, y2] = [top + ROW_PX - 1, bottom];
+    const down = bottom > top ? 1 : -1;
+    const [y1, y2] = down > 0 ? [top + ROW_PX - 1, bottom] : [top, bottom + ROW_PX - 1];
     context.globalAlpha = 0.55;
     context.beginPath();
     context.moveTo(x1, y1);
-    context.bezierCurveTo(x1, y1 + 14, x2, y2 - 14, x2, y2 - 2);
+    context.bezierCurveTo(x1, y1 + down * 14, x2, y2 - down * 14, x2, y2 - down * 2);
     context.stroke();
     context.beginPath();
-    context.moveTo(x2 - 3, y2 - 5);
-    context.lineTo(x2 + 3, y2 - 5);
+    context.moveTo(x2 - 3, y2 - down * 5);
+    context.lineTo(x2 + 3, y2 - down * 5);
     context.lineTo(x2, y2);
     context.fill();
   });

@@ -60,8 +60,9 @@ export function useTimelineEvent(id: string): TimelineEvent | null {
 /** Marks an event, or none; the address follows without an entry in the history. */
 export const markEvent = (id: number | null): void => go({ event: id === null || id < 0 ? '' : String(id) }, 'replace');
 
-/** The timeline of the whole profile, around an event. */
-export const openTimeline = (window: Span): void => go({ view: 'timeline', win: spanText(window) }, 'push');
+/** The timeline of the whole profile, around an event of a finding. */
+export const openTimeline = (window: Span, finding: string, event: number): void =>
+  go({ view: 'timeline', win: spanText(window), finding, event: String(event) }, 'push');
 
 /** The window of the view: from the address, kept in it a moment after it has come to rest. */
 export function useRoutedWindow(limits: Span): { window: ReadonlySignal<Span>; setWindow: (to: Span) => void } {

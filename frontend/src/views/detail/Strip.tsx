@@ -74,13 +74,13 @@ function Drawn({ lanes, event, finding, onOccurrence }: Omit<Props, 'shown'> & {
         {marks && `, ${count(marks.total)} matched here`}
       </p>
       {error && <Failure error={error} onRetry={slices.again} />}
-      <div class="actions">
+      <div class="actions strip-actions">
         <Button onClick={() => onOccurrence(-1)}>Previous event</Button>
         <Button onClick={() => onOccurrence(1)}>Next event</Button>
-        <Button onClick={() => openTimeline(camera.window.peek())}>Whole timeline</Button>
+        <Button onClick={() => openTimeline(camera.window.peek(), finding.id, event.id)}>Whole timeline</Button>
+        <SendTrace what="the step of this event and the steps beside it" where={PERFETTO_HOST}
+          onSend={() => openInPerfetto(part, event.start_ns)} onDownload={() => downloadCropped(part, event.start_ns)} />
       </div>
-      <SendTrace what="the step of this event and the steps beside it" where={PERFETTO_HOST}
-        onSend={() => openInPerfetto(part, event.start_ns)} onDownload={() => downloadCropped(part, event.start_ns)} />
     </div>
   );
 }

@@ -1,7 +1,7 @@
 /** The whole profile over time: threads, streams and steps. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { TimelineEvent, TimelineLanes } from '../../api/types.gen';
+import type { TimelineArrows, TimelineEvent, TimelineLanes } from '../../api/types.gen';
 import { allBoxes, rowTop, type Bar } from '../../base/timelineLayout';
 import { around, lengthOf, showing, within, zoomed, type Span } from '../../base/timelineWindow';
 import { count, nanoseconds, plural } from '../../base/units';
@@ -59,7 +59,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       began.current = false;
       if (clicked.current === event.id) return;
     } else setWindow(showing(shown.peek(), event, limits));
-    setScrollTo(Math.max((rowTop(boxes[event.lane], event.depth) ?? 0) - MARGIN_PX, 0));
+    setScrollTo(Math.max((rowTop(boxes.find(({ lane }) => lane === event.lane), event.depth) ?? 0) - MARGIN_PX, 0));
   }, [event?.id]);
 
   const select = (bar: Bar | null): void => {
@@ -97,7 +97,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
         current={event?.start_ns ?? null} />
       <TimelineCanvas label={`Timeline: ${summaryOf(lanes)}. ${event ? `Marked: ${eventText(event, laneName(lanes, event))}.` : 'No event is marked.'}`}
         height={height} limits={limits} window={shown} onWindow={setWindow} boxes={boxes} pieces={slices.pieces}
-        arrows={event ? [event.arrows] : slices.pieces.value.map(({ arrows }) => arrows)} selected={event} onSelect={select}
+        arrows={event ? [event.arrows] : fewArrows(slices.pieces.value.map(({ arrows }) => arrows))} selected={event} onSelect={select}
         onFit={() => setWindow(limits)} onRange={setRange} marking={finding !== null} wheels hints={(bar) => lanes.lanes[bar.lane]?.name ?? ''} scrollTo={scrollTo} />
       {error && <Failure error={error} onRetry={slices.again} />}
       <p class="timeline-said muted" role="status">{range ? `${nanoseconds(lengthOf(range))} chosen.` : ''}</p>
@@ -119,6 +119,12 @@ function summaryOf({ lanes, events, steps, until_ns: until }: TimelineLanes): st
     plural(steps.names.length + steps.left_out, 'step'), deeper > 0 && `${count(deeper)} too deep to be drawn`,
   ].filter(Boolean).join(', ');
 }
+
+const MOST_ARROWS = 60;
+
+/** All of a window, or none where they would only darken it. */
+const fewArrows = (all: readonly TimelineArrows[]): readonly TimelineArrows[] =>
+  (all.reduce((sum, { to_ns: to, left_out: more }) => sum + to.length + more, 0) <= MOST_ARROWS ? all : []);
 
 /** What the window leaves for the canvas. */
 function useHeight(): number {

@@ -1,0 +1,113 @@
+import { cleanup, screen, waitFor } from '@testing-library/preact';
+import { afterEach, expect, it, vi } from 'vitest';
+import type { TimelineEvent } from '../api/types.gen';
+import { eventRow, finding, report, state, timelineEvent, timelineLanes } from '../testing/fixtures';
+import { effects, key, openPage } from '../testing/page';
+import { Refusal, serveProfile, type TestServer } from '../testing/server';
+
+const NO_BARS = { lane: [], depth: [], start_ns: [], duration_ns: [], busy_ns: [], events: [], id: [], name: [], category: [], marked: [] };
+const NO_ARROWS = { from_lane: [], from_depth: [], from_ns: [], to_lane: [], to_depth: [], to_ns: [], left_out: 0 };
+const ROWS = Array.from({ length: 3 }, (_, at) => eventRow({ id: 10 + at, start_ns: 1_000_000 * (at + 1), duration_ns: 2000 }));
+
+afterEach(cleanup);
+
+/** One finding `a` with three matched events, ids 10 to 12. */
+function serveTimeline(event: Partial<TimelineEvent> = {}): TestServer {
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+  const server = serveProfile(report({ findings: [finding('a', { matches: 3 }), finding('b')] }), state());
+  Object.assign(server.answers, {
+    events: () => ({ total: 3, offset: 0, rows: ROWS }),
+    'timeline/lanes': () => timelineLanes(),
+    timeline: (query: URLSearchParams) => ({
+      from_ns: Number(query.get('from_ns')), to_ns: Number(query.get('to_ns')), pixel_ns: 1, names: [], bars: NO_BARS, arrows: NO_ARROWS, left_out: 0,
+    }),
+    'timeline/event': (query: URLSearchParams) => {
+      const row = ROWS.find(({ id }) => String(id) === query.get('event'));
+      if (!row) throw new Refusal(404, 'This profile has no such event, or it is not drawn.', 'Reload the report.');
+      return timelineEvent({ id: row.id, start_ns: row.start_ns, duration_ns: row.duration_ns, ...event });
+    },
+    'timeline/marks': () => ({ total: 3, start_ns: [1_000_000], events: [3], first: [10] }),
+  });
+  return server;
+}
+
+const strip = (): Promise<HTMLElement> => screen.findByRole('application', { name: /Timeline around a matched event/ });
+const askedFor = (server: TestServer, route: string): string[] => server.asked.filter((each) => each.startsWith(`${route}?`));
+
+it('shows the first matched event with twice its length on each side', async () => {
+  const server = serveTimeline();
+  await openPage();
+  expect((await strip()).getAttribute('aria-label')).toContain('aten::item, operator, 2 µs, starts at 1.000 ms, Thread 1');
+  await waitFor(() => expect(askedFor(server, 'timeline').length).toBeGreaterThan(0));
+  const first = new URLSearchParams(askedFor(server, 'timeline')[0]?.split('?')[1]);
+  expect(first.get('finding')).toBe('a');
+  expect(first.get('lanes')).toBe('0,1');
+  expect(Number(first.get('from_ns'))).toBeLessThanOrEqual(996_000);
+});
+
+it('goes from match to match by brackets, and the address and the row go along', async () => {
+  serveTimeline();
+  await openPage();
+  const timeline = await strip();
+  await effects();
+  key(']', timeline);
+  await waitFor(() => expect(window.location.hash).toContain('event=11'));
+  await waitFor(async () => expect((await strip()).getAttribute('aria-label')).toContain('starts at 2.000 ms'));
+  expect(screen.getByText('event 2 of 3')).toBeTruthy();
+  key('[', await strip());
+  await waitFor(() => expect(window.location.hash).toContain('event=10'));
+});
+
+it('opens at the event that a link names', async () => {
+  serveTimeline();
+  await openPage('p.torchtidy.finding=a&p.torchtidy.event=12');
+  await waitFor(async () => expect((await strip()).getAttribute('aria-label')).toContain('starts at 3.000 ms'));
+  expect(await screen.findByText('event 3 of 3')).toBeTruthy();
+});
+
+it('says that an event is not there, and keeps its keys to itself', async () => {
+  serveTimeline();
+  await openPage('p.torchtidy.view=timeline&p.torchtidy.event=99');
+  expect(await screen.findByText('This profile has no such event, or it is not drawn.')).toBeTruthy();
+  const whole = await screen.findByRole('application', { name: /^Timeline: 300 events in 3 ms, 1 thread, 1 stream, 2 steps/ });
+  await effects();
+  key('s', whole); // elsewhere: show the source
+  expect(window.location.hash).toContain('view=timeline');
+});
+
+it('zooms and moves by keys, and the address has the window once it rests', async () => {
+  serveTimeline();
+  await openPage('p.torchtidy.view=timeline&p.torchtidy.win=1000000-2000000');
+  const whole = await screen.findByRole('application');
+  await effects();
+  key('w', whole);
+  await waitFor(() => expect(window.location.hash).toContain('win=1100000-1900000'));
+  key('d', whole);
+  await waitFor(() => expect(window.location.hash).toContain('win=1260000-2060000'));
+  key('End', whole);
+  await waitFor(() => expect(window.location.hash).toContain('win=2200000-3000000'));
+  key('0', whole);
+  await waitFor(() => expect(window.location.hash).toContain('win=0-3000000'));
+});
+
+it('tells what is known of an event, and leads to those it is tied to', async () => {
+  serveTimeline({ launched: 2, launched_ns: 5000, inside: { id: 11, name: 'train.py(3): step', start_ns: 0, duration_ns: 9, lane: 1 } });
+  await openPage('p.torchtidy.view=timeline&p.torchtidy.event=10');
+  const facts = await screen.findByRole('region', { name: 'The marked event' });
+  expect(facts.textContent).toContain('2 kernels and copies of 5 µs');
+  screen.getByRole('button', { name: 'train.py(3): step' }).click();
+  await waitFor(() => expect(window.location.hash).toContain('event=11'));
+});
+
+it('sends nothing before it has said where to and the user has agreed', async () => {
+  const server = serveTimeline();
+  const open = vi.fn<typeof window.open>(() => null);
+  vi.stubGlobal('open', open);
+  await openPage('p.torchtidy.view=timeline');
+  (await screen.findByRole('button', { name: 'Open in Perfetto…' })).click();
+  expect((await screen.findByRole('group', { name: 'Open in Perfetto' })).textContent).toContain('a page of a third party');
+  expect(open).not.toHaveBeenCalled();
+  screen.getByRole('button', { name: 'Open ui.perfetto.dev' }).click();
+  expect(await screen.findByText(/The browser has blocked the new tab/)).toBeTruthy();
+  expect(askedFor(server, 'timeline/trace')).toEqual([]);
+});
