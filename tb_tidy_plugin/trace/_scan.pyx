@@ -30,11 +30,12 @@ ctypedef const unsigned char* Text
 
 cdef enum:
     WIDE = 13  # columns of int64: start, duration, flow, and the ids
-    NARROW = 5  # columns of int32: phase, category, name, thread, end of the args
+    NARROW = 6  # columns of int32: phase, category, name, thread, inputs, end of the args
     FIRST_ID = 3
     FORWARD_THREAD = 4  # among the ids
     PARENT = 6
     IDS = 10
+    OF_INPUTS = 11  # a key that says what an operator was called with
     START = 0
     DURATION = 1
     FLOW = 2
@@ -42,11 +43,14 @@ cdef enum:
     CATEGORY = 1
     NAME = 2
     THREAD = 3
-    ARGS_END = 4
-    TABLES = 4
+    INPUTS = 4
+    ARGS_END = 5
+    TABLES = 5
     DEEPEST = 60  # levels of nesting, as many as bits of a word hold
     MOST_DIGITS = 18  # any such number fits int64
     PROBES_PER_TOKEN = 64
+    EXPECTED_BITS = 12
+    EXPECTED = 1 << EXPECTED_BITS
 
 cdef enum Reason:
     NONE, SYNTAX, NUMBER, KIND, KEY, DEPTH, TIME, CROWDED, TOO_LARGE, MEMORY
@@ -97,6 +101,10 @@ cdef struct Event:  # what is known of the event under the cursor
     int64_t second_external_id
     Text args
     Text args_end
+    Token inputs  # from the first of their keys to the end of the last value
+    bint are_inputs_last  # whether the last key was one of theirs
+    bint are_inputs_together  # whether no other key is among them
+    int32_t inputs_number  # ABSENT where it is still to be looked up
 
 
 cdef struct Scan:
@@ -114,6 +122,8 @@ cdef struct Scan:
     int32_t count
     int32_t room
     uint32_t seen  # which ids any event carries
+    int32_t last_inputs
+    int32_t expected[EXPECTED]  # inputs that came after other ones the last time, + 1
 
 
 include "_json.pxi"
@@ -123,7 +133,7 @@ include "_json.pxi"
 
 
 cdef inline int id_of(Token* key) noexcept nogil:
-    """Which of `chunks.ID_FIELDS` a key of the args is, `IDS` for the second spelling, -1 for all others."""
+    """Which of `chunks.ID_FIELDS` a key of the args is, `IDS` for the second spelling, `OF_INPUTS`, or -1."""
     if key.length == 6:
         if is_same(key.at, "Ev Idx", 6):
             return 2
@@ -139,11 +149,18 @@ cdef inline int id_of(Token* key) noexcept nogil:
         if is_same(key.at, "external id", 11):
             return IDS
     elif key.length == 15:
+        if is_same(key.at, "Concrete Inputs", 15):
+            return OF_INPUTS
         if is_same(key.at, "Sequence number", 15):
             return 3
     elif key.length == 13:
+        if is_same(key.at, "Input Strides", 13):
+            return OF_INPUTS
         if is_same(key.at, "Fwd thread id", 13):
             return FORWARD_THREAD
+    elif key.length == 10:
+        if is_same(key.at, "Input type", 10) or is_same(key.at, "Input Dims", 10):
+            return OF_INPUTS
     elif key.length == 9:
         if is_same(key.at, "Python id", 9):
             return 5
@@ -186,11 +203,74 @@ cdef inline Text after_id(Scan* scan, Text at, int which) noexcept nogil:
     return after_integer(scan, at, value)
 
 
+# Inputs
+#
+# Half of a trace is what its operators were called with, and a loop calls the same operators in the same order again and
+# again. So a call is expected to have the inputs that followed the last call's ones before: where it has, comparing the
+# text replaces parsing it. What is equal to something that was parsed needs no other proof.
+
+
+cdef inline uint32_t place_of_expected(Scan* scan) noexcept nogil:
+    cdef Token* name = &scan.event.name
+    cdef uint32_t mixed = <uint32_t> scan.last_inputs * 0x9E3779B1U
+    mixed ^= (<uint32_t> name.length << 8 | name.at[name.length - 2]) * 0x85EBCA6BU  # by its last letter
+    return mixed >> (32 - EXPECTED_BITS)
+
+
+cdef inline Text after_expected(Scan* scan, Text at) noexcept nogil:
+    """What is behind the expected inputs; NULL where there are others."""
+    cdef int32_t number = scan.expected[place_of_expected(scan)] - 1
+    cdef Token* expected
+    cdef Text end
+    if number < 0:
+        return NULL
+    expected = &scan.tables[INPUTS].tokens[number]
+    if scan.limit - at < expected.length:
+        return NULL
+    end = at + expected.length
+    if memcmp(at, expected.at, expected.length) != 0 or not (end[0] == c',' or end[0] == c'}'):
+        return NULL
+    scan.event.inputs_number = number
+    return end
+
+
+cdef Text after_inputs(Scan* scan, Text at, Token* key) noexcept nogil:
+    """The value of one key of the inputs; or all of them at once, where they are the expected ones."""
+    cdef Event* event = &scan.event
+    cdef Text first = key.at - 1
+    cdef Text end = NULL
+    event.inputs_number = <int32_t> ABSENT
+    if event.inputs.length == 0:
+        event.inputs.at = first
+        event.are_inputs_together = True
+        end = after_expected(scan, first)
+    elif not event.are_inputs_last:
+        event.are_inputs_together = False
+    if end == NULL:
+        end = after_value(scan, at)
+    if end != NULL:
+        event.inputs.length = <int32_t> (end - event.inputs.at)
+    return end
+
+
+cdef inline int32_t number_of_inputs(Scan* scan) noexcept nogil:
+    cdef Event* event = &scan.event
+    if event.inputs.length == 0 or not event.are_inputs_together:
+        return number_of(scan, &scan.tables[INPUTS], &event.inputs)
+    if event.inputs_number == <int32_t> ABSENT:
+        event.inputs_number = number_of(scan, &scan.tables[INPUTS], &event.inputs)
+    scan.expected[place_of_expected(scan)] = event.inputs_number + 1
+    scan.last_inputs = event.inputs_number
+    return event.inputs_number
+
+
 cdef Text after_args(Scan* scan, Text at) noexcept nogil:
     cdef Token key
     cdef int which
     if at[0] != c'{':
         return refused(scan, KIND)
+    if scan.event.args != NULL:  # of two the last one counts
+        forget_args(&scan.event)
     scan.event.args = at
     at = after_space(at + 1)
     if at[0] != c'}':
@@ -199,9 +279,13 @@ cdef Text after_args(Scan* scan, Text at) noexcept nogil:
             if at == NULL:
                 return NULL
             which = id_of(&key)
-            at = after_value(scan, at) if which < 0 else after_id(scan, at, which)
+            if which == OF_INPUTS:
+                at = after_inputs(scan, at, &key)
+            else:
+                at = after_value(scan, at) if which < 0 else after_id(scan, at, which)
             if at == NULL:
                 return NULL
+            scan.event.are_inputs_last = which == OF_INPUTS
             at = after_space(at)
             if at[0] != c',':
                 break
@@ -350,17 +434,24 @@ cdef inline Text after_field(Scan* scan, Text at, Token* key) noexcept nogil:
     return after_value(scan, at)
 
 
-cdef void forget(Event* event) noexcept nogil:
+cdef void forget_args(Event* event) noexcept nogil:
     cdef int which
+    memset(&event.inputs, 0, sizeof(Token))
+    event.inputs.at = NO_TEXT
+    event.are_inputs_last = False
+    for which in range(IDS):
+        event.ids[which] = ABSENT
+    event.ids[FORWARD_THREAD] = 0
+    event.second_external_id = ABSENT
+
+
+cdef void forget(Event* event) noexcept nogil:
     memset(event, 0, sizeof(Event))
     event.phase.at = event.category.at = event.name.at = NO_TEXT
     event.phase.length = event.category.length = event.name.length = 2
     event.thread.at = event.thread.second = ZERO
     event.thread.length = event.thread.second_length = 1
-    for which in range(IDS):
-        event.ids[which] = ABSENT
-    event.ids[FORWARD_THREAD] = 0
-    event.second_external_id = ABSENT
+    forget_args(event)
 
 
 cdef Text after_event(Scan* scan, Text at) noexcept nogil:
@@ -427,6 +518,7 @@ cdef bint is_kept(Scan* scan) noexcept nogil:
     scan.narrow[CATEGORY][row] = number_of(scan, &scan.tables[CATEGORY], &event.category)
     scan.narrow[NAME][row] = number_of(scan, &scan.tables[NAME], &event.name)
     scan.narrow[THREAD][row] = number_of(scan, &scan.tables[THREAD], &event.thread)
+    scan.narrow[INPUTS][row] = number_of_inputs(scan)
     scan.args[row] = event.args
     scan.args_length[row] = <int32_t> (event.args_end - event.args) if event.args != NULL else 0
     scan.args_bytes += scan.args_length[row]
@@ -504,9 +596,11 @@ cdef class Scanner:
         """The events in `text[start:end]`, which are separated by commas.
 
         Returns:
-            Their number; the int64 columns start, duration, flow and `chunks.ID_FIELDS`, None where no event has the id;
-            the int32 columns phase, category, name, thread and end of the args; for each of the first four what its
-            numbers stand for, as JSON, a thread as a list of `pid` and `tid`; the text of all args.
+            Their number; the int64 columns start, duration, flow and `chunks.ID_FIELDS`, None where no event has the
+            id, of int32 where its values fit;
+            the int32 columns phase, category, name, thread, inputs and end of the args; for each of the first five
+            what its numbers stand for, as JSON, a thread as a list of `pid` and `tid`, inputs as an object; the text
+            of all args.
 
         Raises:
             RefusedError: the piece has something that only the portable decoder takes.
@@ -541,6 +635,8 @@ cdef class Scanner:
         scan.count = 0
         scan.seen = 0
         scan.args_bytes = 0
+        scan.last_inputs = 0
+        memset(scan.expected, 0, sizeof(scan.expected))
         for table in range(TABLES):
             scan.tables[table].count = 0
             scan.tables[table].probes = 0
@@ -548,8 +644,11 @@ cdef class Scanner:
                 memset(scan.tables[table].slots, 0, 2 * <size_t> scan.tables[table].room * sizeof(int32_t))
 
     cdef object _wide(self, int column):
-        if column >= FIRST_ID and not (self.scan.seen >> (column - FIRST_ID)) & 1:
-            return None
+        if column >= FIRST_ID:
+            if not (self.scan.seen >> (column - FIRST_ID)) & 1:
+                return None
+            if fits_narrow(self.scan.wide[column], self.scan.count):
+                return narrowed(self.scan.wide[column], self.scan.count)
         return copied(self.scan.wide[column], self.scan.count * sizeof(int64_t))
 
     cdef list _tokens(self, int which):
@@ -562,6 +661,8 @@ cdef class Scanner:
             text = PyBytes_FromStringAndSize(<const char*> token.at, token.length)
             if which == THREAD:
                 text = b"[%b,%b]" % (text, PyBytes_FromStringAndSize(<const char*> token.second, token.second_length))
+            elif which == INPUTS:
+                text = b"{%b}" % text
             tokens.append(text)
         return tokens
 
@@ -582,3 +683,20 @@ cdef bytes copied(const void* column, size_t size):
     if column == NULL:
         return b""
     return PyBytes_FromStringAndSize(<const char*> column, size)
+
+
+cdef bint fits_narrow(const int64_t* column, int32_t count) noexcept nogil:
+    cdef int32_t row
+    cdef bint fits = True
+    for row in range(count):
+        fits &= column[row] == <int32_t> column[row]
+    return fits
+
+
+cdef bytes narrowed(const int64_t* column, int32_t count):
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, count * sizeof(int32_t))
+    cdef int32_t* to = <int32_t*> PyBytes_AS_STRING(made)
+    cdef int32_t row
+    for row in range(count):
+        to[row] = <int32_t> column[row]
+    return made

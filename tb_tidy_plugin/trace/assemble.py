@@ -68,9 +68,11 @@ def table_of(
         **ids,
         called_from=np.full(len(rows), ABSENT, np.int32),
         file_order=rows.astype(np.int32),
+        inputs=_joined(chunks, "inputs")[rows],
         args=_args(chunks).take(rows),
         flows=_flows(chunks, phase, label, start_ns, thread, decoder),
         names=_texts(decoder.names),
+        input_texts=decoder.inputs.values(),
         threads=threads,
         metadata=metadata or Metadata(),
         origin_ns=origin_ns,
@@ -91,7 +93,7 @@ def _joined(chunks: list[Chunk], field: str) -> NDArray[Any]:
 
 
 def _joined_ids(chunks: list[Chunk], field: str) -> Times:
-    return np.concatenate([chunk.ids[field] for chunk in chunks])
+    return np.concatenate([chunk.ids[field] for chunk in chunks], dtype=np.int64)
 
 
 def _texts(table: NumberTable[str | None]) -> tuple[str, ...]:

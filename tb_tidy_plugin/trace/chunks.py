@@ -51,7 +51,26 @@ class ExactEvent(Event, gc=False):
     ts: Decimal = Decimal(0)  # type: ignore[assignment]
 
 
-class Ids(msgspec.Struct, gc=False, kw_only=True):
+class InputTexts(msgspec.Struct, gc=False, kw_only=True):
+    """What an operator was called with, undecoded: few of its texts are distinct."""
+
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NO_ARGS)
+    dtypes: msgspec.Raw = msgspec.field(name="Input type", default=NO_ARGS)
+    strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NO_ARGS)
+    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NO_ARGS)
+
+    def as_one(self) -> bytes:
+        """All of them in one JSON object, in this order."""
+        texts = zip(INPUT_KEYS, (self.dims, self.dtypes, self.strides, self.concrete), strict=True)
+        return b"{" + b",".join([b'"%b":%b' % (key, bytes(text)) for key, text in texts if text]) + b"}"
+
+
+INPUT_KEYS = tuple(each.encode_name.encode() for each in msgspec.structs.fields(InputTexts))
+NO_INPUTS = b"{}"
+"""`InputTexts.as_one` of an event without any; its number is 0."""
+
+
+class Ids(InputTexts, gc=False, kw_only=True):
     """The few args that every event is asked for; all others stay text."""
 
     external_id: int = msgspec.field(name="External id", default=ABSENT)
@@ -67,7 +86,7 @@ class Ids(msgspec.Struct, gc=False, kw_only=True):
     external_id_2021: int = msgspec.field(name="external id", default=ABSENT)
 
 
-ID_FIELDS = Ids.__struct_fields__[:-1]  # without the second spelling
+ID_FIELDS = Ids.__struct_fields__[len(INPUT_KEYS) : -1]  # without the second spelling
 IdTexts = msgspec.defstruct(
     "IdTexts",
     [
@@ -81,6 +100,7 @@ EventList: TypeAlias = Sequence[Event]
 
 PHASE, CATEGORY, NAME = attrgetter("ph"), attrgetter("cat"), attrgetter("name")
 THREAD = attrgetter("pid", "tid")
+ID_VALUES = attrgetter(*ID_FIELDS)
 NO_IDS = dict.fromkeys(ID_FIELDS, np.empty(0, np.int64))
 
 
@@ -90,8 +110,9 @@ class Chunk:
 
     Attributes:
         phase, category, name, thread: numbers in the decoder's string tables; thread in its list of (pid, tid).
+        inputs: numbers of what operators were called with.
         start_ns, duration_ns: duration is -1 where it cannot be right.
-        ids: one column per name in `ID_FIELDS`. flow: the event's `id`.
+        ids: one column per name in `ID_FIELDS`, of int64 or int32. flow: the event's `id`.
         args: text of all args; args_end: where each event's args end, they begin where the one's before end.
     """
 
@@ -99,6 +120,7 @@ class Chunk:
     category: Numbers
     name: Numbers
     thread: Numbers
+    inputs: Numbers
     start_ns: Times
     duration_ns: Times
     flow: Times
@@ -118,6 +140,8 @@ class ChunkDecoder:
         self.categories = NumberTable[str | None]()
         self.names = NumberTable[str | None]()
         self.threads = NumberTable[tuple[object, object]]()
+        self.inputs = NumberTable[bytes]()
+        self.inputs.number(NO_INPUTS)
         self.flow_names = NumberTable[str]()
         self.dropped: Counter[str] = Counter()
         self._plain = msgspec.json.Decoder(list[Event])
@@ -164,16 +188,18 @@ class ChunkDecoder:
     def _columns(self, events: EventList, start_ns: Times) -> Chunk:
         count = len(events)
         texts = [bytes(event.args) for event in events]
-        columns = zip(*map(msgspec.structs.astuple, self._ids_of(texts)), strict=True)
+        ids = self._ids_of(texts)
+        columns = zip(*map(ID_VALUES, ids), strict=True)
         return Chunk(
             phase=self.phases.numbers(map(PHASE, events), count),
             category=self.categories.numbers(map(CATEGORY, events), count),
             name=self.names.numbers(map(NAME, events), count),
             thread=self.threads.numbers(map(THREAD, events), count),
+            inputs=self.inputs.numbers(map(InputTexts.as_one, ids), count),
             start_ns=start_ns,
             duration_ns=_durations([event.dur for event in events]),
             flow=self._flows(events),
-            ids=dict(zip(ID_FIELDS, map(_int_column, columns), strict=False)) or NO_IDS,
+            ids=dict(zip(ID_FIELDS, map(_int_column, columns), strict=True)) if ids else NO_IDS,
             args=b"".join(texts),
             args_end=np.cumsum([len(text) for text in texts], dtype=np.int32),
         )
@@ -249,7 +275,9 @@ def _tolerant_ids(text: bytes) -> Ids:
         texts = msgspec.json.decode(text or b"{}", type=IdTexts)
     except NOT_JSON:
         return ids
-    for name in Ids.__struct_fields__:
+    for name in InputTexts.__struct_fields__:
+        setattr(ids, name, getattr(texts, name))
+    for name in (*ID_FIELDS, "external_id_2021"):
         try:
             setattr(ids, name, msgspec.json.decode(getattr(texts, name), type=int, strict=False))
         except NOT_JSON:

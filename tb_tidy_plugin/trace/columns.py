@@ -209,6 +209,7 @@ class EventTable:
         external_id: joins operators with what they launched. correlation: joins a launch with device work.
         event_index: the profiler's own order (`Ev Idx`), which settles ties.
         sequence: autograd sequence number. forward_thread: the profiler's small id of the forward thread, 0 for none.
+        inputs: what an operator was called with, a number in `input_texts`, which are JSON objects; 0 for nothing.
         python_id, python_parent_id: ids of Python frames; a parent may be absent from the file.
         called_from: line, in its caller's file, that made a Python call; known of few.
         device, stream: where device work ran. bytes: size of a copy or fill.
@@ -235,9 +236,11 @@ class EventTable:
     stream: Times
     bytes: Times
     file_order: Numbers
+    inputs: Numbers
     args: ArgsText
     flows: Flows
     names: tuple[str, ...]
+    input_texts: tuple[bytes, ...]
     threads: tuple[Thread, ...]
     metadata: Metadata
     origin_ns: int
@@ -270,6 +273,6 @@ ROW_COLUMNS = frozenset(
     {
         "start_ns", "end_ns", "name", "category", "thread", "external_id", "correlation", "event_index", "sequence",
         "forward_thread", "python_id", "python_parent_id", "called_from", "device", "stream", "bytes",
-        "file_order",
+        "file_order", "inputs",
     }
 )  # fmt: skip

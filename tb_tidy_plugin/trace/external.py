@@ -170,6 +170,7 @@ def with_activity(table: EventTable, activity: Activity) -> EventTable:
         correlation=first_free_id(table) + number - 1,
         **{name: np.full_like(getattr(operators, name), ABSENT) for name in NOT_INHERITED},
         forward_thread=np.zeros_like(operators.forward_thread),
+        inputs=np.zeros_like(operators.inputs),
     )
     launches = replace(
         bare,

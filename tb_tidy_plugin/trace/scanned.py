@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.trace.chunks import ID_FIELDS, Chunk, ChunkDecoder, Ids
+from tb_tidy_plugin.trace.chunks import ID_FIELDS, Chunk, ChunkDecoder, Ids, InputTexts
 from tb_tidy_plugin.trace.columns import Numbers, Times
 from tb_tidy_plugin.trace.document import KINETO_CUT
 from tb_tidy_plugin.trace.recover import NOT_JSON
@@ -34,6 +34,7 @@ EXTENSION = "tb_tidy_plugin.trace._scan"
 
 _TEXTS = msgspec.json.Decoder(list[str])
 _THREADS = msgspec.json.Decoder(list[tuple[int | str, int | str]])
+_INPUTS = msgspec.json.Decoder(list[InputTexts])
 
 
 def is_compiled() -> bool:
@@ -64,7 +65,7 @@ class _Part:
 
     Attributes:
         wide, narrow: columns in the order of `Scanner.columns`.
-        phases, categories, names, threads: what the numbers stand for.
+        phases, categories, names, threads, inputs: what the numbers stand for.
         args: text of all args.
     """
 
@@ -75,6 +76,7 @@ class _Part:
     categories: list[str]
     names: list[str]
     threads: list[tuple[int | str, int | str]]
+    inputs: list[bytes]
     args: bytes
 
 
@@ -111,7 +113,7 @@ class ScanningDecoder(ChunkDecoder):
         return list(self._pool.map(_scanned, scanners, [text] * len(bounds), starts, ends))
 
     def _numbered(self, part: _Part) -> Chunk:
-        phase, category, name, thread, args_end = (np.frombuffer(column, np.int32) for column in part.narrow)
+        phase, category, name, thread, inputs, args_end = (np.frombuffer(column, np.int32) for column in part.narrow)
         start_ns, duration_ns, flow, *ids = (
             _column(*each, part.count) for each in zip(DEFAULTS, part.wide, strict=True)
         )
@@ -120,6 +122,7 @@ class ScanningDecoder(ChunkDecoder):
             category=_renumbered(category, part.categories, self.categories),
             name=_renumbered(name, part.names, self.names),
             thread=_renumbered(thread, part.threads, self.threads),
+            inputs=_renumbered(inputs, part.inputs, self.inputs),
             start_ns=start_ns,
             duration_ns=duration_ns,
             flow=flow,
@@ -139,17 +142,18 @@ def _bounds(text: bytes, end: int, most: int) -> list[tuple[int, int]]:
 
 def _scanned(scanner: Scanner, text: bytes, start: int, end: int) -> _Part:
     count, wide, narrow, tokens, args = scanner.columns(text, start, end)
-    *texts, threads = (b"[" + b",".join(each) + b"]" for each in tokens)
+    *texts, threads, inputs = (b"[" + b",".join(each) + b"]" for each in tokens)
     phases, categories, names = map(_TEXTS.decode, texts)
-    return _Part(count, wide, narrow, phases, categories, names, _THREADS.decode(threads), args)
+    inputs_texts = [each.as_one() for each in _INPUTS.decode(inputs)]
+    return _Part(count, wide, narrow, phases, categories, names, _THREADS.decode(threads), inputs_texts, args)
 
 
 def _renumbered(column: Numbers, values: Sequence[Value], table: NumberTable[Value]) -> Numbers:
     return table.numbers(values, len(values))[column]
 
 
-def _column(default: int, column: bytes | None, count: int) -> Times:
-    """Of ids that no event has it takes no memory."""
+def _column(default: int, column: bytes | None, count: int) -> Times | Numbers:
+    """Of ids that no event has it takes no memory, of small ones half."""
     if column is None:
         return np.broadcast_to(np.int64(default), count)
-    return np.frombuffer(column, np.int64)
+    return np.frombuffer(column, np.int64 if len(column) == 8 * count else np.int32)

@@ -12,7 +12,7 @@ from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import ROW_COLUMNS, EventTable, Flows
 from tb_tidy_plugin.trace.kineto import decoded
 
-WHOLE_VALUES = ("names", "threads", "metadata", "origin_ns", "dropped", "partial")
+WHOLE_VALUES = ("names", "input_texts", "threads", "metadata", "origin_ns", "dropped", "partial")
 
 
 @dataclass(frozen=True)
