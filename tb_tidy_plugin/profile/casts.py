@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tidy_plugin.profile.inputs import Shape
+from tb_tidy_plugin.profile.inputs import Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.strings import numbers_where
 
 FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
 CASTS = ("aten::to", "aten::_to_copy", "aten::type_as", "aten::_autocast_to_reduced_precision")
-OF_BACKWARD = "autograd::engine::"
+OF_BACKWARD = re.compile("autograd::engine::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Cast:
         operator: row of the outermost operator around it, which is the cast itself, or one that autocast casts for.
         shape: of the tensor.
         source, target: the trace's C++ names of its dtypes.
+        size: bytes of the wider one of both tensors.
     """
 
     row: int
@@ -31,34 +34,38 @@ class Cast:
     shape: Shape
     source: str
     target: str
+    size: int
 
 
-def casts(profile: Profile) -> list[Cast]:
-    """The casts that are made in the forward pass, in row order.
+def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
+    """The casts of at least `min_bytes` that are made in the forward pass, in row order.
 
     The dtypes are those of `aten::copy_` inside the cast: a call that changes nothing makes no copy, and where to cast
     is not recorded.
     """
-    tree = profile.tree
+    table, tree = profile.table, profile.tree
+    kinds = {number: kind for number, each in enumerate(profile.known_inputs) if (kind := _kind(each))}
+    large = np.array([number for number, kind in kinds.items() if kind[-1] >= min_bytes], np.int32)
     copies = profile.named("aten::copy_")
-    is_cast = np.zeros(tree.size + 1, np.bool_)
+    copies = copies[np.isin(table.inputs[copies], large)]
+    is_cast = np.zeros(tree.size + 1, np.bool_)  # the last one stands for ABSENT
     is_cast[profile.named(*CASTS)] = True
     copies = copies[is_cast[tree.parent[copies]]]
-    found = []
+    rows = copies
+    while (is_inside := is_cast[tree.parent[rows]]).any():
+        rows = np.where(is_inside, tree.parent[rows], rows)
     tops = np.flatnonzero(profile.calls.outermost)
     around = np.append(tops, ABSENT)[np.searchsorted(tops, copies, side="right") - 1]
-    around = np.where((around != ABSENT) & (tree.last_descendant[around] >= copies), around, ABSENT)
-    for copy, top, given in zip(copies.tolist(), around.tolist(), profile.inputs_of(copies), strict=True):
-        target, source = given.dtype(0), given.dtype(1)
-        if target == source or not FLOATING.issuperset((target, source)):
-            continue
-        shape = given.shape(0)
-        if shape is None or shape != given.shape(1):
-            continue
-        row = copy
-        while (above := profile.parent(row)) is not None and is_cast[above]:
-            row = above
-        operator = row if top == ABSENT else top
-        if not profile.name(operator).startswith(OF_BACKWARD):
-            found.append(Cast(row, operator, shape, source, target))
-    return found
+    operators = np.where((around != ABSENT) & (tree.last_descendant[around] >= copies), around, rows)
+    is_backward = np.isin(table.name[operators], numbers_where(table.names, OF_BACKWARD.match))
+    columns = (each[~is_backward].tolist() for each in (rows, operators, table.inputs[copies]))
+    return [Cast(row, operator, *kinds[number]) for row, operator, number in zip(*columns, strict=True)]
+
+
+def _kind(inputs: Inputs) -> tuple[Shape, str, str, int] | None:
+    """The last four attributes of a `Cast` whose copy has these inputs; None where it casts nothing."""
+    target, source = inputs.dtype(0), inputs.dtype(1)
+    shape = inputs.shape(0)
+    if target == source or not FLOATING.issuperset((target, source)) or shape is None or shape != inputs.shape(1):
+        return None
+    return shape, source, target, max(tensor_bytes(shape, dtype) or 0 for dtype in (source, target))

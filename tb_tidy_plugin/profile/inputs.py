@@ -6,6 +6,9 @@ import re
 
 import msgspec
 
+from tb_tidy_plugin.trace.columns import EventTable
+from tb_tidy_plugin.trace.recover import NOT_JSON
+
 Shape = tuple[int, ...]
 
 INTEGERS = re.compile(r"-?\d{1,18}|\[-?\d{1,18}(, -?\d{1,18})*\]", re.ASCII)
@@ -46,6 +49,19 @@ class Inputs(msgspec.Struct, frozen=True):
         """The integers at `position`, one or a list of them; empty where something else or nothing is there."""
         text = self.scalar(position)
         return tuple(map(int, text.strip("[]").split(", "))) if INTEGERS.fullmatch(text) else ()
+
+
+def known_inputs(table: EventTable) -> tuple[Inputs, ...]:
+    """What each of `EventTable.input_texts` says; empty inputs where it makes no sense."""
+    decoder = msgspec.json.Decoder(Inputs, strict=False)
+    return tuple(_decoded(text, decoder) for text in table.input_texts)
+
+
+def _decoded(text: bytes, decoder: msgspec.json.Decoder[Inputs]) -> Inputs:
+    try:
+        return decoder.decode(text)
+    except NOT_JSON:
+        return Inputs()
 
 
 NOT_A_TENSOR = frozenset({"Scalar", "ScalarList", "TensorList", "GenericList", "None"})

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tb_tidy_plugin.profile.nesting import without_overload
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category
 
@@ -45,7 +46,8 @@ class Update:
     @property
     def parameters(self) -> int:
         """Number of parameters: as many as the rarest operator that works in place, leaving out odd single ones."""
-        counts = Counter(name for _, name in self.operators if IN_PLACE.match(name)).values()
+        names = Counter(name for _, name in self.operators)
+        counts = [count for name, count in names.items() if IN_PLACE.match(name)]
         return min((count for count in counts if 4 * count >= max(counts)), default=0)
 
 
@@ -81,4 +83,7 @@ def _update_by_operators(profile: Profile, step: int) -> Iterator[Update]:
 
 
 def _operators(profile: Profile, row: int) -> tuple[tuple[int, str], ...]:
-    return tuple((operator, profile.name(operator)) for operator in profile.calls.operators_in([row]))
+    rows, table = profile.calls.operators_in([row]), profile.table
+    numbers = table.name[rows].tolist()
+    names = {number: without_overload(table.names[number]) for number in set(numbers)}
+    return tuple(zip(rows, map(names.__getitem__, numbers), strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.critical import in_steps, per_step
-from tb_tidy_plugin.profile.inputs import Inputs
+from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
 from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names, without_overload
@@ -190,11 +190,17 @@ class Profile:
 
     def inputs(self, row: int) -> Inputs:
         """Shapes, dtypes and scalars of an operator; empty where they were not recorded."""
-        return self.inputs_of(np.array([row]))[0]
+        return self.known_inputs[int(self.table.inputs[row])]
 
     def inputs_of(self, rows: Rows) -> list[Inputs]:
-        """The same for many operators at once."""
-        return self.table.args.decoded(rows, Inputs)
+        """The same for many operators at once; those that were called alike share an object."""
+        known = self.known_inputs
+        return [known[number] for number in self.table.inputs[rows].tolist()]
+
+    @cached_property
+    def known_inputs(self) -> tuple[Inputs, ...]:
+        """Inputs by their number in `EventTable.inputs`."""
+        return known_inputs(self.table)
 
     def products(self, *dtypes: str) -> list[Product]:
         """Matrix products whose factors are of one of `dtypes`, in row order; of nested operators the innermost."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
@@ -108,6 +109,7 @@ class Observer:
         return found
 
 
+@lru_cache(maxsize=1 << 12)  # a step runs the same few things
 def _named(name: str, category: Category) -> Observation:
     if category is Category.OPERATOR:
         return Observation("operator", name.removeprefix("aten::"))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.categories import INSTANT_NAMES, PROFILER_SPAN, category_of, is_unmarked_annotation
-from tb_tidy_plugin.trace.chunks import ID_FIELDS, NO_TIME, Chunk, ChunkDecoder
+from tb_tidy_plugin.trace.chunks import ID_FIELDS, NO_IDS, NO_TIME, Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,
@@ -55,9 +55,9 @@ def table_of(
     origin_ns = int(start_ns[rows].min()) if len(rows) else 0
     start_ns -= origin_ns
     thread, threads = _threads(_joined(chunks, "thread"), decoder)
-    event_index = _joined_ids(chunks, "event_index")
+    event_index = _ids(chunks, "event_index", rows)
     rows = rows[_row_order(rows, thread, start_ns, duration_ns, event_index)]
-    ids: dict[str, Any] = {field: _joined_ids(chunks, field)[rows] for field in ID_FIELDS}
+    ids: dict[str, Any] = {field: _ids(chunks, field, rows) for field in ID_FIELDS}
     ids |= {field: np.clip(ids[field], ABSENT, largest).astype(np.int32) for field, largest in NARROW_IDS.items()}
     return EventTable(
         start_ns=start_ns[rows],
@@ -82,9 +82,11 @@ def table_of(
 
 
 def _row_order(rows: Rows, thread: Numbers, start_ns: Times, duration_ns: Times, event_index: Times) -> Rows:
-    """By (thread, start, tie-break): the profiler's own index settles ties where the trace has it, else length."""
-    index = event_index[rows]
-    tie = index if (index != ABSENT).any() else -duration_ns[rows]
+    """By (thread, start, tie-break): the profiler's own index settles ties where the trace has it, else length.
+
+    `event_index` has one entry per row of `rows`, the other columns have all rows.
+    """
+    tie = event_index if (event_index != ABSENT).any() else -duration_ns[rows]
     return np.lexsort((rows, tie, start_ns[rows], thread[rows]))
 
 
@@ -92,8 +94,12 @@ def _joined(chunks: list[Chunk], field: str) -> NDArray[Any]:
     return np.concatenate([getattr(chunk, field) for chunk in chunks])
 
 
-def _joined_ids(chunks: list[Chunk], field: str) -> Times:
-    return np.concatenate([chunk.ids[field] for chunk in chunks], dtype=np.int64)
+def _ids(chunks: list[Chunk], field: str, rows: Rows) -> Times:
+    columns = [chunk.ids[field] for chunk in chunks if len(chunk.start_ns)]
+    if columns and not any(column.strides[0] for column in columns):  # nobody has it: one number stands for all
+        return np.full(len(rows), columns[0][0], np.int64)
+    ids: Times = np.concatenate([NO_IDS[field], *columns], dtype=np.int64)[rows]
+    return ids
 
 
 def _texts(table: NumberTable[str | None]) -> tuple[str, ...]:

@@ -152,8 +152,9 @@ def _renumbered(column: Numbers, values: Sequence[Value], table: NumberTable[Val
     return table.numbers(values, len(values))[column]
 
 
-def _column(default: int, column: bytes | None, count: int) -> Times | Numbers:
+def _column(default: int, column: bytes | None, count: int) -> Times:
     """Of ids that no event has it takes no memory, of small ones half."""
     if column is None:
         return np.broadcast_to(np.int64(default), count)
-    return np.frombuffer(column, np.int64 if len(column) == 8 * count else np.int32)
+    values: Times = np.frombuffer(column, f"i{len(column) // count if count else 8}")
+    return values

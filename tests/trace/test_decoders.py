@@ -108,11 +108,64 @@ class TestValues:
         assert (differing, refused) == ([], {})
         assert (table.names[table.name[0]], table.origin_ns, table.stream.tolist()) == ("b", 1000, [3])
 
+    def test_of_two_objects_of_args_nothing_of_the_first_one_counts(self) -> None:
+        fields = b'"ph":"X","ts":1,"args":{"stream":1,"Input Dims":[[1]]},"args":{"Ev Idx":2}'
+        table, differing, refused = both(b'{"traceEvents":[{' + fields + b"}]}")
+        assert isinstance(table, EventTable)
+        assert (differing, refused) == ([], {})
+        assert (table.event_index.tolist(), table.stream.tolist(), table.inputs.tolist()) == ([2], [-1], [0])
+
     @pytest.mark.parametrize(
         "value", [b'"' + b"x" * length + end for length in range(20) for end in (b'"', b'\\n"', b'\x1f"', b'\xc3\xa9"')]
     )
     def test_strings_of_every_length_end_where_they_end(self, value: bytes) -> None:
         assert both(one_event(name=value))[1] == []
+
+
+class TestInputs:
+    """The compiled decoder expects each call's inputs to be those of last time; what it expects it may not invent."""
+
+    MM = b'"Input type":["float"],"Input Dims":[[2,3]]'
+
+    @pytest.mark.parametrize(
+        "args",
+        [
+            b'"Ev Idx":1,%b,"stream":2',
+            b'%b,"Input Strides":[[1]]',
+            b'%b,"Concrete Inputs":[""],"Ev Idx":1,"Input type":["c10::Half"]',
+            b'"Input Strides":[[1]],"stream":2,%b',
+            b"%b ",
+            b"%b,%b",
+            b"%b0",
+            b"%b,",
+            b"%b]",
+        ],
+    )
+    def test_the_expected_ones_may_be_followed_by_anything(self, args: bytes) -> None:
+        usual = b'{"ph":"X","name":"aten::mm","ts":%d,"args":{%b}}'
+        odd = args.replace(b"%b", self.MM)
+        events = [usual % (time, odd if time in {5, 8} else self.MM) for time in range(10)]
+        assert both(b'{"traceEvents":[' + b",".join(events) + b"]}")[1] == []
+
+    @pytest.mark.parametrize("last", [b"1", b"12", b"1.5", b'"1"', b"[1]", b"true"])
+    def test_a_number_that_begins_as_the_expected_one_is_another(self, last: bytes) -> None:
+        events = [b'{"ph":"X","ts":1,"args":{"Input Dims":%b}}' % value for value in (b"1", b"1", b"1", last, b"1")]
+        table, differing, _ = both(b'{"traceEvents":[' + b",".join(events) + b"]}")
+        assert isinstance(table, EventTable)
+        assert differing == []
+        texts = [table.input_texts[number] for number in table.inputs.tolist()]
+        assert texts == [b'{"Input Dims":%b}' % value for value in (b"1", b"1", b"1", last, b"1")]
+
+    def test_what_is_the_same_call_after_call_has_one_text_whatever_stands_between_its_keys(self) -> None:
+        together = b'{"ph":"X","ts":1,"args":{"Ev Idx":%d,"Input Dims":[[4]],"Input type":["float"]}}'
+        apart = b'{"ph":"X","ts":1,"args":{"Input type":["float"],"Ev Idx":%d,"Input Dims":[[4]]}}'
+        events = [(together, apart)[number % 2] % number for number in range(8)]
+        table, differing, refused = both(b'{"traceEvents":[' + b",".join(events) + b"]}")
+        assert isinstance(table, EventTable)
+        assert (differing, refused) == ([], {})
+        assert table.event_index.tolist() == list(range(8))
+        assert table.inputs.tolist() == [1] * 8
+        assert table.input_texts == (b"{}", b'{"Input Dims":[[4]],"Input type":["float"]}')
 
 
 class TestRefused:

@@ -49,7 +49,6 @@ from tb_tidy_plugin.rulekit import (
     plain_name,
     rows_of,
     slower_side,
-    tensor_bytes,
 )
 
 EXACT = frozenset(
@@ -77,7 +76,7 @@ class DtypePingPong(Rule):
     max_operators = Threshold(5, "no trace says that two casts are about one tensor, so they must be near each other")
 
     def detect(self, profile: Profile) -> Iterator[Match]:
-        found = [cast for cast in casts(profile) if _bytes(cast) >= self.min_bytes]
+        found = casts(profile, int(self.min_bytes))
         taken: set[int] = set()
         for at, there in enumerate(found):
             if there.row in taken:
@@ -117,7 +116,7 @@ class DtypePingPong(Rule):
             anchor=there.row,
             events=events,
             facts={
-                "shape": "×".join(map(str, there.shape)), "size": Bytes(_bytes(there)),
+                "shape": "×".join(map(str, there.shape)), "size": Bytes(there.size),
                 "dtype": TORCH_DTYPES[there.source], "other": TORCH_DTYPES[there.target],
                 "distance": f"{len(between) + 1} operators later" if others else "straight",
                 "between": f"between them only {' and '.join(others)} runs" if others else "nothing runs between them",
@@ -135,8 +134,3 @@ def _is_return(there: Cast, back: Cast) -> bool:
 
 def _narrows(cast: Cast) -> bool:
     return BITS[cast.target] < BITS[cast.source]
-
-
-def _bytes(cast: Cast) -> int:
-    """Of the wider of both tensors."""
-    return max(tensor_bytes(cast.shape, dtype) or 0 for dtype in (cast.source, cast.target))
