@@ -57,7 +57,7 @@ def known_inputs(table: EventTable) -> tuple[Inputs, ...]:
     return tuple(_decoded(text, decoder) for text in table.input_texts)
 
 
-def _decoded(text: bytes, decoder: msgspec.json.Decoder[Inputs]) -> Inputs:
+def _decoded(text: str, decoder: msgspec.json.Decoder[Inputs]) -> Inputs:
     try:
         return decoder.decode(text)
     except NOT_JSON:

@@ -72,7 +72,7 @@ def table_of(
         args=_args(chunks).take(rows),
         flows=_flows(chunks, phase, label, start_ns, thread, decoder),
         names=_texts(decoder.names),
-        input_texts=decoder.inputs.values(),
+        input_texts=tuple(text.decode("utf-8", "replace") for text in decoder.inputs.values()),
         threads=threads,
         metadata=metadata or Metadata(),
         origin_ns=origin_ns,

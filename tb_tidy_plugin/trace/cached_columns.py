@@ -50,6 +50,7 @@ class _Head(msgspec.Struct, frozen=True):
     texts: list[int]
     packed: list[int]
     names: tuple[str, ...]
+    input_texts: tuple[str, ...]
     threads: tuple[Thread, ...]
     metadata: Metadata
     origin_ns: int
@@ -96,6 +97,7 @@ def _pieces(table: EventTable) -> Iterator[Piece]:
             texts=[len(block) for block in table.args.blocks],
             packed=[len(text) for text in texts],
             names=table.names,
+            input_texts=table.input_texts,
             threads=table.threads,
             metadata=table.metadata,
             origin_ns=table.origin_ns,
@@ -138,6 +140,7 @@ def _table(content: memoryview) -> EventTable:
         args=ArgsText(blocks=tuple(blocks), **_part(columns, "args", ARGS_COLUMNS)),
         flows=Flows(**_part(columns, "flows", FLOW_COLUMNS)),
         names=head.names,
+        input_texts=head.input_texts,
         threads=head.threads,
         metadata=head.metadata,
         origin_ns=head.origin_ns,

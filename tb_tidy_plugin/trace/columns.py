@@ -240,7 +240,7 @@ class EventTable:
     args: ArgsText
     flows: Flows
     names: tuple[str, ...]
-    input_texts: tuple[bytes, ...]
+    input_texts: tuple[str, ...]
     threads: tuple[Thread, ...]
     metadata: Metadata
     origin_ns: int

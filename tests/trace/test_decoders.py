@@ -154,7 +154,7 @@ class TestInputs:
         assert isinstance(table, EventTable)
         assert differing == []
         texts = [table.input_texts[number] for number in table.inputs.tolist()]
-        assert texts == [b'{"Input Dims":%b}' % value for value in (b"1", b"1", b"1", last, b"1")]
+        assert texts == [f'{{"Input Dims":{value.decode()}}}' for value in (b"1", b"1", b"1", last, b"1")]
 
     def test_what_is_the_same_call_after_call_has_one_text_whatever_stands_between_its_keys(self) -> None:
         together = b'{"ph":"X","ts":1,"args":{"Ev Idx":%d,"Input Dims":[[4]],"Input type":["float"]}}'
@@ -165,7 +165,7 @@ class TestInputs:
         assert (differing, refused) == ([], {})
         assert table.event_index.tolist() == list(range(8))
         assert table.inputs.tolist() == [1] * 8
-        assert table.input_texts == (b"{}", b'{"Input Dims":[[4]],"Input type":["float"]}')
+        assert table.input_texts == ("{}", '{"Input Dims":[[4]],"Input type":["float"]}')
 
 
 class TestRefused:
