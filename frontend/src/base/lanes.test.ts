@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { averaged, groupsOf, mostly, totalOf, type LaneLike } from './lanes';
+import { averaged, causeOf, groupsOf, mostly, totalOf, type LaneLike } from './lanes';
 
 const DEVICE: LaneLike = {
   lane: 'cuda:0', communication_overlapped_ns: 5,
@@ -66,4 +66,10 @@ it('says what most of a group is', () => {
   expect(compute && mostly(compute)).toBe('Matrix products');
   expect(communication && mostly(communication)).toBeNull();
   expect(idle && mostly(idle)).toBe('Waiting for data');
+});
+
+it('leads from a part of the time to the checks that explain it', () => {
+  expect(causeOf([{ part: 'idle_unknown', ns: 1 }, { part: 'idle_launch_bound', ns: 9 }])).toBe('launch');
+  expect(causeOf([{ part: 'idle_unknown', ns: 9 }, { part: 'idle_launch_bound', ns: 1 }])).toBeNull();
+  expect(causeOf([])).toBeNull();
 });

@@ -107,6 +107,21 @@ export function averaged(lanes: readonly LaneLike[]): LaneLike | null {
 
 const ORDER = Object.keys(PARTS);
 
+/** The category of the checks that look for the cause of a part; parts that no check explains have none. */
+const CHECKED_BY: Partial<Record<PartName, string>> = {
+  communication_exposed: 'distributed', idle_communication_wait: 'distributed', communication: 'distributed',
+  host_to_device: 'host_device', device_to_host: 'host_device',
+  idle_data_loading: 'data_loading', data_loading: 'data_loading',
+  idle_compilation: 'compile', idle_synchronisation: 'synchronization', idle_launch_bound: 'launch',
+  optimizer: 'optimizer', python: 'python_loops', matrix: 'precision', attention: 'fusion', elementwise: 'fusion',
+};
+
+/** What to filter findings by for some parts: by what explains the largest of them; null where nothing does. */
+export function causeOf(slices: readonly Pick<Slice, 'part' | 'ns'>[]): string | null {
+  const [largest] = slices.toSorted((one, other) => other.ns - one.ns);
+  return (largest && CHECKED_BY[largest.part]) ?? null;
+}
+
 /** What most of a group is, where one part is most of it: `Waiting for data`. */
 export function mostly({ slices, ns }: GroupSlice): string | null {
   if (slices.length < 2) return null;

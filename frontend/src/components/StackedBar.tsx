@@ -1,6 +1,13 @@
 /** A whole and its parts, with the parts named below. */
 
-interface Piece { part: string; label: string; share: number; text: string }
+interface Piece {
+  part: string;
+  label: string;
+  share: number;
+  text: string;
+  /** Shows only the findings about it, or all again; left out where there are none. */
+  filter?: { isOn: boolean; hint: string; onToggle: () => void };
+}
 
 /** The bar alone: decoration, what it says stands beside it in words. */
 export const Bar = ({ parts, tall = false }: { parts: readonly Piece[]; tall?: boolean }) => (
@@ -19,8 +26,14 @@ export const StackedBar = ({ label, parts }: Props) => (
   <figure class="stacked" aria-label={label}>
     <Bar parts={parts} />
     <ul class="legend">
-      {parts.map(({ part, label: name, text }) => (
-        <li><Swatch part={part} />{name} <b class="number">{text}</b></li>
+      {parts.map(({ part, label: name, text, filter }) => (
+        <li>
+          {filter ? (
+            <button type="button" class="legend-filter" aria-pressed={filter.isOn} title={filter.hint} onClick={filter.onToggle}>
+              <Swatch part={part} />{name} <b class="number">{text}</b>
+            </button>
+          ) : <><Swatch part={part} />{name} <b class="number">{text}</b></>}
+        </li>
       ))}
     </ul>
   </figure>

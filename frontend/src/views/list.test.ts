@@ -1,7 +1,7 @@
-import { fireEvent, screen, within } from '@testing-library/preact';
+import { fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Outcome, Steps } from '../api/types.gen';
-import { finding, place, report, rule, saving, state } from '../testing/fixtures';
+import type { Lane, Outcome, Steps } from '../api/types.gen';
+import { finding, lane, place, report, rule, saving, state } from '../testing/fixtures';
 import { key, openPage, rows } from '../testing/page';
 import { serveProfile } from '../testing/server';
 
@@ -220,4 +220,16 @@ it('tells places in files with long paths by their names', async () => {
   serveProfile(report({ findings: [finding('a', { places: [place({ file: '/very/long/path/model.py', line: 7 }), place()] })] }), state());
   await openPage();
   expect((await rows())[0]?.textContent).toContain('model.py:7 +1');
+});
+
+it('lists only the findings about a part of the time, and all again', async () => {
+  const part = { part: 'host_to_device', mean_ns: 9e6, steps_ns: [9e6] } satisfies Lane['parts'][number];
+  serveProfile(report({ lanes: [lane({ parts: [part] })], findings: [finding('a'), finding('b', { category: 'host_device' })] }), state());
+  await openPage();
+  expect((await rows()).length).toBe(2);
+  screen.getByRole('button', { name: /^Copies/ }).click();
+  await waitFor(async () => expect((await rows()).length).toBe(1));
+  expect(window.location.hash).toContain('q=host_device');
+  screen.getByRole('button', { name: /^Copies/, pressed: true }).click();
+  await waitFor(async () => expect((await rows()).length).toBe(2));
 });

@@ -2,14 +2,18 @@
 
 import type { ProfileReport } from '../../api/types.gen';
 import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
-import { averaged, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
+import { averaged, causeOf, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
 import { overlapText, stepNow, withoutText } from '../../base/joint';
+import { filtered } from '../../base/ranking';
 import { listed } from '../../base/recording';
 import { spread } from '../../base/statistics';
 import { nanoseconds, plural, share } from '../../base/units';
 import { basisText, capital, STEP_BASIS } from '../../base/words';
 import { StackedBar } from '../../components/StackedBar';
+import { setQuery } from '../../state/actions';
+import { findings } from '../../state/findings';
 import { per } from '../../state/profile';
+import { route } from '../../state/route';
 import { Metric } from './Metric';
 import { Recording } from './Recording';
 
@@ -32,8 +36,8 @@ function TimeUse({ report: { lanes = [] } }: { report: ProfileReport }) {
   const lane = averaged(lanes);
   const groups = lane ? groupsOf(lane, null) : [];
   if (!lane || groups.length === 0) return null;
-  const parts = isHost(lane) ? groups.flatMap(({ slices }) => slices).map((slice) => ({ ...slice, text: share(slice.share) }))
-    : groups.map((group) => ({ part: group.group, label: groupText(group.label, mostly(group)), share: group.share, text: share(group.share) }));
+  const parts = isHost(lane) ? groups.flatMap(({ slices }) => slices).map((slice) => ({ ...slice, text: share(slice.share), ...filterBy([slice]) }))
+    : groups.map((group) => ({ part: group.group, label: groupText(group.label, mostly(group)), share: group.share, text: share(group.share), ...filterBy(group.slices) }));
   const of = lanes.length > 1 ? `, mean of ${lanes.length} devices` : '';
   return (
     <div class="time-use">
@@ -42,6 +46,15 @@ function TimeUse({ report: { lanes = [] } }: { report: ProfileReport }) {
       {lane.communication_overlapped_ns > 0 && <p class="beside">Communication hidden behind compute: {nanoseconds(lane.communication_overlapped_ns)} per {per.value}</p>}
     </div>
   );
+}
+
+/** A part of the time lists the findings about it, where there are any. */
+function filterBy(slices: Parameters<typeof causeOf>[0]): { filter?: { isOn: boolean; hint: string; onToggle: () => void } } {
+  const cause = causeOf(slices);
+  const found = cause === null ? 0 : filtered(findings.value, cause).length;
+  if (cause === null || found === 0) return {};
+  const isOn = route.value.q === cause;
+  return { filter: { isOn, hint: isOn ? 'List all findings' : `List only the ${plural(found, 'finding')} about it`, onToggle: () => setQuery(isOn ? '' : cause) } };
 }
 
 const groupText = (label: string, most: string | null): string => (most ? `${label}, mostly ${most.toLowerCase()}` : label);
