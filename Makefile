@@ -15,10 +15,10 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals bench frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals bench bench-check frontend bundle pytest clean npm chromium
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 demo: $(DEMO)/.installed ## serve the sample runs; PORT=6007 for another port
 	@echo "TorchTidy is at http://localhost:$(PORT)/#torchtidy&p.torchtidy.run=image_classifier_untidy"
@@ -49,6 +49,10 @@ lines: $(TEST)/.installed ## count how often the line inside a function is right
 
 bench: $(TEST)/.installed ## measure how fast traces are read and judged; writes docs/performance.md
 	$(BIN)/python -m tests.performance
+	$(BIN)/python -m tests.performance.serving
+
+bench-check: $(TEST)/.installed ## measure again how soon findings are there; fails where ratios got twice as bad
+	$(BIN)/python -m tests.performance.serving --check
 
 proof: $(TEST)/.installed ## time the corpus' slow programs against the fixed ones, for the same page
 	$(BIN)/python -m tests.accuracy --proof

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -22,19 +21,11 @@ import numpy as np
 
 from tb_tidy_plugin.trace.scanned import is_compiled
 from tests.performance.measured import Figure
+from tests.performance.traces import Trace, recorded
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
-STEPS = {"10 MB": 3, "100 MB": 25, "500 MB": 126}
+SIZES = ("10 MB", "100 MB", "500 MB")
 MB = 1e6
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A file to measure with; `size` is that of its text, in bytes."""
-
-    name: str
-    path: Path
-    size: int
 
 
 def main() -> None:
@@ -46,21 +37,10 @@ def main() -> None:
     given = parser.parse_args()
     if not is_compiled():
         sys.exit("The compiled decoder is missing: `tb-tidy doctor` says how to get it.")
-    text = page([_recorded(given.traces, name, steps) for name, steps in STEPS.items()], given.rounds)
+    text = page([recorded(given.traces, name) for name in SIZES], given.rounds)
     sys.stdout.write(text)
     if not given.no_page:
         PAGE.write_text(text, "utf-8")
-
-
-def _recorded(folder: Path, name: str, steps: int) -> Trace:
-    place = folder / name.replace(" ", "-")
-    if not list(place.glob("*.pt.trace.json")):
-        place.mkdir(parents=True, exist_ok=True)
-        code = "import sys, pathlib; from tests.performance.recorded_loop import record_loop; "
-        code += "record_loop(pathlib.Path(sys.argv[1]), int(sys.argv[2]), memory=True)"
-        subprocess.run([sys.executable, "-c", code, str(place), str(steps)], check=True)
-    (path,) = place.glob("*.pt.trace.json")
-    return Trace(name, path, path.stat().st_size)
 
 
 def page(traces: list[Trace], rounds: int) -> str:
