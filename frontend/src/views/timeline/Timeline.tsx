@@ -59,7 +59,8 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       began.current = false;
       if (clicked.current === event.id) return;
     } else setWindow(showing(shown.peek(), event, limits));
-    setScrollTo(Math.max((rowTop(boxes.find(({ lane }) => lane === event.lane), event.depth) ?? 0) - MARGIN_PX, 0));
+    const top = rowTop(boxes.find(({ lane }) => lane === event.lane), event.depth) ?? 0;
+    setScrollTo(top + MARGIN_PX > height ? top - height / 2 : 0);
   }, [event?.id]);
 
   const select = (bar: Bar | null): void => {
@@ -89,7 +90,8 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       </div>
       {finding && (
         <p class="timeline-marking">
-          <span class="hatch" aria-hidden="true" />{count(marks?.total ?? finding.matches)} matched events of “{finding.message.replaceAll('`', '')}” are marked.
+          <span class="hatch" aria-hidden="true" />
+          <span>{count(marks?.total ?? finding.matches)} matched events of “{finding.message.replaceAll('`', '')}” are marked.</span>
           <Button kind="quiet" onClick={() => go({ finding: '', event: route.peek().event }, 'replace')}>Show all in colour</Button>
         </p>
       )}
