@@ -15,7 +15,7 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals bench bench-check frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check frontend bundle pytest clean npm chromium
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -56,6 +56,9 @@ bench-check: $(TEST)/.installed ## measure again how soon findings are there; fa
 
 proof: $(TEST)/.installed ## time the corpus' slow programs against the fixed ones, for the same page
 	$(BIN)/python -m tests.accuracy --proof
+
+screens: $(TEST)/.installed | chromium ## take the pictures of docs/screens/ anew
+	$(BIN)/python -m tests.browser.screens
 
 generated: $(TEST)/.installed $(NODE_MODULES) ## check that the generated files are current
 	$(BIN)/python -m tb_tidy_plugin.dev generate --check

@@ -14,8 +14,11 @@ from tb_tidy_plugin.profile.steps import Oddity
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.report.rank_model import RankPart
 from tb_tidy_plugin.report.rank_parts import RANK_PART, RANK_PARTS
+from tb_tidy_plugin.report.step_model import Steps
 
 MOST_COLUMNS = 200
+ENOUGH_FOR_PERCENTILES = 10  # as on the page: below that the 10th percentile is the minimum in all but name
+OVERLAP = 1.01  # a sum that differs by rounding alone is not worth a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,22 @@ def step_columns(report: ProfileReport) -> StepColumns:
         for at in shown
     ]
     return StepColumns(columns, per_column)
+
+
+def spread_of(steps: Steps) -> tuple[int, int, str] | None:
+    """The shortest and the longest step, or the percentiles where there are enough; None for a step alone."""
+    times = [step.duration_ns for step in steps.items]
+    if len(times) < 2:
+        return None
+    if len(times) >= ENOUGH_FOR_PERCENTILES and steps.p10_ns is not None and steps.p90_ns is not None:
+        return steps.p10_ns, steps.p90_ns, "p10–p90"
+    return min(times), max(times), "min–max"
+
+
+def overlap(report: ProfileReport) -> bool:
+    """Whether the findings save less together than one by one."""
+    added_up_ns = sum(finding.saving.expected_ns for finding in report.findings if finding.saving)
+    return report.joint_saving is not None and added_up_ns > report.joint_saving.expected_ns * OVERLAP
 
 
 def reach_of(findings: Sequence[Finding]) -> int:

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from tb_tidy_plugin.report import ranks_text
-from tb_tidy_plugin.report.charts import bar_of_step, parts_of_step, reach_of, step_columns
+from tb_tidy_plugin.report.charts import bar_of_step, overlap, parts_of_step, reach_of, spread_of, step_columns
 from tb_tidy_plugin.report.model import CodeChange, Note, Outcome, ProfileReport, Report, RunReport, Status
 from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.report.summary_text import part_text
@@ -65,8 +65,9 @@ def _template() -> Template:
     )
     environment.globals.update(
         BASIS=SHOWN_BASIS, MARKS=MARKS, OUTCOMES=OUTCOMES, PRECISION=PRECISION, STEP_BASIS=STEP_BASIS,
-        bar_of_step=bar_of_step, found_in=_found_in, outcomes_of=_outcomes_of, parts_of_step=parts_of_step,
-        per=_per, ranks_text=ranks_text, reach_of=reach_of, step_columns=step_columns,
+        bar_of_step=bar_of_step, found_in=_found_in, outcomes_of=_outcomes_of, overlap=overlap,
+        parts_of_step=parts_of_step, per=_per, ranks_text=ranks_text, reach_of=reach_of, spread_of=spread_of,
+        step_columns=step_columns,
     )  # fmt: skip
     return environment.get_template("report.html")
 

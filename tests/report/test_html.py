@@ -130,6 +130,18 @@ class TestShows:
         for part in lane.parts:
             assert f"{part.part.replace('_', ' ')} {Nanoseconds(part.mean_ns)} {Share(part.mean_ns / whole)}" in text
 
+    def test_the_spread_of_few_steps_is_all_of_it(self, untidy: ProfileReport) -> None:
+        times = [step.duration_ns for step in untidy.steps.items]
+        said = f"median of 3 steps, {Nanoseconds(min(times))} to {Nanoseconds(max(times))} min–max"
+        assert said in page_of(of_profile(untidy)).text
+
+    def test_overlap_is_told_where_there_is_one(self, untidy: ProfileReport) -> None:
+        assert untidy.joint_saving is not None
+        small = msgspec.structs.replace(untidy.joint_saving, expected_ns=untidy.joint_saving.expected_ns // 2)
+        overlapping = msgspec.structs.replace(untidy, joint_saving=small)
+        assert "Findings overlap" in page_of(of_profile(overlapping)).text
+        assert "Findings overlap" not in page_of(of_profile(untidy)).text
+
     def test_every_step_is_in_the_table_beside_the_chart(self, untidy: ProfileReport) -> None:
         text = page_of(of_profile(untidy)).text
         for step in untidy.steps.items:

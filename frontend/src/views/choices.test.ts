@@ -24,7 +24,7 @@ afterEach(() => localStorage.clear());
 describe('the list', () => {
   it('is cut into groups, which the address names and the arrows cross', async () => {
     await open();
-    fireEvent.change(screen.getByRole('combobox', { name: 'Group by' }), { target: { value: 'check' } });
+    fireEvent.change(screen.getByRole('combobox', { name: 'Groups' }), { target: { value: 'check' } });
     await vi.waitFor(async () => expect(await titles()).toEqual(['First', 'Third', 'Second']));
     expect(screen.getAllByRole('group', { name: /^Title of/ }).map((group) => group.getAttribute('aria-label'))).toEqual(['Title of one', 'Title of two']);
     expect(window.location.hash).toContain('group=check');

@@ -42,7 +42,7 @@ it('lists slow calls with what they lost, and marks contention by sign and word'
 it('lists Python’s own time, of all code or of the user’s alone', async () => {
   await open();
   expect(table('Table of Python functions').map(([name]) => name)).toEqual(['mine', 'theirs']);
-  fireEvent.click(screen.getByRole('checkbox', { name: 'only my code' }));
+  fireEvent.click(screen.getByRole('checkbox', { name: 'Only my code' }));
   await vi.waitFor(() => expect(table('Table of Python functions')).toEqual([['mine', 'train.py:7', 'own', '3', '2 ms']]));
 });
 

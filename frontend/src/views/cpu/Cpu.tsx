@@ -79,7 +79,7 @@ function Frames({ rows }: { rows: readonly FrameRow[] | null }) {
         <h2>Python between operators</h2>
         <span class="muted">time in a function itself, outside operators and what it calls; totals over the recording</span>
         <span class="chart-space" />
-        {rows && <label class="check"><input type="checkbox" checked={ownOnly} onChange={(event) => setOwnOnly(event.currentTarget.checked)} /> only my code</label>}
+        {rows && <label class="check"><input type="checkbox" checked={ownOnly} onChange={(event) => setOwnOnly(event.currentTarget.checked)} /> Only my code</label>}
       </div>
       {rows === null ? <p class="muted">The recording has no Python stacks; record with <code>with_stack=True</code>.</p>
         : shown.length > 0 ? <DataTable label="Table of Python functions" columns={FRAME_COLUMNS} rows={shown} />

@@ -28,7 +28,7 @@ const SORTS = [
 ];
 
 const GROUPS = [
-  { value: 'none', label: 'Nothing' },
+  { value: 'none', label: 'None' },
   { value: 'check', label: 'Check' },
   { value: 'file', label: 'File' },
   { value: 'severity', label: 'Severity' },
@@ -46,7 +46,7 @@ export function List() {
         {all > 1 && (
           <div class="list-choices">
             <Select label="Sort" value={sort} options={SORTS} onChange={(value) => setSort(sortFrom(value))} />
-            <Select label="Group by" value={group} options={GROUPS} onChange={(value) => setGroup(groupFrom(value))} />
+            <Select label="Groups" value={group} options={GROUPS} onChange={(value) => setGroup(groupFrom(value))} />
             <OwnCode />
           </div>
         )}
