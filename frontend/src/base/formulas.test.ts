@@ -16,8 +16,8 @@ it('says how each basis works, and no speed where there are no steps', () => {
 });
 
 it('a cost is shown beside the step that it is a share of', () => {
-  expect(text(costFormula(5e6, 0.05, 12, 100e6, 'step'), 'Share')).toBe('5 ms ÷ 100 ms (median step) = 5 %');
-  expect(costFormula(5e6, null, 1, null, 'trace').length).toBe(1);
+  expect(text(costFormula(5e6, 0.05, 12, 'step'), 'Share')).toBe('5 ms ÷ 100 ms (the recorded step) = 5 %');
+  expect(costFormula(5e6, null, 1, 'trace').length).toBe(1);
 });
 
 it('all together against the sum of the rows, whichever is more', () => {

@@ -28,11 +28,11 @@ export function savingFormula(saving: Saving, costNs: number, stepNs: number | n
   ];
 }
 
-/** What a finding costs: the time of its matches, per step. */
-export function costFormula(costNs: number, part: number | null, matches: number, medianNs: number | null, per: string): Line[] {
+/** What a finding costs: the time of its matches, per step; its share is of the recorded step. */
+export function costFormula(costNs: number, part: number | null, matches: number, per: string): Line[] {
   return [
     { name: 'Cost', text: `The time in which the ${plural(matches, 'match', 'matches')} ran, counted once where they overlap, per ${per}` },
-    ...(part !== null && medianNs ? [{ name: 'Share', text: `${nanoseconds(costNs)} ÷ ${nanoseconds(medianNs)} (median ${per}) = ${share(part)}` }] : []),
+    ...(part ? [{ name: 'Share', text: `${nanoseconds(costNs)} ÷ ${nanoseconds(costNs / part)} (the recorded ${per}) = ${share(part)}` }] : []),
   ];
 }
 

@@ -90,7 +90,7 @@ describe('how a figure is found', () => {
   it('is told beside the figure, with its inputs', async () => {
     await open();
     unfold('How “Costs” is found');
-    expect(await screen.findByText('5 ms ÷ 100 ms (median step) = 5 %')).toBeTruthy();
+    expect(await screen.findByText('5 ms ÷ 100 ms (the recorded step) = 5 %')).toBeTruthy();
     unfold('How “Fix saves about” is found');
     expect(await screen.findByText(/^4.5 ms at least, 13.5 ms at most/)).toBeTruthy();
     unfold('How “Step time” is found');

@@ -35,7 +35,7 @@ export function Head({ finding, heading }: Props) {
       <dl class="worth">
         {finding.saving && <SavingFigure saving={finding.saving} costNs={cost} />}
         <div>
-          <dt>Costs<Explained what="Costs" lines={costFormula(cost, part, finding.matches, report.value?.steps.median_ns ?? null, per.value)} /></dt>
+          <dt>Costs<Explained what="Costs" lines={costFormula(cost, part, finding.matches, per.value)} /></dt>
           <dd class="worth-value">{nanoseconds(cost)}<span class="per"> per {per.value}</span></dd>
           {part !== null && <dd class="worth-note">{share(part)} of the {per.value} time</dd>}
         </div>
