@@ -94,17 +94,13 @@ class ElementwiseOpFlood(Rule):
         yield Scale(match.events, expected, least, 1.0)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        """The same operators, each on the result of the one before, with their backward pass where they have one.
-
-        On a CPU they are shown, not used: repeated alone they find their memory mapped, in a step they map it anew.
-        """
+        """The same operators in a row, with their backward pass; not used on a CPU: alone, memory is warm."""
         chain, extents = chain_of(str(match.facts["chain"]).split()), str(match.facts["shape"]).split("×")
         shape, dtype = tuple(map(int, extents)), TORCH_DTYPES.get(str(match.facts["dtype"]), "")
         if chain is None or "float" not in dtype or not fitting(1, 16 * (int(match.facts["count"]) + 2) * prod(shape)):
             return None
-        has_gradients = match.facts["gradients"] != 0
-        x = f"x = torch.rand({shape}, dtype=torch.{dtype}, device=device, requires_grad={has_gradients})"
-        after = "\nresult.sum().backward()" if has_gradients else ""
+        x = f"x = torch.rand({shape}, dtype=torch.{dtype}, device=device, requires_grad={bool(match.facts['gradients'])})"
+        after = "\nresult.sum().backward()" if match.facts["gradients"] else ""
         setup = f"import torch\nimport torch.nn.functional as F\n{x}\n{chain}\ncompiled = torch.compile(chain)"
         return Benchmark(
             f"result = chain(x){after}", f"result = compiled(x){after}", setup, of_events=bool(match.facts["on_device"])
@@ -116,10 +112,8 @@ class ElementwiseOpFlood(Rule):
         return not on_device and chain.least_bytes / 2 >= self.min_bytes
 
     def _match(self, profile: Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool) -> Match:
-        on_device = events[0] >= profile.tree.size
-        expected, best = part_left(profile, chain, on_device) if is_large else _launches(chain)
+        expected, best = part_left(profile, chain, events[0] >= profile.tree.size) if is_large else _launches(chain)
         names = [name.removeprefix("aten::") for name in chain.names]
-        repeats = 2 * chain.period <= len(names)
         return Match(
             anchor=_caller(profile, chain),
             events=events,
@@ -128,12 +122,11 @@ class ElementwiseOpFlood(Rule):
                 "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
                 "names": ", ".join(f"`{name}`" for name in names[:SUMMARY]) + (" …" if len(names) > SUMMARY else ""),
                 "ratio": round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)),
-                "expected": Share(expected), "best": Share(best),
+                "expected": Share(expected), "best": Share(best), "on_device": events[0] >= profile.tree.size,
                 "chain": " ".join(chain.names), "dtype": profile.inputs(chain.operators[0]).dtype(0),
-                "on_device": on_device,
                 "least": int(self.min_operators), "least_small": int(self.min_operators_small),
             },
-            confidence="medium" if repeats else "high",
+            confidence="medium" if 2 * chain.period <= len(names) else "high",
         )  # fmt: skip
 
 
