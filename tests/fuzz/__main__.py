@@ -1,5 +1,7 @@
 """`python -m tests.fuzz`: breaks traces for some minutes and compares the decoders on what comes out.
 
+With `--what report` each is taken through reading, all rules, all tables and every form of output (`report.py`).
+
 Each text on which they differ, or that ends the process, is left in `--found`. `tests/fuzz/sanitized.sh` does all
 this with the compiled decoder under AddressSanitizer and UndefinedBehaviorSanitizer.
 """
@@ -13,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.fuzz import report
 from tests.fuzz.agreement import Agreement
 from tests.fuzz.mutations import mutated, seeds
 
@@ -27,11 +30,14 @@ def _say(line: str) -> None:
 def main() -> None:
     """Exits with 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--what", choices=("decoders", "report"), default="decoders")
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=time.time_ns())
     parser.add_argument("--found", type=Path, default=Path("build/fuzz"))
     given = parser.parse_args()
     given.found.mkdir(parents=True, exist_ok=True)
+    if given.what == "report":
+        sys.exit(min(report.run(given.minutes, given.seed, given.found, _say), 1))
     sys.exit(0 if run(given.minutes, given.seed, given.found) == 0 else 1)
 
 
