@@ -54,7 +54,7 @@ def test_no_form_of_the_report_holds_what_a_terminal_obeys(tmp_path: Path, form:
 )
 def test_no_secret_of_the_metadata_is_written(tmp_path: Path, command: list[str]) -> None:
     steering_trace(tmp_path)
-    done = CliRunner().invoke(commands, [*command, str(tmp_path), "--isolated"])
+    done = CliRunner().invoke(commands, [command, str(tmp_path), "--isolated", "--format", form])
     assert done.exit_code == 0, done.output
     assert SECRET not in done.output
 
