@@ -27,6 +27,7 @@ from tb_tidy_plugin.trace.columns import (
 from tb_tidy_plugin.trace.limits import LONGEST_NAME
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
+MOST_NODES = 1 << 40  # that autograd ever counts; a larger number, times the threads, would leave int64
 NARROW_IDS = {"forward_thread": 1 << 20, "device": 1 << 12}
 """The largest of the ids that are small; a larger one is damage, and each device is work for every table."""
 
@@ -58,6 +59,7 @@ def table_of(
     event_index = _ids(chunks, "event_index", rows)
     rows = rows[_row_order(rows, thread, start_ns, duration_ns, event_index)]
     ids: dict[str, Any] = {field: _ids(chunks, field, rows) for field in ID_FIELDS}
+    ids["sequence"] = np.where((ids["sequence"] >= 0) & (ids["sequence"] < MOST_NODES), ids["sequence"], ABSENT)
     ids |= {field: np.clip(ids[field], ABSENT, largest).astype(np.int32) for field, largest in NARROW_IDS.items()}
     return EventTable(
         start_ns=start_ns[rows],
