@@ -99,8 +99,8 @@ class ElementwiseOpFlood(Rule):
         shape, dtype = tuple(map(int, extents)), TORCH_DTYPES.get(str(match.facts["dtype"]), "")
         if chain is None or "float" not in dtype or not fitting(1, 16 * (int(match.facts["count"]) + 2) * prod(shape)):
             return None
-        x = f"x = torch.rand({shape}, dtype=torch.{dtype}, device=device, requires_grad={bool(match.facts['gradients'])})"
-        after = "\nresult.sum().backward()" if match.facts["gradients"] else ""
+        grad, after = (True, "\nresult.sum().backward()") if match.facts["gradients"] else (False, "")
+        x = f"x = torch.rand({shape}, dtype=torch.{dtype}, device=device, requires_grad={grad})"
         setup = f"import torch\nimport torch.nn.functional as F\n{x}\n{chain}\ncompiled = torch.compile(chain)"
         return Benchmark(
             f"result = chain(x){after}", f"result = compiled(x){after}", setup, of_events=bool(match.facts["on_device"])
