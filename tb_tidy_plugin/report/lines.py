@@ -118,12 +118,15 @@ def line_costs(profile: Profile, aligner: Aligner, budget_s: float = math.inf) -
 
 def _own_frames(profile: Profile) -> list[tuple[Frame, list[int]]]:
     """The user's own functions with the rows of their frames, those first that take most time together."""
+    table = profile.table
+    frames = {number: parse_frame(name) for number, name in enumerate(table.names)}
+    own = {number: frame for number, frame in frames.items() if frame is not None and frame.own_code}
+    is_own = (table.category == Category.PYTHON) & np.isin(table.name, list(own))
+    rows = np.flatnonzero(is_own[: profile.tree.size])
     rows_of: dict[Frame, list[int]] = {}
-    for row in np.flatnonzero(profile.table.category[: profile.tree.size] == Category.PYTHON).tolist():
-        frame = parse_frame(profile.name(row))
-        if frame is not None and frame.own_code:
-            rows_of.setdefault(frame, []).append(row)
-    durations = profile.table.duration_ns
+    for row, number in zip(rows.tolist(), table.name[rows].tolist(), strict=True):
+        rows_of.setdefault(own[number], []).append(row)
+    durations = table.duration_ns
     return sorted(rows_of.items(), key=lambda item: -int(durations[item[1]].sum()))
 
 
