@@ -52,6 +52,7 @@ SCREENS = (
     Screen("modules", "Sequential_0", {"run": UNTIDY, "view": "modules"}),
     Screen("memory", "profile_memory", {"run": UNTIDY, "view": "memory"}),
     Screen("cpu", "train.py", {"run": UNTIDY, "view": "cpu"}),
+    Screen("timeline", "Zoom out", {"run": UNTIDY, "view": "timeline"}),
     Screen("source", "Line costs", {"run": UNTIDY, "view": "source", "file": "train.py", "line": "110"}),
     Screen("ranks", "World size 2", {"run": LATE, "view": "ranks"}),
     Screen("compare", "faster", {"view": "compare", "cmp": UNTIDY, "with": TIDY}),
@@ -103,7 +104,7 @@ def _take(browser: Browser, address: str, screen: Screen) -> None:
 def _set_theme(page: Page, frame: FrameLocator, theme: str) -> None:
     page.evaluate("dark => document.body.classList.toggle('dark-mode', dark)", theme == "dark")
     expect(frame.locator("html")).to_have_attribute("data-theme", theme)
-    page.wait_for_timeout(500)  # sources are coloured in a worker
+    page.wait_for_timeout(1500)  # sources are coloured in a worker, bars of the timeline drawn when they come
 
 
 def _take_report(browser: Browser, folder: Path) -> None:
