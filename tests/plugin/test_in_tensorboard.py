@@ -102,17 +102,6 @@ def test_without_traces_the_tab_is_not_active_but_answers(tmp_path: Path) -> Non
         assert board.api("runs") == {"logdirs": [str(tmp_path / "logs")], "scanning": False, "runs": []}
 
 
-def test_a_remote_folder_is_said_to_be_beyond_this_version(tmp_path: Path) -> None:
-    trace(tmp_path / "logs" / "run" / "w.pt.trace.json")
-    spec = f"memory://nowhere,{tmp_path / 'logs'}"
-    with tensorboard("--logdir_spec", spec, "--load_fast", "false", folder=tmp_path, without=OTHERS) as board:
-        remote = until(lambda: board.api("runs")["runs"])[0]
-        assert remote["run"] == "memory://nowhere"
-        assert "Copy the traces to a local folder" in remote["profiles"][0]["problem"]["advice"]
-        assert "run" in board.runs()
-        assert "memory://nowhere is a remote folder" in board.log.read_text()
-
-
 def test_broken_traces_show_their_reason_and_harm_no_other(tmp_path: Path) -> None:
     words = broken_traces(tmp_path / "logs")
     trace(tmp_path / "logs" / "whole" / "worker.pt.trace.json")
