@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 PORT ?= 6006
+PYTHON_MIN ?= python3.10
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 PYTEST_FLAGS ?= --numprocesses auto --dist loadfile
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 export CHROMIUM
@@ -9,13 +11,16 @@ export CHROMIUM
 # Two environments, since the tests compare with another profiler plugin, which would show up in the demo.
 DEMO := .venv-demo
 TEST := .venv
+MIN := .venv-min
 BIN := $(TEST)/bin
 INSTALL := bin/pip install --quiet --disable-pip-version-check
 NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
+MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in_tensorboard.py tests/plugin/test_library.py \
+    tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check load test-min test-install frontend bundle pytest clean npm chromium
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -54,6 +59,15 @@ bench: $(TEST)/.installed ## measure how fast traces are read and judged; writes
 bench-check: $(TEST)/.installed ## measure again how soon findings are there; fails where ratios got twice as bad
 	$(BIN)/python -m tests.performance.serving --check
 
+load: $(TEST)/.installed ## load TensorBoard with many runs and readers; writes docs/load.md
+	$(BIN)/python -m tests.load
+
+test-min: $(MIN)/.installed ## run the tests of what depends on others with their oldest versions
+	$(MIN)/bin/pytest $(MIN_TESTS) -m 'not (browser or compiled or torch)'
+
+test-install: $(TEST)/.installed ## install the wheel into clean environments, one for each of PYTHONS that is here
+	TORCHTIDY_PYTHONS="$(PYTHONS)" $(BIN)/pytest tests/install
+
 proof: $(TEST)/.installed ## time the corpus' slow programs against the fixed ones, for the same page
 	$(BIN)/python -m tests.accuracy --proof
 
@@ -80,7 +94,7 @@ pytest: $(TEST)/.installed | npm chromium ## run the Python and browser tests
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 clean: ## remove all that the other targets made
-	rm -rf $(DEMO) $(TEST) build *.egg-info frontend/node_modules .coverage .hypothesis
+	rm -rf $(DEMO) $(TEST) $(MIN) build *.egg-info frontend/node_modules .coverage .hypothesis
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find tb_tidy_plugin -name '*.so' -delete -o -path '*/_*.c' -delete
 	find tb_tidy_plugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -104,6 +118,13 @@ $(DEMO)/.installed: setup.py | $(DEMO)/bin/pip
 # Without a compiler the checks fail: skipping the tests of what is compiled would look like a pass.
 $(TEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt $(COMPILED) | $(TEST)/bin/pip
 	TORCHTIDY_FRONTEND=skip TORCHTIDY_EXTENSION=require $(TEST)/$(INSTALL) --requirement tests/requirements.txt --editable .
+	@touch $@
+
+# From a wheel: without a compiler, as most users have it.
+$(MIN)/.installed: setup.py tests/constraints-min.txt
+	$(PYTHON_MIN) -m venv $(MIN)
+	TORCHTIDY_FRONTEND=skip TORCHTIDY_EXTENSION=skip $(MIN)/$(INSTALL) --prefer-binary \
+	    --constraint tests/constraints-min.txt hypothesis jsonschema pytest setuptools .
 	@touch $@
 
 $(NODE_MODULES): frontend/package.json frontend/package-lock.json | npm

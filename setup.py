@@ -148,6 +148,10 @@ if __name__ == "__main__":
             "Intended Audience :: Developers",
             "Intended Audience :: Science/Research",
             "Programming Language :: Python :: 3",
+            "Programming Language :: Python :: 3.10",
+            "Programming Language :: Python :: 3.11",
+            "Programming Language :: Python :: 3.12",
+            "Programming Language :: Python :: 3.13",
             "Topic :: Scientific/Engineering :: Artificial Intelligence",
             "Topic :: Software Development :: Quality Assurance",
         ],
@@ -159,17 +163,17 @@ if __name__ == "__main__":
             "tb_tidy_plugin.plugin": ["static/*", "static/.stamp", "static/assets/*"],  # `*` leaves out dotfiles
         },
         install_requires=[
-            "click>=8",
+            "click>=8.1.3",
             "flask>=3",
             # Unpacks gz several times faster than zlib; elsewhere it would have to be compiled.
             "isal>=1.6; platform_machine in 'x86_64 AMD64 aarch64 arm64'",
             "jinja2>=3.1",
             "loky>=3.4",  # ranks in parallel, in processes that may end
             "msgspec>=0.18",
-            "numpy>=1.24",
+            "numpy>=1.25",  # before, no array of numbers could be compared with a text
             "platformdirs>=3",
             "rich>=13",
-            "tensorboard>=2.16",
+            "tensorboard>=2.16.2",  # 2.16.0 asks for nightly builds of TensorFlow
             "tomli>=2; python_version < '3.11'",
             "werkzeug>=3",
         ],

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
 from tb_tidy_plugin.cli.configured import with_configuration
+from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
@@ -30,7 +31,7 @@ MOST_ROWS = 200  # of operators and of kernels
 REGRESSION = re.compile(r"regression(?::(\d+(?:\.\d+)?)%)?")
 
 
-class FailOn(click.ParamType[float]):
+class FailOn(Kind[float]):
     """`regression`, or `regression:3%`: the step may become so much longer."""
 
     name = "regression[:N%]"
@@ -43,7 +44,7 @@ class FailOn(click.ParamType[float]):
         return float(match[1] or 0) / 100
 
 
-class Steps(click.ParamType[StepRange]):
+class Steps(Kind[StepRange]):
     """`3-7`, or `5`."""
 
     name = "steps"

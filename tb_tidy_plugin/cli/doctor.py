@@ -1,42 +1,61 @@
-"""`tb-tidy doctor`: what is installed, what is missing, and how to get it."""
+"""`tb-tidy doctor`: what is installed, what is missing, how to get it, and whether a logdir can be read."""
 
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterator
-from importlib import metadata
 
 import click
+import msgspec
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.trace.scanned import is_compiled
+from tb_tidy_plugin.cli.examined import Check, of_cache, of_logdir, of_package, of_plugin, of_tensorboard
+from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.trace.remote import Place
 
-SHOWN = ("tensorboard", "numpy", "msgspec", "isal", "torch", "fsspec")
-REBUILD = "pip install --force-reinstall --no-deps --no-cache-dir tb-tidy-plugin"
+FINE, SOMETHING_WRONG = 0, 1
+
+
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it, as `--format json` prints it; `ok` where nothing is wrong."""
+
+    schema: int = 1
+    version: str
+    python: str
+    platform: str
+    ok: bool
+    checks: list[Check]
 
 
 @click.command()
-def doctor() -> None:
-    """Say what is installed and what is missing.
+@click.argument("logdir", type=PLACE, required=False)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def doctor(logdir: Place | None, form: str) -> None:
+    """Say what is installed and what is missing; with a LOGDIR, whether its traces can be read.
 
-    Nothing that is missing keeps the other commands from working: each line says what it would add.
+    What is optional keeps nothing else from working: each line says what it would add. The exit code is 1 where
+    something is wrong that must be mended.
     """
-    for line in _lines():
+    checks = [*of_package(), *of_plugin(), of_tensorboard(), of_cache()]
+    checks += [of_logdir(logdir)] if logdir is not None else []
+    found = Examination(
+        version=__version__,
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        ok=all(check.state != "wrong" for check in checks),
+        checks=checks,
+    )
+    for line in _lines(found) if form == "text" else [msgspec.json.format(msgspec.json.encode(found)).decode()]:
         click.echo(line)
+    sys.exit(FINE if found.ok else SOMETHING_WRONG)
 
 
-def _lines() -> Iterator[str]:
-    yield f"tb-tidy {__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    yield from (f"{name} {_version_of(name) or 'is not installed'}" for name in SHOWN)
-    if is_compiled():
-        yield "The compiled decoder is there."
-    else:
-        yield "The compiled decoder is missing: traces are read several times slower, and otherwise the same."
-        yield f"  Install a C compiler (gcc, clang or MSVC), then run `{REBUILD}`."
-
-
-def _version_of(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
+def _lines(found: Examination) -> Iterator[str]:
+    yield f"tb-tidy {found.version}, Python {found.python} on {found.platform}"
+    for check in found.checks:
+        yield f"{'WRONG: ' if check.state == 'wrong' else ''}{check.text}"
+        if check.advice:
+            yield f"  {check.advice}"
+    wrong = sum(check.state == "wrong" for check in found.checks)
+    yield "Nothing is wrong." if found.ok else f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong."

@@ -6,10 +6,11 @@ import os
 
 import click
 
+from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.trace.remote import Place, place_of
 
 
-class PlaceParameter(click.ParamType[Place]):
+class PlaceParameter(Kind[Place]):
     """A path or an address, not looked at yet."""
 
     name = "path"

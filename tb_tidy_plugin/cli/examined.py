@@ -1,0 +1,210 @@
+"""What `tb-tidy doctor` looks at: each question is asked of the installation itself, none is answered from memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin import child
+from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.trace.cache import default_folder
+from tb_tidy_plugin.trace.files import TraceFile, find_traces
+from tb_tidy_plugin.trace.remote import Place, size_of
+from tb_tidy_plugin.trace.scanned import EXTENSION, is_compiled
+from tb_tidy_plugin.units import Bytes
+
+State: TypeAlias = Literal["fine", "optional", "wrong"]
+"""`optional` is missing, and nothing else suffers."""
+
+DISTRIBUTION = "tb-tidy-plugin"
+PLUGIN = "torchtidy"
+PAGE = Path(__file__).resolve().parents[1] / "plugin" / "static" / "index.js"
+REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:>=(?P<least>[\d.]+))?\s*(?P<marker>;.*)?")
+COMPILERS = ("cc", "gcc", "clang", "cl")
+REBUILD = f"pip install --force-reinstall --no-deps --no-cache-dir {DISTRIBUTION}"
+START_LIMIT_S = 120.0
+
+OPTIONAL = {
+    "isal": ("gz files are unpacked several times slower", "pip install isal"),
+    "torch": ("no benchmarks, and no capture in a training script", f"pip install '{DISTRIBUTION}[bench]'"),
+    "fsspec": (
+        "no logdirs on stores such as s3://",
+        f"pip install '{DISTRIBUTION}[remote]' and the store's own package",
+    ),
+    "distributed": ("no `--engine dask://…`", f"pip install '{DISTRIBUTION}[dask]'"),
+    "ray": ("no `--engine ray://…`", f"pip install '{DISTRIBUTION}[ray]'"),
+}
+"""What is missing without a package, and how to get it."""
+
+PLUGINS = f"""
+import sys
+sys.path[:] = sys.argv[1:]
+from tensorboard import default
+loaders = [each for each in default.get_dynamic_plugins() if each.__module__ == "tb_tidy_plugin.plugin.loader"]
+if loaders:
+    import tb_tidy_plugin.plugin.plugin
+print("{PLUGIN}" if loaders else "")
+"""
+"""Finds plugins as TensorBoard does when it starts."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One question and its answer.
+
+    Attributes:
+        name: of a package, or of what was asked.
+        text: one sentence, or name and version.
+        advice: what to do, empty where there is nothing to do.
+    """
+
+    name: str
+    state: State
+    text: str
+    advice: str = ""
+
+
+def of_package() -> Iterator[Check]:
+    """What the package needs and what it can use, with versions; what is compiled."""
+    try:
+        requirements = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        text = f"{DISTRIBUTION} is not installed, it is only imported."
+        yield Check(
+            DISTRIBUTION, "wrong", text, f"Without an install TensorBoard does not see it: pip install {DISTRIBUTION}"
+        )
+        requirements = []
+    for requirement in requirements:
+        found = REQUIREMENT.match(requirement)
+        if found is not None and not found["marker"]:
+            yield of_requirement(found["name"], found["least"] or "0")
+    for name, (adds, how) in OPTIONAL.items():
+        version = _version_of(name)
+        if version is not None:
+            yield Check(name, "fine", f"{name} {version}")
+        else:
+            yield Check(name, "optional", f"{name} is not installed: {adds}.", how)
+    yield of_decoder()
+
+
+def of_requirement(name: str, least: str) -> Check:
+    """Whether a package that must be there is, and new enough."""
+    version = _version_of(name)
+    if version is None:
+        return Check(name, "wrong", f"{name} is not installed.", f"pip install '{name}>={least}'")
+    if _numbers(version) < _numbers(least):
+        text = f"{name} {version} is too old: {least} is the first that works."
+        return Check(name, "wrong", text, f"pip install --upgrade {name}")
+    return Check(name, "fine", f"{name} {version}")
+
+
+def of_decoder() -> Check:
+    """Whether the compiled decoder is there and can be loaded, and why not."""
+    name = "compiled decoder"
+    if not is_compiled():
+        text = "The compiled decoder is missing: traces are read several times slower, and otherwise the same."
+        if any(map(shutil.which, COMPILERS)):
+            return Check(name, "optional", text, f"A C compiler is here now: run `{REBUILD}`.")
+        return Check(name, "optional", text, f"Install a C compiler (gcc, clang or MSVC), then run `{REBUILD}`.")
+    try:
+        import_module(EXTENSION)
+    except ImportError as problem:
+        text = f"The compiled decoder cannot be loaded: {problem}."
+        return Check(name, "wrong", text, f"It was made for another Python or system: run `{REBUILD}`.")
+    return Check(name, "fine", "The compiled decoder is there.")
+
+
+def of_plugin() -> Iterator[Check]:
+    """Whether TensorBoard would start and see the plugin, asked of it in another process; whether the page is there."""
+    name = "plugin in TensorBoard"
+    command = [sys.executable, "-W", "ignore", "-c", PLUGINS, *child.import_folders()]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        yield Check(
+            name, "wrong", f"TensorBoard's plugins did not load within {START_LIMIT_S:.0f} s.", "Try again later."
+        )
+        return
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2]
+        advice = "TensorBoard stops with this, too: update what is named there, or uninstall it."
+        if "pkg_resources" in reason:
+            advice = "This TensorBoard is older than the setuptools beside it: pip install --upgrade tensorboard"
+        yield Check(name, "wrong", f"TensorBoard's plugins cannot be loaded: {reason}", advice)
+    elif PLUGIN not in done.stdout:
+        text = "TensorBoard does not see the plugin: it is not installed for this Python."
+        yield Check(name, "wrong", text, f"{sys.executable} -m pip install {DISTRIBUTION}")
+    else:
+        yield Check(name, "fine", "TensorBoard sees the plugin.")
+    if not PAGE.is_file():
+        text = "The page of the plugin is missing: this install was built without it."
+        yield Check("page", "wrong", text, f"Run `{REBUILD}`; in a checkout `npm ci && npm run build` in frontend/.")
+
+
+def of_tensorboard() -> Check:
+    """Whether the `tensorboard` that a shell would run belongs to this Python."""
+    name = "tensorboard command"
+    command = shutil.which("tensorboard")
+    advice = f"Start it with `{sys.executable} -m tensorboard.main --logdir …`, or activate the environment."
+    if command is None:
+        return Check(name, "optional", "The command `tensorboard` is not on PATH.", advice)
+    if Path(command).parent.resolve() != Path(sys.executable).parent.resolve():
+        return Check(name, "optional", f"The command `tensorboard` is another environment's: {command}.", advice)
+    return Check(name, "fine", "The command `tensorboard` is this environment's.")
+
+
+def of_cache() -> Check:
+    """Whether results can be kept for the next time."""
+    folder = default_folder()
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        free = Bytes(shutil.disk_usage(there).free)
+        return Check("cache", "fine", f"Results are kept in {folder}; {free} are free there.")
+    text = f"Results cannot be kept in {folder}: nothing may be written there, and traces are read anew each time."
+    return Check("cache", "optional", text, "Set XDG_CACHE_HOME to a folder of your own.")
+
+
+def of_logdir(logdir: Place) -> Check:
+    """Whether traces are there and may be read."""
+    try:
+        files = find_traces(logdir)
+    except NotFoundError as problem:
+        return Check("logdir", "wrong", problem.error, problem.advice)
+    unread = [file for file in files if not _is_readable(file)]
+    if unread:
+        text = f"{len(unread)} of {len(files)} traces in {logdir} may not be read, the first is {unread[0].path}."
+        return Check("logdir", "wrong", text, "Change their permissions, or run TensorBoard as their owner.")
+    size = Bytes(sum(size_of(file.path) for file in files))
+    runs = len({file.run for file in files})
+    return Check("logdir", "fine", f"{logdir}: traces {len(files)}, runs {runs}, {size}.")
+
+
+def _is_readable(file: TraceFile) -> bool:
+    try:
+        with file.path.open("rb") as stream:
+            stream.read(1)
+    except OSError:
+        return False
+    return True
+
+
+def _version_of(distribution: str) -> str | None:
+    """The version installed; None, too, where a package is imported in vain whatever its metadata say."""
+    try:
+        version = metadata.version(distribution)
+        return version if find_spec(distribution) is not None else None
+    except (metadata.PackageNotFoundError, ValueError):  # a package whose import is barred
+        return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])

@@ -1,0 +1,166 @@
+"""The distributions as a user gets them: built, then installed where there is no Node.js, compiler or torch.
+
+`TORCHTIDY_PYTHONS="python3.10 python3.13"` names those to try (`make test-install`); without it the one that runs the
+tests is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+import setup
+from tests.support.served import ADDRESS, API, end
+from tests.support.waiting import until
+from tests.test_packaging import copy_of_the_checkout
+
+pytestmark = [pytest.mark.slow, pytest.mark.install]
+
+PYTHONS = os.environ.get("TORCHTIDY_PYTHONS", sys.executable).split()
+SAMPLES = setup.ROOT / "sample_runs"
+START_LIMIT_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A source distribution, and the wheel that is built from it without Node.js and compiler."""
+    checkout = copy_of_the_checkout(tmp_path_factory.mktemp("checkout"))
+    command = [sys.executable, "-m", "build", "--no-isolation", "--skip-dependency-check", "--outdir", "dist"]
+    environment = os.environ | {"PATH": "", "TORCHTIDY_FRONTEND": "skip"}
+    subprocess.run(command, cwd=checkout, env=environment, check=True, capture_output=True)
+    return checkout / "dist"
+
+
+def only(folder: Path, pattern: str) -> Path:
+    [found] = folder.glob(pattern)
+    return found
+
+
+def test_the_source_distribution_ships_the_page_and_what_is_compiled(distributions: Path) -> None:
+    with tarfile.open(only(distributions, "*.tar.gz")) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    package = setup.PACKAGE.name
+    assert {f"{package}/plugin/static/index.js", f"{package}/trace/_scan.pyx", f"{package}/profile/_nest.pyx"} <= names
+    assert {"LICENSE", "CHANGELOG.md", "pyproject.toml"} <= names
+    assert not [name for name in names if name.startswith("tests/") or "node_modules" in name or name.endswith(".so")]
+
+
+def test_the_wheel_built_of_it_has_the_page_and_no_tests(distributions: Path) -> None:
+    with zipfile.ZipFile(only(distributions, "*.whl")) as archive:
+        names = archive.namelist()
+    assert "tb_tidy_plugin/plugin/static/index.js" in names
+    assert not [name for name in names if "test_" in name or name.endswith((".so", ".pyx"))]
+
+
+class Installed:
+    """An environment with the wheel and what it asks for, and nothing else."""
+
+    def __init__(self, python: str, folder: Path, wheel: Path) -> None:
+        command = shutil.which(python)
+        if command is None:
+            pytest.skip(f"there is no {python}")
+        subprocess.run([command, "-m", "venv", folder], check=True)
+        self.bin = folder / "bin"
+        outside = {"PYTHONPATH", "VIRTUAL_ENV", "CI"}
+        kept = {name: value for name, value in os.environ.items() if name not in outside}
+        options = ["--quiet", "--prefer-binary", "--disable-pip-version-check"]
+        subprocess.run([self.bin / "python", "-m", "pip", "install", *options, wheel], env=kept, check=True)
+        self.environment = {"PATH": str(self.bin), "HOME": str(folder), "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+
+    def run(self, command: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.bin / command, *arguments],
+            env=self.environment,
+            cwd=self.bin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def installed(
+    request: pytest.FixtureRequest, distributions: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Installed:
+    return Installed(request.param, tmp_path_factory.mktemp("clean") / "venv", only(distributions, "*.whl"))
+
+
+def test_neither_torch_nor_node_nor_a_compiler_is_there(installed: Installed) -> None:
+    code = "import shutil, importlib.util as u; tools = map(shutil.which, ('node', 'npm', 'cc', 'gcc')); "
+    code += "print(u.find_spec('torch'), *tools)"
+    assert installed.run("python", "-c", code).stdout.split() == ["None"] * 5
+
+
+def test_the_command_reads_the_sample_runs(installed: Installed) -> None:
+    done = installed.run("tb-tidy", "check", SAMPLES, "--format", "json", "--no-cache")
+    assert done.returncode == 0, done.stderr
+    runs = {run["run"]: run["profiles"] for run in json.loads(done.stdout)["runs"]}
+    assert {"image_classifier_tidy", "image_classifier_untidy"} <= set(runs)
+    assert all(profile["findings"] for profile in runs["image_classifier_untidy"])
+
+
+def test_the_doctor_finds_nothing_wrong_and_says_what_is_optional(installed: Installed) -> None:
+    done = installed.run("tb-tidy", "doctor", SAMPLES, "--format", "json")
+    found = json.loads(done.stdout)
+    states = {check["name"]: check["state"] for check in found["checks"]}
+    assert (done.returncode, found["ok"]) == (0, True), done.stdout
+    assert (states["torch"], states["compiled decoder"]) == ("optional", "optional")
+    assert (states["plugin in TensorBoard"], states["logdir"]) == ("fine", "fine")
+
+
+@pytest.fixture
+def address(installed: Installed, tmp_path: Path) -> Iterator[str]:
+    """Of a TensorBoard of that environment, on the sample runs."""
+    log = tmp_path / "log"
+    command = [str(installed.bin / "tensorboard"), "--logdir", str(SAMPLES), "--port", "0", "--host", "localhost"]
+    environment = installed.environment | {"PYTHONUNBUFFERED": "1"}
+    with log.open("wb") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
+        try:
+            found = until(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None, START_LIMIT_S)
+            assert isinstance(found, re.Match), log.read_text()
+            yield found[1].rstrip("/")
+        finally:
+            end(process)
+
+
+def answer(url: str) -> Any:  # noqa: ANN401 - any JSON
+    with urllib.request.urlopen(url, timeout=START_LIMIT_S) as reply:
+        return json.load(reply)
+
+
+def test_tensorboard_shows_the_tab_and_a_report(address: str) -> None:
+    listed = answer(f"{address}/data/plugins_listing")["torchtidy"]
+    assert listed["loading_mechanism"]["module_path"] == "/data/plugin/torchtidy/index.js"
+    with urllib.request.urlopen(f"{address}/data/plugin/torchtidy/index.js") as page:
+        assert page.status == 200
+    [run] = (run for run in answer(f"{address}/{API}/runs")["runs"] if run["run"] == "image_classifier_untidy")
+    first = run["profiles"][0]
+    key = urlencode({"run": run["run"], "worker": first["worker"], "span": first["span"]})
+    deadline = time.monotonic() + START_LIMIT_S
+    while not (report := answer(f"{address}/{API}/report?{key}"))["report"]["profiles"]:
+        assert time.monotonic() < deadline, report["states"]
+        time.sleep(0.2)
+    assert report["report"]["profiles"][0]["findings"]
+
+
+def test_the_oldest_versions_tried_are_those_that_setup_asks_for() -> None:
+    asked = re.findall(r'"([\w-]+)>=([\d.]+)', (setup.ROOT / "setup.py").read_text("utf-8"))
+    pinned = (setup.ROOT / "tests" / "constraints-min.txt").read_text("utf-8").partition("# ----")[0]
+    tried = dict(re.findall(r"^([\w-]+)==([\d.]+)$", pinned, re.MULTILINE))
+    assert set(tried) == {name for name, _ in asked}
+    for name, least in asked:
+        assert f"{tried[name]}.0.0".startswith(f"{least}."), name
