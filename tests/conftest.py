@@ -20,7 +20,7 @@ settings.load_profile("patient")
 _CACHE = tempfile.TemporaryDirectory(prefix="torchtidy-tests-")
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
-NEVER_SKIPPED_IN_CI = ("browser", "compiled", "install", "torch")
+NEVER_SKIPPED_IN_CI = ("browser", "compiled", "torch")
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ def memory_of(process: int) -> int:
 
 def children_of(process: int) -> list[int]:
     """Processes that a process started and that live, as Linux tells."""
-    found = []
+    found: list[int] = []
     for task in Path(f"/proc/{process}/task").iterdir():
         found += map(int, (task / "children").read_text().split())
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 import time
@@ -151,34 +150,3 @@ class TestFiles:
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         until(lambda: state(board) == "queued")
         assert board.analysed(KEY)["report"]["profiles"][0]["steps"]["items"][0]["name"] == "ProfilerStep#7"
-
-    def test_a_logdir_that_is_removed_and_comes_back(self, board: Served, logs: Path) -> None:
-        shutil.rmtree(logs)
-        until(lambda: board.runs() == [])
-        trace(logs / "run" / "w.pt.trace.json", operators=5)
-        until(lambda: board.runs() == ["run"])
-        assert board.analysed(KEY)["report"]["profiles"][0]["events"] == 9
-
-
-class TestDisk:
-    """That takes no more, which a limit on the size of files stands for: writing fails in mid-file."""
-
-    @pytest.fixture
-    def full(self, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-        import resource
-
-        trace(logs / "run" / "w.pt.trace.json", operators=400)
-        _, hard = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        flags = ("--logdir", str(logs), "--torchtidy_cache", str(tmp_path / "cache"))
-        with tensorboard(*flags, folder=tmp_path, without=OTHERS) as served:
-            resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (4096, hard))
-            yield served
-            resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, limits)
-
-    def test_the_report_is_shown_and_nothing_half_written_is_left(self, full: Served, tmp_path: Path) -> None:
-        answer = full.analysed(KEY)
-        assert answer["states"][0]["state"] == "done"
-        assert answer["report"]["profiles"][0]["events"] == 404
-        kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-        assert all(path.stat().st_size < 4096 for path in kept), kept
-        assert not [path for path in kept if path.name.startswith(".tidy-draft-")]
