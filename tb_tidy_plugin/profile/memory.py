@@ -266,6 +266,7 @@ def _device_memory(timeline: _Timeline, lives: _Lives, points: int) -> DeviceMem
 
 
 def _peak(timeline: _Timeline, lives: _Lives) -> Peak:
+    """Where most is allocated: the first such event, or the start where none reaches it: its tensors are unknown."""
     at, reserved = int(timeline.allocated.argmax()), timeline.reserved
     begins_with_it = timeline.start_bytes > timeline.allocated[at]
     most = timeline.start_bytes if begins_with_it else int(timeline.allocated[at])

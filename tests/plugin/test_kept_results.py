@@ -8,31 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.plugin import library as module
 from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import ProfileState
-from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.trace.cache import Cache
+from tests.support.libraries import LIMIT_S, RUN
 from tests.support.logdirs import trace
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE, script, waiting_for
 
-LIMIT_S = 60.0
-RUN = Key("run", "w", "")
+pytestmark = pytest.mark.usefixtures("always_looks_again")
+
 NO_WORKER = script("raise SystemExit('no worker was needed')")
-
-
-@pytest.fixture(autouse=True)
-def _always_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FRESH_S", 0.0)
-    monkeypatch.setattr(module, "PATIENCE_S", LIMIT_S)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return trace(tmp_path / "logs" / "run" / "w.pt.trace.json")
 
 
 def opened(path: Path, command: tuple[str, ...], configuration: Path | None = None) -> Library:

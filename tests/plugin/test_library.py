@@ -10,53 +10,16 @@ import pytest
 
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.plugin import library as module
-from tb_tidy_plugin.plugin.analysis import WORKER
-from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library, StillAnalysingError
+from tb_tidy_plugin.plugin.library import Library, StillAnalysingError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import ProfileState
 from tb_tidy_plugin.plugin.scan import Key
+from tests.support.libraries import LIMIT_S, RUN, finished, started, states
 from tests.support.logdirs import broken_traces, trace
-from tests.support.user_rule import write_rule
 from tests.support.waiting import until
-from tests.support.workers import WITH_MADE_UP_RULE, held_by, script, waiting_for
+from tests.support.workers import held_by, script, waiting_for
 
-LIMIT_S = 60.0
-RUN = Key("run", "w", "")
-RULES = 'select = ["user"]\nrules = ["checks/slow_multiplication.py"]\n'
-
-
-@pytest.fixture(autouse=True)
-def _always_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FRESH_S", 0.0)
-    monkeypatch.setattr(module, "PATIENCE_S", LIMIT_S)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return trace(tmp_path / "logs" / "run" / "w.pt.trace.json")
-
-
-def started(
-    folder: Path,
-    command: tuple[str, ...] = WITH_MADE_UP_RULE,
-    kept_bytes: int = KEPT_BYTES,
-    configuration: Path | None = None,
-) -> Library:
-    library = Library([Logdir(str(folder))], command, kept_bytes, configuration)
-    library.start()
-    until(lambda: not library.scanning)
-    return library
-
-
-def states(library: Library) -> dict[str, ProfileState]:
-    """By run; each run here has one profile."""
-    return {run.run: run.profiles[0] for run in library.runs().runs}
-
-
-def finished(library: Library, key: Key = RUN) -> ProfileState:
-    """The state after its analysis, which this asks for."""
-    *_, last = library.progress(key)
-    return last
+pytestmark = pytest.mark.usefixtures("always_looks_again")
 
 
 # Looking
@@ -181,14 +144,17 @@ def test_a_report_is_answered_at_once_and_complete_when_it_is_done(path: Path) -
     assert [profile.worker for profile in answer.report.profiles] == ["w"]
 
 
-def test_progress_tells_all_stages_and_ends(path: Path, tmp_path: Path) -> None:
+def test_progress_tells_the_stages_in_order_and_ends(path: Path, tmp_path: Path) -> None:
+    """Where this process is scheduled late, a stage may be over before it is looked at."""
     gate = tmp_path / "gate"
     library = started(path.parents[1], held_by(gate))
     progress = library.progress(RUN)
     seen = [next(progress)]
     gate.touch()
     seen += progress
-    assert list(dict.fromkeys(state.state for state in seen)) == ["queued", "reading", "analysing", "done"]
+    stages = list(dict.fromkeys(state.state for state in seen))
+    assert stages == [stage for stage in ("queued", "reading", "analysing", "done") if stage in stages]
+    assert (stages[0], stages[-1], len(stages) > 2) == ("queued", "done", True)
     fractions = [state.fraction for state in seen]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
@@ -361,57 +327,3 @@ def test_waiting_for_a_broken_trace_says_why(path: Path) -> None:
     library = started(path.parents[1])
     with pytest.raises(TraceError, match="The file is empty"):
         library.kept(RUN, LIMIT_S)
-
-
-class TestConfiguration:
-    """With the package's own worker."""
-
-    @pytest.fixture
-    def file(self, tmp_path: Path) -> Path:
-        write_rule(tmp_path / "checks")
-        path = tmp_path / "tb-tidy.toml"
-        path.write_text(RULES)
-        return path
-
-    def findings(self, library: Library) -> list[str]:
-        [profile] = library.report("run").report.profiles
-        return [finding.rule for finding in profile.findings]
-
-    def test_its_rules_are_checked(self, path: Path, file: Path) -> None:
-        trace(path, operators=9)
-        library = started(path.parents[1], WORKER, configuration=file)
-        assert finished(library).state == "done"
-        assert self.findings(library) == ["slow-multiplication"]
-
-    def test_one_in_the_logdir_is_not_read(self, path: Path) -> None:
-        for folder in (path.parent, path.parents[1]):
-            (folder / "tb-tidy.toml").write_text("=")
-        assert finished(started(path.parents[1], WORKER)).state == "done"
-
-    def test_a_broken_one_is_said_and_a_mended_one_is_used(self, path: Path, file: Path) -> None:
-        trace(path, operators=9)
-        file.write_text('rules = ["checks/gone.py"]')
-        library = started(path.parents[1], WORKER, configuration=file)
-        broken = finished(library)
-        assert (broken.state, library.report("run").report.profiles) == ("error", [])
-        assert broken.problem is not None
-        assert broken.problem.error == f"There is no file `{file.parent / 'checks/gone.py'}`, which `rules` names."
-        assert broken.problem.advice == "Check the path in `rules`."
-        file.write_text(RULES)
-        until(lambda: states(library)["run"].version > broken.version)
-        mended = finished(library)
-        assert (mended.state, self.findings(library)) == ("done", ["slow-multiplication"])
-
-    def test_a_rule_that_cannot_be_imported_is_told_with_its_line(self, path: Path, file: Path) -> None:
-        (file.parent / "checks" / "slow_multiplication.py").write_text("import sys\nsys.exit('enough')\n")
-        broken = finished(started(path.parents[1], WORKER, configuration=file))
-        assert broken.problem is not None
-        assert "line 2 of" in broken.problem.error
-        assert "SystemExit: enough" in broken.problem.error
-
-    def test_a_path_that_is_no_text(self, path: Path, tmp_path: Path) -> None:
-        file = tmp_path / os.fsdecode(b"caf\xe9.toml")
-        file.write_text("=")
-        broken = finished(started(path.parents[1], WORKER, configuration=file))
-        assert broken.problem is not None
-        assert "caf\ufffd.toml` is no valid TOML" in broken.problem.error

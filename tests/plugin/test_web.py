@@ -5,19 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import pytest
 from flask.testing import FlaskClient
-from werkzeug.test import TestResponse
 
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
     ErrorAnswer,
     ErrorInfo,
@@ -32,29 +29,14 @@ from tb_tidy_plugin.plugin.payloads import (
 )
 from tb_tidy_plugin.rules import catalogue
 from tests.support.logdirs import trace
+from tests.support.serving import served
 from tests.support.user_rule import write_rule
-from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE, held_by
 
 Answer = TypeVar("Answer")
 
 OPERATORS = 700
 PROFILE = "run=run&worker=w&span=7"
-
-
-class ReadingClient(FlaskClient):
-    """Reads and closes each answer, as a browser does."""
-
-    def open(self, *arguments: Any, buffered: bool = True, **options: Any) -> TestResponse:  # noqa: ANN401 - Flask's own
-        return super().open(*arguments, buffered=buffered, **options)
-
-
-def served(library: Library, roots: Sequence[Path] = ()) -> FlaskClient:
-    library.start()
-    until(lambda: not library.scanning)
-    app = web.create_app(library, roots, MuteStore(()))
-    app.test_client_class = ReadingClient
-    return app.test_client()
 
 
 @pytest.fixture(scope="module")
@@ -72,20 +54,6 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def client(logs: Path) -> FlaskClient:
     return served(Library([Logdir(str(logs))], WITH_MADE_UP_RULE))
-
-
-@pytest.fixture
-def static(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A bundle of our own, whatever is built."""
-    folder = tmp_path / "static"
-    (folder / "assets").mkdir(parents=True)
-    (folder / "index.js").write_text("export function render() {}\n" * 100)
-    (folder / "assets" / "chunk-a1b2.js").write_text("1")
-    (folder / "index.html").write_text("<html>")
-    (folder / ".stamp").write_text("stamp")
-    (tmp_path / "outside.js").write_text("secret")
-    monkeypatch.setattr(web, "STATIC", folder)
-    return folder
 
 
 def answer(client: FlaskClient, query: str, kind: type[Answer]) -> Answer:
@@ -395,50 +363,3 @@ def test_large_answers_are_compressed_where_the_browser_can(client: FlaskClient,
 
 def test_small_answers_are_not_compressed(client: FlaskClient) -> None:
     assert "Content-Encoding" not in client.get("/api/runs", headers={"Accept-Encoding": "gzip"}).headers
-
-
-# The bundle
-
-
-def test_the_entry_is_asked_for_each_time_and_assets_once(client: FlaskClient, static: Path) -> None:
-    entry = client.get("/index.js")
-    assert entry.headers["Cache-Control"] == "no-cache"
-    assert entry.mimetype == "text/javascript"
-    assert client.get("/index.js", headers={"If-None-Match": entry.headers["ETag"]}).status_code == 304
-    asset = client.get("/assets/chunk-a1b2.js")
-    assert {"max-age=31536000", "immutable"} <= set(asset.headers["Cache-Control"].split(", "))
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/../outside.js",
-        "/assets/../../outside.js",
-        "/%2e%2e/outside.js",
-        "/..%2foutside.js",
-        "/..%5coutside.js",
-        "//outside.js",
-        "/{static}/index.js",
-        "//{static}/index.js",
-        "/assets/..%00/index.js",
-        "/index.js%00.js",
-        "/.stamp",
-        "/index.html",
-        "/web.py",
-        "/../web.py",
-        "/assets",
-        "/" + "a" * 5000 + ".js",
-    ],
-)
-def test_nothing_beside_the_bundle_is_served(client: FlaskClient, static: Path, path: str) -> None:
-    response: TestResponse = client.get(path.format(static=static))
-    assert response.status_code == 404
-    assert b"secret" not in response.data
-    assert msgspec.json.decode(response.data, type=ErrorAnswer).error.code == 404
-
-
-def test_a_package_without_a_built_frontend_says_so(
-    client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(web, "STATIC", tmp_path / "nothing")
-    assert client.get("/index.js").status_code == 404

@@ -13,16 +13,9 @@ from flask.testing import FlaskClient
 from tb_tidy_plugin.plugin import comparisons, web
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.mutes import MuteStore
+from tests.support.serving import served
 from tests.support.step_recordings import recording
-from tests.support.waiting import until
 from tests.support.workers import script
-
-
-def served(library: Library) -> FlaskClient:
-    library.start()
-    until(lambda: not library.scanning)
-    return web.create_app(library, (), MuteStore(())).test_client()
 
 
 @pytest.fixture(scope="module")

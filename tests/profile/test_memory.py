@@ -280,7 +280,7 @@ def _equals_simulation(
     assert list(device.curve.allocated_bytes) == history
     peak = max(history)
     assert device.peak.allocated_bytes == peak
-    at = history.index(peak)
+    at = history.index(peak, 1) if peak in history[1:] else 0  # of what was alive at the start nothing is known
     expected = []
     if at:
         survivors = made.after[indices[at - 1]]

@@ -1,0 +1,38 @@
+"""Libraries over folders of traces, asked as the web API asks them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.payloads import ProfileState
+from tb_tidy_plugin.plugin.scan import Key
+from tests.support.waiting import until
+from tests.support.workers import WITH_MADE_UP_RULE
+
+LIMIT_S = 60.0
+RUN = Key("run", "w", "")
+
+
+def started(
+    folder: Path,
+    command: tuple[str, ...] = WITH_MADE_UP_RULE,
+    kept_bytes: int = KEPT_BYTES,
+    configuration: Path | None = None,
+) -> Library:
+    library = Library([Logdir(str(folder))], command, kept_bytes, configuration)
+    library.start()
+    until(lambda: not library.scanning)
+    return library
+
+
+def states(library: Library) -> dict[str, ProfileState]:
+    """By run; each run here has one profile."""
+    return {run.run: run.profiles[0] for run in library.runs().runs}
+
+
+def finished(library: Library, key: Key = RUN) -> ProfileState:
+    """The state after its analysis, which this asks for."""
+    *_, last = library.progress(key)
+    return last
