@@ -14,7 +14,7 @@ FOUND: dict[str, list[str]] = {
     "traces/a100_ddp8_control": [EXPOSED, "host-sync-scalar-readback"],
     "traces/b200_eager": [IDLE],
     "traces/cpu_gloo_rank34": [EXPOSED, ONE_BY_ONE],
-    "traces/mi250_toy": ["tensor-created-on-cpu-then-moved"],
+    "traces/mi250_toy": [IDLE, "tensor-created-on-cpu-then-moved"],
     "traces/mi300_ddp8_resnet_checkpoint": [EXPOSED],
     "traces/ranks128_sampled": [EXPOSED] * 5,
     "traces/v100_2021_resnet50_workers0": ["dataloader-num-workers-zero", ONE_BY_ONE, PAGEABLE, ZERO],

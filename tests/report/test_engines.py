@@ -114,7 +114,8 @@ def test_a_relative_path_is_that_of_this_process(runs: Path, tmp_path: Path, das
 
 def test_ctrl_c_ends_the_workers(runs: Path, tmp_path: Path) -> None:
     waits = f"(Path({str(tmp_path)!r}) / f'pid{{os.getpid()}}').touch(); time.sleep(60)"
-    command = [*TB_TIDY, "check", str(runs), "--config", str(configured(tmp_path / "c", waits)), "--jobs", "2"]
+    check = [*TB_TIDY, "check", str(runs), "--config", str(configured(tmp_path / "c", waits)), "--jobs", "2"]
+    command = ["env", "--default-signal=INT", *check]  # a job in the background ignores it, and so would its children
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment

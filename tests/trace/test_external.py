@@ -127,8 +127,8 @@ class TestMadeUpDevice:
         assert report.recorded == ["shapes", "device", "steps"]
         (device,) = report.devices
         assert (device.kind, device.index, device.name) == ("npu", 0, "Acme X1 (inferred)")
-        (note,) = report.quality.notes
-        assert note.startswith("Device times of npu:0 come from a side file, `w.1.pt.trace.json.device_events.json`; ")
+        begins = "Device times of npu:0 come from a side file, `w.1.pt.trace.json.device_events.json`; "
+        (note,) = [note for note in report.quality.notes if note.startswith(begins)]  # a slow machine has others
         assert note.endswith("start times are inferred: 7 µs after the start of the operator, one after the other.")
 
     def test_without_the_side_file_there_is_no_device(self, trace: Path, tmp_path: Path) -> None:
