@@ -100,7 +100,8 @@ def needs_the_installed_plugin() -> None:
 def tensorboard(*arguments: str, folder: Path, without: tuple[str, ...] = ()) -> Iterator[Served]:
     """TensorBoard with `arguments`, started in `folder`, where its log is, too; without the plugins named."""
     log = folder / "tensorboard.log"
-    command = [sys.executable, "-c", MAIN.format(without=without), "--port", "0", "--host", "localhost", *arguments]
+    program = [sys.executable, "-c", MAIN.format(without=without), "--port", "0", "--host", "localhost", *arguments]
+    command = ["env", "--default-signal=INT", *program]  # tests that run in the background ignore what ends it
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
     began = time.monotonic()
     with (
