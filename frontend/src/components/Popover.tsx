@@ -1,7 +1,7 @@
 /** A button and what it opens beside itself: the browser closes it by Esc and by a click elsewhere. */
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useRef, useState } from 'preact/hooks';
 import { Icon, type IconName } from './Icon';
 
 interface Props {
@@ -19,12 +19,6 @@ export function Popover({ label, icon, worded = false, children }: Props) {
   const button = useRef<HTMLButtonElement>(null);
   const panel = useRef<HTMLDivElement>(null);
   const [open, setOpen] = useState(false);
-  useEffect(() => {
-    if (!open) return undefined;
-    const hold = (event: KeyboardEvent): void => { if (event.key === 'Escape') event.stopPropagation(); }; // it closes this and nothing else
-    document.addEventListener('keydown', hold, true);
-    return () => document.removeEventListener('keydown', hold, true);
-  }, [open]);
   const close = (): void => panel.current?.hidePopover();
   return (
     <span class="popover-place">

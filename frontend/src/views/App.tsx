@@ -105,6 +105,7 @@ function Workspace() {
 
 function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || helpOpen.peek() || settingsOpen.peek()) return;
+  if (event.key === 'Escape' && document.querySelector(':popover-open')) return; // the browser closes that, and nothing else
   const command = commandOf(event, focusOf(event.target));
   if (!command) return;
   event.preventDefault();
