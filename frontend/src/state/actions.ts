@@ -14,11 +14,11 @@ import { moveToHottest } from './lines';
 import { changeMutes, loadMutes, mutes } from './mutes';
 import { toast } from './notices';
 import { moveSpot } from './outline';
-import { load, loaded, renewed, working } from './profile';
+import { isOnItsWay, load, loaded, renewed } from './profile';
 import { refreshRun } from './ranks';
 import { go, route } from './route';
 import { loadRules, rules } from './rules';
-import { refreshRuns, selectedKey } from './runs';
+import { refreshRuns, runs, selectedKey } from './runs';
 import { narrow } from './viewport';
 
 export const helpOpen = signal(false);
@@ -158,16 +158,15 @@ export function movePlace(by: number): void {
  * stays there; a newer recording is only told of.
  */
 export async function revalidate(): Promise<void> {
+  const isFirst = runs.peek() === null;
   await refreshRuns();
   if (gone.peek()) return;
   if (rules.peek().size === 0) void loadRules();
   void loadMutes();
-  if (!loaded.peek() && !working.peek()) loadSelected();
-  else {
-    if (renewed.peek() && !working.peek()) loadSelected();
-    reloads.value += 1;
-    void refreshRun();
-  }
+  if (!isFirst) reloads.value += 1;
+  if (isOnItsWay()) return; // and brings what is new
+  if (!loaded.peek() || renewed.peek()) loadSelected();
+  else void refreshRun();
 }
 
 /** Loads the selected profile, though a report of it may be on the screen. */

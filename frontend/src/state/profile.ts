@@ -46,6 +46,7 @@ export const renewed = computed<boolean>(() =>
 
 const ASK_AGAIN_MS = 1000;
 let turn = new AbortController();
+let onItsWay: ProfileKey | null = null;
 
 /** Loads whatever profile is selected, from now on. */
 export function followSelection(): void {
@@ -58,6 +59,7 @@ export async function load(key: ProfileKey): Promise<void> {
   turn.abort();
   turn = new AbortController();
   const { signal: given } = turn;
+  onItsWay = key;
   working.value = null;
   reportError.value = null;
   try {
@@ -65,9 +67,15 @@ export async function load(key: ProfileKey): Promise<void> {
   } catch (error) {
     if (!given.aborted) reportError.value = faultInfo(error);
   } finally {
-    if (!given.aborted) working.value = null;
+    if (!given.aborted) {
+      working.value = null;
+      onItsWay = null;
+    }
   }
 }
+
+/** The selected profile is being asked for. */
+export const isOnItsWay = (): boolean => onItsWay !== null && onItsWay === selectedKey.peek();
 
 /** One question, and when the analysis is still going on, its progress to the end. True when there is an end. */
 async function loadOnce(key: ProfileKey, given: AbortSignal): Promise<boolean> {

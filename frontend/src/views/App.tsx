@@ -13,14 +13,11 @@ import { LIST_WIDTHS, listWidth, rowsStand, setListWidth } from '../state/settin
 import { narrow } from '../state/viewport';
 import { Detail } from './detail/Detail';
 import { List } from './list/List';
-import { Overview } from './overview/Overview';
 import { Outline } from './source/Outline';
 import { Source } from './source/Source';
 import { Bars } from './status/Bars';
 import { Broken, Failed } from './status/Failed';
-import { Help } from './status/Help';
 import { Loading } from './status/Loading';
-import { Settings } from './status/Settings';
 import { NoTraces, Scanning, Starting } from './status/NoTraces';
 import { Summary } from './summary/Summary';
 import { TopBar } from './topbar/TopBar';
@@ -35,8 +32,8 @@ export function App() {
       <TopBar />
       <Bars />
       <div class="view" id="view"><Screen /></div>
-      <Help />
-      <Settings />
+      {helpOpen.value && <Later load={LATER.help} meanwhile={null} />}
+      {settingsOpen.value && <Later load={LATER.settings} meanwhile={null} />}
       <div class="toast" role="status">{toastText.value}</div>
       <div class="hidden" aria-live="polite">{announcement.value}</div>
     </div>
@@ -45,6 +42,7 @@ export function App() {
 
 /** What is not on the first page comes when it is looked at. */
 const LATER = {
+  overview: async () => (await import('./overview/Overview')).Overview,
   operators: async () => (await import('./operators/Operators')).Operators,
   modules: async () => (await import('./modules/Modules')).Modules,
   memory: async () => (await import('./memory/Memory')).Memory,
@@ -52,6 +50,8 @@ const LATER = {
   ranks: async () => (await import('./ranks/Ranks')).Ranks,
   timeline: async () => (await import('./timeline/Timeline')).Timeline,
   compare: async () => (await import('./compare/Compare')).Compare,
+  help: async () => (await import('./status/Help')).Help,
+  settings: async () => (await import('./status/Settings')).Settings,
 };
 
 function Screen() {
@@ -73,8 +73,7 @@ function View() {
   const { view } = route.value;
   switch (view) {
     case 'findings': case 'source': return <Workspace />;
-    case 'overview': return <Overview />;
-    case 'operators': case 'modules': case 'memory': case 'cpu': case 'timeline': case 'ranks': case 'compare': return <Later key={view} load={LATER[view]} />;
+    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'timeline': case 'ranks': case 'compare': return <Later key={view} load={LATER[view]} />;
     default: return view satisfies never;
   }
 }

@@ -62,7 +62,7 @@ describe('settings', () => {
   it('give all savings a unit, and the list less room', async () => {
     const { body } = await open();
     fireEvent.click(screen.getByRole('button', { name: 'Settings' }));
-    const dialog = within(screen.getByRole('dialog', { name: 'Settings' }));
+    const dialog = within(await screen.findByRole('dialog', { name: 'Settings' }));
     fireEvent.click(dialog.getByRole('radio', { name: 'µs' }));
     fireEvent.click(dialog.getByRole('radio', { name: 'close together' }));
     await vi.waitFor(async () => expect((await rows())[0]?.textContent).toContain('9000 µs/step'));

@@ -65,6 +65,50 @@ describe('before there is a report', () => {
   });
 });
 
+describe('questions', () => {
+  const of = (server: { asked: string[] }, name: string): number => server.asked.filter((path) => path.startsWith(`${name}?`)).length;
+
+  it('are asked once when the page opens', async () => {
+    const server = serveProfile(report({ findings: [finding('a')] }), state());
+    await openPage();
+    await rows();
+    expect([of(server, 'report'), of(server, 'progress')]).toEqual([1, 0]);
+    expect(server.asked.filter((path, at) => server.asked.indexOf(path) !== at)).toEqual([]);
+  });
+
+  it('are asked before and after the analysis, which is followed once', async () => {
+    const server = serveProfile(report({ findings: [finding('a')] }), state());
+    const finished = server.answers['report'];
+    server.answers['report'] = () => ({ states: [state({ state: 'queued' })], report: { run: 'job', profiles: [] } });
+    server.answers['progress'] = () => {
+      server.answers['report'] = finished ?? (() => null);
+      return new Response(`${JSON.stringify(state())}\n`);
+    };
+    await openPage();
+    await rows();
+    expect([of(server, 'report'), of(server, 'progress')]).toEqual([2, 1]);
+  });
+
+  it('are not asked again by a reload while the first is on its way', async () => {
+    let answer = (): void => undefined;
+    const answered = new Promise<void>((done) => { answer = done; });
+    const server = serveProfile(report({ findings: [finding('a')] }), state());
+    const { fetch } = server;
+    vi.stubGlobal('fetch', async (...asked: Parameters<typeof fetch>) => {
+      const said = await fetch(...asked);
+      if (String(asked[0]).startsWith('api/report')) await answered;
+      return said;
+    });
+    await openPage();
+    await vi.waitFor(() => expect(of(server, 'report')).toBe(1));
+    const { revalidate } = await import('../state/actions');
+    await revalidate();
+    answer();
+    await rows();
+    expect(of(server, 'report')).toBe(1);
+  });
+});
+
 describe('bars above the report', () => {
   it('tell what could not be read', async () => {
     serveProfile(report({ findings: [finding('a')] }), state({ problem: { ...problem, recovered_events: 48102 } }));

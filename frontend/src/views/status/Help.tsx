@@ -7,7 +7,7 @@ import { SeverityGlyph } from '../../components/Severity';
 import { helpOpen } from '../../state/actions';
 
 export const Help = () => (
-  <Dialog title="Keys and words" open={helpOpen.value} onClose={() => { helpOpen.value = false; }}>
+  <Dialog title="Keys and words" onClose={() => { helpOpen.value = false; }}>
     <div class="help">
       <section>
         <h3>Keys</h3>

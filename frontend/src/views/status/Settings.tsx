@@ -7,7 +7,7 @@ import { settingsOpen } from '../../state/actions';
 import { editor, rowsStand, savingsIn, setEditor, setRows, setSavingsIn } from '../../state/settings';
 
 export const Settings = () => (
-  <Dialog title="Settings" open={settingsOpen.value} onClose={() => { settingsOpen.value = false; }}>
+  <Dialog title="Settings" onClose={() => { settingsOpen.value = false; }}>
     <div class="settings">
       <Radios title="Files open in" value={editor.value} options={EDITORS.map((id) => ({ id, label: EDITOR_NAMES[id] }))} onChoose={setEditor} />
       <Radios title="Savings are shown in" value={savingsIn.value} options={UNITS} onChoose={setSavingsIn} />
