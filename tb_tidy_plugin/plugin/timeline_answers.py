@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from tb_tidy_plugin.plugin.timeline_payloads import (
     TimelineArrows,
     TimelineBars,
+    TimelineBusy,
     TimelineEvent,
     TimelineLane,
     TimelineLanes,
@@ -66,7 +68,12 @@ def lanes_answer(timeline: Timeline) -> TimelineLanes:
             duration_ns=[step.duration_ns for step in steps],
             left_out=len(timeline.steps.items) - len(steps),
         ),
+        busy=TimelineBusy(host=_percent(timeline.busy.host), device=_percent(timeline.busy.device)),
     )
+
+
+def _percent(shares: NDArray[np.float64]) -> list[int]:
+    return [round(100 * share) for share in shares.tolist()]
 
 
 def slice_answer(

@@ -28,6 +28,16 @@ class TimelineSteps(Model, frozen=True):
     left_out: int
 
 
+class TimelineBusy(Model, frozen=True):
+    """Percent of each of equally long parts of the recording in which something works.
+
+    `host` is operators on any thread, `device` kernels, copies and fills; empty where none of them was recorded.
+    """
+
+    host: list[int]
+    device: list[int]
+
+
 class TimelineLanes(Model, frozen=True):
     """`GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`."""
 
@@ -35,6 +45,7 @@ class TimelineLanes(Model, frozen=True):
     events: int
     lanes: list[TimelineLane]
     steps: TimelineSteps
+    busy: TimelineBusy
 
 
 class TimelineBars(Model, frozen=True):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.profile.signatures import signatures_of
 from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.profile.timeline_busy import Busy, busy_of
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Thread, Times
 from tb_tidy_plugin.trace.links import launches
 
@@ -76,6 +77,7 @@ class Timeline:
         row_lane, row_depth: of each row.
         levels: coarser and coarser.
         until_ns: after everything that happened.
+        busy: how much of each part of it host and devices work.
     """
 
     lanes: tuple[Lane, ...]
@@ -96,6 +98,7 @@ class Timeline:
     levels: tuple[Level, ...]
     by_id: Rows
     until_ns: int
+    busy: Busy
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -155,6 +158,7 @@ def timeline_of(table: EventTable, steps: Steps) -> Timeline:
     step_names = len(table.names) + np.arange(len(steps.items), dtype=np.int32)
     rows_of_lane = np.bincount(row_lane, minlength=len(names)).tolist()
     events_of_lane = np.bincount(lane[order], minlength=len(names)).tolist()
+    until_ns = int(end_ns.max(initial=0)) + 1
     return Timeline(
         lanes=tuple(
             Lane(kind, name, *counts)
@@ -176,7 +180,8 @@ def timeline_of(table: EventTable, steps: Steps) -> Timeline:
         shape_texts=shape_texts,
         levels=tuple(_levels(start_ns, end_ns, row_first)),
         by_id=np.argsort(ids, kind="stable"),
-        until_ns=int(end_ns.max(initial=0)) + 1,
+        until_ns=until_ns,
+        busy=busy_of(table, until_ns),
     )
 
 

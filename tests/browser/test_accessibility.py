@@ -161,6 +161,10 @@ def test_with_forced_colours_what_is_chosen_and_the_charts_are_still_seen(tab: T
     other = frame.get_by_role("tab", selected=False).first
     border = "each => getComputedStyle(each).borderBottomColor"
     assert chosen.evaluate(border) != other.evaluate(border)
+    columns = frame.locator(".strip-column > span").evaluate_all(
+        "all => all.map((each) => getComputedStyle(each).background)"
+    )
+    assert len(set(columns)) > 2 or view == "findings"
     if view != "compare":
         colours = frame.locator(".stacked-part").evaluate_all(
             "all => all.map((each) => getComputedStyle(each).background)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -291,6 +292,57 @@ def test_names_are_text_whatever_they_hold(browser: Browser, hostile: Path) -> N
         expect(frame.get_by_role("region", name="The marked event").get_by_role("heading")).to_have_text(HOSTILE)
         (inner,) = [each for each in tab.page.frames if "plugin_entry" in each.url]
         assert inner.evaluate("[document.title, document.images.length]") == ["TorchTidy", 0]
+
+
+def test_with_forced_colours_bars_and_their_names_can_be_told_apart(tab: Tab) -> None:
+    tab.page.emulate_media(forced_colors="active")
+    frame = tab.open(run=UNTIDY, view="timeline")
+    whole(frame).wait_for()
+    settled(tab)
+    seen = pixels(whole(frame))
+    background, bar, *_ = sorted(seen.items(), key=lambda each: -each[1])
+    dark, middle, light = 0.0, luminance(bar[0]), luminance(background[0])
+    assert (light + 0.05) / (middle + 0.05) > 3  # WCAG 2, 1.4.11
+    assert (middle + 0.05) / (dark + 0.05) > 4.5  # 1.4.3: names are in the reader's own colour
+    assert seen["0,0,0"] > 500
+
+
+def luminance(colour: str) -> float:
+    shares = [int(each) / 255 for each in colour.split(",")]
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_the_minimap_shows_how_busy_the_host_is_and_leads_there(tab: Tab) -> None:
+    frame = tab.open(run=UNTIDY, view="timeline", win="0-1000000")
+    whole(frame).wait_for()
+    settled(tab)
+    lanes = asked(tab, "timeline/lanes")
+    host = lanes["busy"]["host"]
+    minimap = frame.locator(".minimap")
+    columns = minimap.evaluate(COLUMNS, GUTTER)
+    parts = [int(at * len(host) / len(columns)) for at in range(len(columns))]
+    tens = range(0, len(columns), 10)  # a column may be a pixel off
+    painted = [sum(columns[at : at + 10]) for at in tens]
+    busy = [sum(host[part] for part in parts[at : at + 10]) for at in tens]
+    assert statistics.correlation(painted, busy) > 0.95
+    box = minimap.bounding_box()
+    assert box is not None
+    minimap.click(position={"x": GUTTER + (box["width"] - GUTTER) / 2, "y": 10})
+    first, last = window(tab)
+    assert (first + last) / 2 == pytest.approx(lanes["until_ns"] / 2, rel=0.01)
+
+
+COLUMNS = """(canvas, gutter) => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const inked = (at) => data[at + 3] > 0 && data[at] + data[at + 1] + data[at + 2] < 740;
+  return Array.from({ length: canvas.width - gutter - 4 }, (_, column) => {
+    let seen = 0;
+    for (let row = 2; row < canvas.height - 2; row += 1) seen += inked(4 * (row * canvas.width + gutter + 2 + column));
+    return seen;
+  });
+}"""
+"""How much of each column of pixels is painted, right of the names."""
 
 
 def test_how_long_frames_take(tab: Tab) -> None:

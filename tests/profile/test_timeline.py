@@ -16,9 +16,10 @@ from hypothesis import strategies as some
 
 from tb_tidy_plugin.profile.steps import Steps, steps_of
 from tb_tidy_plugin.profile.timeline import FIRST_LEVEL_NS, MOST_ROWS, Timeline, timeline_of
+from tb_tidy_plugin.profile.timeline_busy import PARTS
 from tb_tidy_plugin.profile.timeline_window import MOST_BARS, Bars, bars_in, event_around, events_between
 from tb_tidy_plugin.trace.beside import read_with_side_files
-from tb_tidy_plugin.trace.columns import EventTable
+from tb_tidy_plugin.trace.columns import Category, EventTable
 from tests.support.drawn import A100, draw
 
 SAMPLES = sorted(Path("sample_runs").glob("*/*.pt.trace.json.gz"))
@@ -200,3 +201,34 @@ def test_an_empty_table_has_an_empty_timeline() -> None:
     timeline = timeline_of(empty, steps_of(empty))
     assert (len(timeline), timeline.lanes[0].name) == (0, "Steps")
     assert counted(bars_in(timeline, 0, 10, 10)) == 0
+
+
+def test_the_busy_parts_are_counted_nanosecond_by_nanosecond() -> None:
+    timeline = timeline_of(DRAWN.table, DRAWN.steps)
+    nanoseconds = np.zeros((2, timeline.until_ns), np.bool_)
+    for line, which in enumerate([Category.OPERATOR, Category.KERNEL]):
+        for row in np.flatnonzero(DRAWN.table.category == which).tolist():
+            nanoseconds[line, DRAWN.table.start_ns[row] : DRAWN.table.end_ns[row]] = True
+    edges = [part * timeline.until_ns // PARTS for part in range(PARTS)]
+    lengths = np.diff([*edges, timeline.until_ns])
+    host, device = np.add.reduceat(nanoseconds, edges, axis=1, dtype=np.int64) / lengths
+    assert timeline.busy.host.tolist() == host.tolist()
+    assert timeline.busy.device.tolist() == device.tolist()
+    assert 0 < host.sum() < PARTS > device.sum() > 0
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.parent.name)
+def test_the_busy_parts_add_up_to_the_time_with_operators(path: Path) -> None:
+    timeline, _ = sample(path)
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    operators = sorted(
+        (round(each["ts"] * 1000), round(each["ts"] * 1000) + round(each["dur"] * 1000))
+        for each in events
+        if each["ph"] == "X" and each.get("cat") == "cpu_op"
+    )
+    busy_ns, reached = 0, 0
+    for start, end in operators:
+        busy_ns += max(end - max(start, reached), 0)
+        reached = max(reached, end)
+    assert timeline.busy.host.mean() * timeline.until_ns == pytest.approx(busy_ns, rel=1e-4)
+    assert len(timeline.busy.device) == 0

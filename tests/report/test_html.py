@@ -168,6 +168,8 @@ class TestShows:
         text = page_of(changed(report, findings=[], steps=steps, lanes=[])).text
         assert "0 findings" in text
         assert "Nothing to fix was found." in text
+        unchecked = [Outcome(rule="slow-multiplication", status="not_checked", reason="No `stacks`.")]
+        assert "Nothing could be checked" in page_of(changed(report, findings=[], outcomes=unchecked)).text
         text = page_of(changed(report, findings=[finding_of(report, saving=None, places=[], share=None)])).text
         assert "no saving estimated" in text
 

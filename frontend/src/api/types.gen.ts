@@ -1336,10 +1336,20 @@ export interface TimelineRef {
  * `GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`.
  */
 export interface TimelineLanes {
+  busy: TimelineBusy;
   events: number;
   lanes: TimelineLane[];
   steps: TimelineSteps;
   until_ns: number;
+}
+/**
+ * Percent of each of equally long parts of the recording in which something works.
+ *
+ * `host` is operators on any thread, `device` kernels, copies and fills; empty where none of them was recorded.
+ */
+export interface TimelineBusy {
+  device: number[];
+  host: number[];
 }
 /**
  * A host thread, a device stream, or the steps; its place in the list is its number.

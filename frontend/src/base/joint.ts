@@ -1,6 +1,6 @@
 /** What a step would take without all that is listed. */
 
-import { inUnit, nanoseconds, timeUnit } from './units';
+import { inUnit, timeUnit } from './units';
 import { rangeText } from './words';
 
 interface Saving { expected_ns: number; low_ns: number; high_ns: number }
@@ -14,7 +14,7 @@ export interface JointLike {
 /** What savings are savings of, as the report says. */
 export const stepNow = ({ step_ns: step }: Pick<JointLike, 'step_ns'>): number | null => step ?? null;
 
-/** `A step takes 184 ms; without what is listed here, 121 ms (112–139).` */
+/** `With all findings fixed a step would take 121 ms (112–139).` */
 export function withoutText(report: JointLike, per: 'step' | 'trace'): string {
   const { joint_saving: saving } = report;
   const now = stepNow(report);
@@ -22,8 +22,8 @@ export function withoutText(report: JointLike, per: 'step' | 'trace'): string {
   const left = (saved: number): number => Math.max(0, now - saved);
   const unit = timeUnit(now);
   const range = rangeText({ low_ns: left(saving.high_ns), high_ns: left(saving.low_ns) }, unit);
-  return `${per === 'step' ? 'A step' : 'The recording'} takes ${nanoseconds(now)}; without what is listed here, `
-    + `${inUnit(left(saving.expected_ns), unit)} ${unit.name}${range && ` (${range})`}.`;
+  const text = `${inUnit(left(saving.expected_ns), unit)} ${unit.name}${range && ` (${range})`}`;
+  return `With all findings fixed ${per === 'step' ? 'a step' : 'the recording'} would take ${text}.`;
 }
 
 const OVERLAP = 1.01; // a sum that differs by rounding alone is not worth a word

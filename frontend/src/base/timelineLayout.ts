@@ -133,6 +133,12 @@ export function neighbourOf(pieces: readonly Piece[], lane: number, depth: numbe
   return best;
 }
 
+const GUTTER = { wide: 112, narrow: 66 };
+const NARROW_PX = 560;
+
+/** Width of the names beside what is drawn over time. */
+export const gutterOf = (width: number): number => (width < NARROW_PX ? GUTTER.narrow : GUTTER.wide);
+
 /** Pixels from the left edge, of a window that is `width` pixels wide. */
 export const pixelOf = (time: number, window: Span, width: number): number => ((time - window.from) * width) / lengthOf(window);
 export const timeOf = (pixel: number, window: Span, width: number): number => window.from + (pixel * lengthOf(window)) / width;

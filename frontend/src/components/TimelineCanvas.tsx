@@ -2,7 +2,7 @@
 
 import { effect, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { AXIS_PX, barUnder, heightOf, neighbourOf, ROW_PX, timeOf, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
+import { AXIS_PX, barUnder, gutterOf, heightOf, neighbourOf, ROW_PX, timeOf, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
 import { lengthOf, panned, zoomed, type Span } from '../base/timelineWindow';
 import { moment } from '../base/units';
 import { readColours, watchColours } from './timelineColours';
@@ -35,8 +35,6 @@ interface Props {
 
 const ZOOM = 1.25;
 const PAN = 0.2;
-const GUTTER = { wide: 112, narrow: 66 };
-const NARROW_PX = 560;
 const LEAST_PX = 80;
 
 export function TimelineCanvas(props: Props) {
@@ -89,7 +87,7 @@ function paint(latest: { current: Props }): Painter {
   let range: Span | null = null;
   let colours = readColours();
 
-  const gutter = (): number => ((canvas?.clientWidth ?? 0) < NARROW_PX ? GUTTER.narrow : GUTTER.wide);
+  const gutter = (): number => gutterOf(canvas?.clientWidth ?? 0);
   const plot = (): number => Math.max((canvas?.clientWidth ?? 0) - gutter(), 1);
   const most = (): number => Math.max(heightOf(latest.current.boxes) - (canvas?.clientHeight ?? 0), 0);
   const timeAt = ({ x }: Point): number => timeOf(x - gutter(), latest.current.window.peek(), plot());

@@ -7,6 +7,8 @@ export interface Colours {
   /** The letters on each of them. */
   letters: readonly string[];
   onGrey: string; onAccent: string;
+  /** Of what is busy. */
+  host: string; device: string;
 }
 
 /** Other, operator, annotation, Python, memory, runtime, kernel, copy, fill, annotation of a device, overhead. */
@@ -15,9 +17,13 @@ const FILLS = [
   '--part-copies', '--part-light', '--part-dark',
 ];
 
+/** Between the reader's own two colours: far enough from one to be seen, from the other to be written on. */
+const BETWEEN = 'color-mix(in srgb, CanvasText 45%, Canvas)';
+
 const FORCED: Colours = {
-  background: 'Canvas', text: 'CanvasText', muted: 'CanvasText', line: 'CanvasText', soft: 'GrayText', accent: 'Highlight', shade: 'Canvas',
-  focus: 'Highlight', grey: 'GrayText', fills: FILLS.map(() => 'ButtonText'), letters: FILLS.map(() => 'Canvas'), onGrey: 'Canvas', onAccent: 'HighlightText',
+  background: 'Canvas', text: 'CanvasText', muted: 'CanvasText', line: 'CanvasText', soft: 'color-mix(in srgb, CanvasText 20%, Canvas)', accent: 'Highlight',
+  shade: 'Canvas', focus: 'Highlight', grey: BETWEEN, fills: FILLS.map(() => BETWEEN), letters: FILLS.map(() => 'CanvasText'), onGrey: 'CanvasText',
+  onAccent: 'HighlightText', host: BETWEEN, device: BETWEEN,
 };
 
 export function readColours(): Colours {
@@ -29,6 +35,7 @@ export function readColours(): Colours {
   return {
     background: of('--bg'), text: of('--text'), muted: of('--muted'), line: of('--line'), soft: of('--line-soft'), accent, grey, shade: of('--shade'),
     focus: of('--focus'), fills, letters: fills.map(lettersOn), onGrey: lettersOn(grey), onAccent: lettersOn(accent),
+    host: of('--part-optimizer'), device: of('--part-compute'),
   };
 }
 

@@ -27,7 +27,7 @@ type Context = CanvasRenderingContext2D;
 
 const LETTER_PX = 6.1; // of the 10 px monospaced font
 const LEAST_TEXT_PX = 30;
-const FONT = '10px ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace';
+export const FONT = '10px ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace';
 
 export function draw(context: Context, scene: Scene): void {
   const { width, height, colours, gutter } = scene;

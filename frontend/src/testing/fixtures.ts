@@ -67,6 +67,7 @@ export const eventRow = (changes: Partial<EventRow> = {}): EventRow => ({
 
 export const timelineLanes = (changes: Partial<TimelineLanes> = {}): TimelineLanes => ({
   until_ns: 3_000_000, events: 300, steps: { names: ['ProfilerStep#1', 'ProfilerStep#2'], start_ns: [0, 1_500_000], duration_ns: [1_400_000, 1_400_000], left_out: 0 },
+  busy: { host: [100, 20], device: [0, 50] },
   lanes: [
     { kind: 'steps', name: 'Steps', rows: 1, events: 2, deeper: 0 }, { kind: 'thread', name: 'Thread 1', rows: 5, events: 280, deeper: 0 },
     { kind: 'stream', name: 'Device 0, stream 7', rows: 1, events: 20, deeper: 0 },

@@ -208,6 +208,12 @@ describe('below the list', () => {
     expect(await screen.findByRole('heading', { name: 'Nothing to fix was found' })).toBeTruthy();
   });
 
+  it('that could not run are no sign that all is well', async () => {
+    serveProfile(report({ outcomes: outcomes.filter(({ status }) => status === 'not_checked') }), state());
+    await openPage();
+    expect(await screen.findByRole('heading', { name: 'Nothing could be checked' })).toBeTruthy();
+  });
+
   it('are told loudly when the recording lacks what they need', async () => {
     serveProfile(report({ findings: FINDINGS, recorded: ['shapes'], outcomes }), state(), [rule('skipped', { needs: ['stacks', 'shapes'] })]);
     await openPage();

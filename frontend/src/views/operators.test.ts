@@ -73,7 +73,7 @@ describe('the operators', () => {
 
   it('say that there are none, or none that match', async () => {
     await open('', []);
-    expect(await screen.findByText('This recording has no such calls.')).toBeTruthy();
+    expect(await screen.findByText('It has no operators.')).toBeTruthy();
     fireEvent.input(screen.getByRole('searchbox', { name: 'Filter operators' }), { target: { value: 'x' } });
     expect(await screen.findByText('Nothing matches the filter.')).toBeTruthy();
   });

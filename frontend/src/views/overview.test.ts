@@ -40,7 +40,7 @@ describe('the overview', () => {
     const joint = saving(10_000_000, { low_ns: 5_000_000, high_ns: 12_000_000 });
     const text = (await open({ true_step_ns: 60_000_000, step_ns: 60_000_000, joint_saving: joint, findings: [finding('a', { saving: saving(8_000_000) }), finding('b', { saving: saving(6_000_000) })] })).textContent;
     expect(text).toContain('Recorded 100 ms, without the profiler 60 ms: savings are of the latter.');
-    expect(text).toContain('A step takes 60 ms; without what is listed here, 50 ms (48–55).');
+    expect(text).toContain('With all findings fixed a step would take 50 ms (48–55).');
     expect(text).toContain('Findings overlap: this is less than the rows’ sum.');
   });
 

@@ -59,6 +59,7 @@ const NothingOpen = () => <Hero title="No finding is open"><p class="muted">The 
 function NothingFound() {
   const [passed, skipped] = [outcomes('clean').length, outcomes('not_checked').length];
   if (mutedFindings.value.length > 0) return <Hero title="All findings are muted"><p class="muted">The list shows them at its end.</p></Hero>;
+  if (passed === 0 && skipped > 0) return <Hero title="Nothing could be checked"><p>This recording lacks what the checks need: the list says what.</p></Hero>;
   return (
     <Hero title="Nothing to fix was found">
       <p>{plural(passed, 'check')} passed{skipped > 0 ? `, ${skipped} could not be made: the list says why` : ''}.</p>

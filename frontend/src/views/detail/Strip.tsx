@@ -68,7 +68,7 @@ function Drawn({ lanes, event, finding, onOccurrence }: Omit<Props, 'shown'> & {
       <TimelineCanvas label={`Timeline around a matched event: ${eventText(event, lane)}. The evidence table lists all of them.`} height={STRIP_PX} limits={limits}
         window={camera.window} onWindow={camera.setWindow} boxes={boxes} pieces={slices.pieces} arrows={[event.arrows]} selected={event} onSelect={select}
         onOccurrence={onOccurrence} onFit={camera.fit} onRange={() => {}} marking wheels={false} hints={(bar) => lanes.lanes[bar.lane]?.name ?? ''} />
-      <Minimap stretch={step} limits={limits} window={camera.window} onWindow={camera.setWindow} steps={[]} marks={marks?.start_ns ?? []} current={event.start_ns} />
+      <Minimap stretch={step} limits={limits} window={camera.window} onWindow={camera.setWindow} busy={lanes.busy} steps={[]} marks={marks?.start_ns ?? []} current={event.start_ns} />
       <p class="strip-below muted">
         {step.count > 0 ? `${event.step ?? 'Step'}: ${nanoseconds(step.to - step.from)}` : `The whole recording: ${nanoseconds(limits.to)}`}
         {marks && `, ${count(marks.total)} matched here`}

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import { columnsOf, GROUPINGS } from '../../base/operators';
 import { groupingFrom } from '../../base/route';
 import { plural } from '../../base/units';
+import { Button } from '../../components/Button';
 import { Failure } from '../../components/Failure';
 import { Hero } from '../../components/Hero';
 import { Icon } from '../../components/Icon';
@@ -71,6 +72,13 @@ function Filter() {
   );
 }
 
+const None = () => (
+  <Hero title="Not in this recording">
+    <p class="muted">It has no {KINDS.find(({ value }) => value === kind.value && value)?.label.toLowerCase() ?? 'calls'}.</p>
+    {kind.value && <div class="actions"><Button onClick={() => { kind.value = ''; }}>Show all calls</Button></div>}
+  </Hero>
+);
+
 const LEAST_PX = { name: 900, shape: 1320, line: 980, module: 980 };
 const LEAST_HOST_PX = { name: 560, shape: 980, line: 660, module: 660 };
 
@@ -81,7 +89,7 @@ function Rows({ table, columns, opened }: { table: OperatorTable; columns: Retur
   if (table.failed.value) return <div class="pad"><Failure error={table.error.value} onRetry={table.refresh} /></div>;
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
-  if (total === 0) return <p class="pad muted">{filterText.value ? 'Nothing matches the filter.' : 'This recording has no such calls.'}</p>;
+  if (total === 0) return filterText.value ? <p class="pad muted">Nothing matches the filter.</p> : <None />;
   const hasDevice = columns.some(({ id }) => id === 'device_self_ns');
   return (
     <ServerTable label="Operators" columns={columns} least={(hasDevice ? LEAST_PX : LEAST_HOST_PX)[said.group]} total={total} row={table.row} onRange={onRange}

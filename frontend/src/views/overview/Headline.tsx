@@ -8,16 +8,22 @@ import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { chooseView, openFinding } from '../../state/actions';
-import { mutedFindings } from '../../state/findings';
+import { mutedFindings, outcomes } from '../../state/findings';
 import { per } from '../../state/profile';
 import { ranksOf } from '../../state/ranks';
 
 const TOP = 3;
 
+function noneText(): string {
+  if (mutedFindings.value.length > 0) return 'All findings are muted.';
+  const unchecked = outcomes('clean').length === 0 && outcomes('not_checked').length > 0;
+  return unchecked ? 'Nothing could be checked: this recording lacks what the checks need.' : 'No check found anything wrong with this profile.';
+}
+
 export function Headline({ findings }: { findings: readonly Finding[] }) {
   const top = sorted(findings, 'saving').slice(0, TOP);
   if (top.length === 0)
-    return <p class="muted">{mutedFindings.value.length > 0 ? 'All findings are muted.' : 'No check found anything wrong with this profile.'}</p>;
+    return <p class="muted">{noneText()}</p>;
   return (
     <section class="headline" aria-label="Findings worth most">
       <div class="chart-head">

@@ -50,7 +50,7 @@ function Without({ report: shown }: { report: ProfileReport }) {
   const sentences = [
     typeof trueStep === 'number' && median !== null ? `Recorded ${nanoseconds(median)}, without the profiler ${nanoseconds(trueStep)}: savings are of the ${trueStep < median ? 'latter' : 'former'}.` : '',
     withoutText(shown, per.value), overlapText(shown),
-    mutedFindings.value.length > 0 && shown.joint_saving ? 'Muted findings count as listed.' : '',
+    mutedFindings.value.length > 0 && shown.joint_saving ? 'Muted findings count, too.' : '',
   ].filter(Boolean);
   return sentences.length > 0 ? <p class="without">{sentences.join(' ')}</p> : null;
 }

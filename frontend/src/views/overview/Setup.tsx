@@ -57,13 +57,15 @@ function Settings({ report: { settings, devices } }: { report: ProfileReport }) 
   );
 }
 
+const WORTH_A_WORD = 0.01; // of the step; what the summary unfolds has the figure in any case
+
 function Quality({ report: { quality, residual } }: { report: ProfileReport }) {
   const { dropped_events: dropped, parent_mismatch: mismatch, notes } = quality;
   const lines = [
     ...notes,
     ...(dropped > 0 ? [`${count(dropped)} events could not be used and were left out.`] : []),
     ...(mismatch ? [`${share(mismatch)} of the Python frames have another parent than the recorded one.`] : []),
-    ...(typeof residual === 'number' ? [`The replayed step differs from the recorded one by ${share(Math.abs(residual))}.`] : []),
+    ...(typeof residual === 'number' && Math.abs(residual) >= WORTH_A_WORD ? [`The replayed step differs from the recorded one by ${share(Math.abs(residual))}.`] : []),
   ];
   return (
     <section>

@@ -4,6 +4,7 @@ import { plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Notice } from '../../components/Notice';
 import { ProgressBar } from '../../components/Progress';
+import { Message } from '../../components/Spans';
 import { loadSelected, revalidate } from '../../state/actions';
 import { gone } from '../../state/connection';
 import { renewed, report, reportError, stale, unfinished, working } from '../../state/profile';
@@ -35,12 +36,12 @@ const OfProfile = () => (
       </Notice>
     )}
     {report.value && reportError.value && (
-      <Notice kind="error"><p><b>{reportError.value.message}</b> {reportError.value.advice}</p></Notice>
+      <Notice kind="error"><p><b><Message text={reportError.value.message} /></b> <Message text={reportError.value.advice} /></p></Notice>
     )}
     {problem.value && (
       <Notice kind="warning">
         <p>
-          <b>{problem.value.error}</b> {problem.value.advice}
+          <b><Message text={problem.value.error} /></b> <Message text={problem.value.advice} />
           {problem.value.recovered_events > 0 && ` This report covers the ${plural(problem.value.recovered_events, 'event')} that could be read.`}
         </p>
       </Notice>

@@ -4,14 +4,15 @@ import type { ErrorInfo, Problem } from '../../api/types.gen';
 import { plural } from '../../base/units';
 import { Button, CopyButton } from '../../components/Button';
 import { Hero } from '../../components/Hero';
+import { Message } from '../../components/Spans';
 import { revalidate } from '../../state/actions';
 import { copy } from '../../state/clipboard';
 
 export const Failed = ({ problem }: { problem: Problem }) => (
   <main class="detail">
     <Hero title="This trace could not be read">
-      <p role="alert"><b>{problem.error}</b></p>
-      <p>{problem.advice}</p>
+      <p role="alert"><b><Message text={problem.error} /></b></p>
+      <p><Message text={problem.advice} /></p>
       <p class="muted path">{problem.path}</p>
       {problem.recovered_events > 0 && <p class="muted">{plural(problem.recovered_events, 'event')} could be read before the fault.</p>}
       <div class="actions">
@@ -25,8 +26,8 @@ export const Failed = ({ problem }: { problem: Problem }) => (
 export const Broken = ({ error }: { error: ErrorInfo }) => (
   <main class="detail">
     <Hero title="The server could not answer">
-      <p role="alert"><b>{error.message}</b></p>
-      <p>{error.advice}</p>
+      <p role="alert"><b><Message text={error.message} /></b></p>
+      <p><Message text={error.advice} /></p>
       <div class="actions"><Button kind="primary" onClick={() => void revalidate()}>Try again</Button></div>
     </Hero>
   </main>

@@ -23,7 +23,7 @@ import css from '../../styles/timeline.css?inline';
 
 addCss(css);
 
-const REST_PX = 330; // of the page above and below the canvas
+const REST_PX = 342; // of the page above and below the canvas
 const LEAST_PX = 300;
 const MARK_PX = 600;
 const MARGIN_PX = 60;
@@ -95,7 +95,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
           <Button kind="quiet" onClick={() => go({ finding: '', event: route.peek().event }, 'replace')}>Show all in colour</Button>
         </p>
       )}
-      <Minimap stretch={limits} limits={limits} window={shown} onWindow={setWindow} steps={lanes.steps.start_ns} marks={marks?.start_ns ?? []}
+      <Minimap stretch={limits} limits={limits} window={shown} onWindow={setWindow} busy={lanes.busy} steps={lanes.steps.start_ns} marks={marks?.start_ns ?? []}
         current={event?.start_ns ?? null} />
       <TimelineCanvas label={`Timeline: ${summaryOf(lanes)}. ${event ? `Marked: ${eventText(event, laneName(lanes, event))}.` : 'No event is marked.'}`}
         height={height} limits={limits} window={shown} onWindow={setWindow} boxes={boxes} pieces={slices.pieces}

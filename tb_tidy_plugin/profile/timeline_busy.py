@@ -1,0 +1,44 @@
+"""How much of each part of a recording the host and its devices work: what a timeline shows of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category, EventTable, Mask
+
+PARTS = 1_000
+"""As many as a minimap has pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Shares from 0 to 1, one for each of `PARTS` equally long parts of the recording.
+
+    Attributes:
+        host: of the part's time some thread runs an operator. Empty where no operator was recorded.
+        device: some kernel, copy or fill runs. Empty where none was recorded.
+    """
+
+    host: NDArray[np.float64]
+    device: NDArray[np.float64]
+
+
+def busy_of(table: EventTable, until_ns: int) -> Busy:
+    """The recording from 0 to `until_ns`, in parts."""
+    return Busy(
+        _shares(table, table.is_category((Category.OPERATOR,)), until_ns),
+        _shares(table, table.is_category(DEVICE_WORK), until_ns),
+    )
+
+
+def _shares(table: EventTable, which: Mask, until_ns: int) -> NDArray[np.float64]:
+    if not which.any():
+        return np.zeros(0)
+    taken = Intervals.union(table.start_ns[which], table.end_ns[which])
+    edges = np.array([part * until_ns // PARTS for part in range(PARTS + 1)], np.int64)
+    shares: NDArray[np.float64] = np.diff(taken.covered_before(edges)) / np.maximum(np.diff(edges), 1)
+    return shares
