@@ -172,6 +172,7 @@ if __name__ == "__main__":
             "msgspec>=0.18",
             "numpy>=1.25",  # before, no array of numbers could be compared with a text
             "platformdirs>=3",
+            "psutil>=5.9",  # loky's processes cannot be ended without it where there is no `pgrep`
             "rich>=13",
             "tensorboard>=2.16.2",  # 2.16.0 asks for nightly builds of TensorFlow
             "tomli>=2; python_version < '3.11'",

@@ -7,8 +7,11 @@ alone, and the one that ends its process again is given up. All others keep thei
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
@@ -30,6 +33,7 @@ Kind: TypeAlias = Literal["local", "dask", "ray"]
 LOCAL_CLUSTER = "local"
 NEEDED = {"dask": "distributed", "ray": "ray"}
 CONNECT_S = 20.0
+LOOK_S = 1.0  # between looks whether a process is still wanted
 CLUSTER_DEATHS = frozenset({
     "KilledWorker",  # dask
     "ActorDiedError", "ActorUnavailableError", "OutOfMemoryError", "RayActorError", "WorkerCrashedError",  # ray
@@ -190,7 +194,7 @@ class _Processes:
         from loky import ProcessPoolExecutor
 
         self.width = width
-        self._executor = ProcessPoolExecutor(width, initializer=_leave_interrupts)
+        self._executor = ProcessPoolExecutor(width, initializer=_belong_to, initargs=(os.getpid(),))
 
     def submit(self, work: Callable[[Item], Answer], item: Item, /) -> Future[Answer]:
         """Begins as soon as a process is free."""
@@ -202,9 +206,17 @@ class _Processes:
         self._executor.shutdown(wait=True, kill_workers=True)
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C in the terminal is for the process that started this one, which will end it."""
+def _belong_to(parent: int) -> None:
+    """Ctrl-C in the terminal is for the process that started this one, which will end it; without that one it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    """Ends this process once its parent is gone: nobody would read its answers, and it would wait for work forever."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    os._exit(1)
 
 
 def _in_processes(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,16 @@ def report(runs: Path, configuration: Path, *options: str) -> dict[str, Any]:
     return found
 
 
-def check_same_report(runs: Path, folder: Path, engine: str) -> None:
+@pytest.fixture(params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dask", "ray://local"))])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each place where ranks may be analysed."""
+    address = request.getfixturevalue("dask") if request.param == "dask" else request.param
+    return str(address)
+
+
+def test_the_report_is_the_same_from_everywhere(runs: Path, tmp_path: Path, engine: str) -> None:
     """Also with a rule of the user's own, which no worker could import."""
-    configuration = configured(folder)
+    configuration = configured(tmp_path)
     here = report(runs, configuration, "--jobs", "1")
     assert [profile["rank"] for profile in here["runs"][0]["profiles"]] == [0, 1, 2, 3, 4, 5]
     assert all("marked" in {each["rule"] for each in p["findings"]} for p in here["runs"][0]["profiles"])
@@ -69,40 +77,12 @@ def check_same_report(runs: Path, folder: Path, engine: str) -> None:
     assert report(runs, configuration, "--engine", engine, "--jobs", "2") == here
 
 
-def check_dead_worker(runs: Path, folder: Path, engine: str) -> None:
-    found = report(runs, configured(folder, ENDS_ITS_WORKER), "--engine", engine, "--jobs", "3")
+def test_a_worker_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path, engine: str) -> None:
+    found = report(runs, configured(tmp_path, ENDS_ITS_WORKER), "--engine", engine, "--jobs", "3")
     assert [profile["rank"] for profile in found["runs"][0]["profiles"]] == [0, 1, 3, 4, 5]
     [problem] = [each for each in found["problems"] if "host_9" not in each["path"]]
     assert "host_2" in problem["path"]
     assert problem["error"].startswith("The worker that analysed this trace ended, most likely for want of memory")
-
-
-def test_the_report_is_the_same_from_processes(runs: Path, tmp_path: Path) -> None:
-    check_same_report(runs, tmp_path, "local")
-
-
-@pytest.mark.slow
-def test_the_report_is_the_same_from_dask(runs: Path, tmp_path: Path, dask: str) -> None:
-    check_same_report(runs, tmp_path, dask)
-
-
-@pytest.mark.slow
-def test_the_report_is_the_same_from_ray(runs: Path, tmp_path: Path) -> None:
-    check_same_report(runs, tmp_path, "ray://local")
-
-
-def test_a_process_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path) -> None:
-    check_dead_worker(runs, tmp_path, "local")
-
-
-@pytest.mark.slow
-def test_a_dask_worker_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path, dask: str) -> None:
-    check_dead_worker(runs, tmp_path, dask)
-
-
-@pytest.mark.slow
-def test_a_ray_worker_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path) -> None:
-    check_dead_worker(runs, tmp_path, "ray://local")
 
 
 @pytest.mark.slow
@@ -112,22 +92,33 @@ def test_a_relative_path_is_that_of_this_process(runs: Path, tmp_path: Path, das
     assert [profile["path"] for profile in profiles][:1] == ["job/host_0.10.pt.trace.json"]
 
 
-def test_ctrl_c_ends_the_workers(runs: Path, tmp_path: Path) -> None:
-    waits = f"(Path({str(tmp_path)!r}) / f'pid{{os.getpid()}}').touch(); time.sleep(60)"
-    check = [*TB_TIDY, "check", str(runs), "--config", str(configured(tmp_path / "c", waits)), "--jobs", "2"]
+@contextmanager
+def at_work(runs: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A check in a session of its own, whose two processes are busy for a minute; at the end they have to be gone."""
+    waits = f"(Path({str(folder)!r}) / f'pid{{os.getpid()}}').touch(); time.sleep(60)"
+    check = [*TB_TIDY, "check", str(runs), "--config", str(configured(folder / "c", waits)), "--jobs", "2"]
     command = ["env", "--default-signal=INT", *check]  # a job in the background ignores it, and so would its children
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     ) as main:
-        until(lambda: len(list(tmp_path.glob("pid*"))) == 2, 60)
-        pids = [int(path.name.removeprefix("pid")) for path in tmp_path.glob("pid*")]
+        until(lambda: len(list(folder.glob("pid*"))) == 2, 60)
+        pids = [int(path.name.removeprefix("pid")) for path in folder.glob("pid*")]
         assert main.pid not in pids
+        yield main
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 10)
+
+
+def test_ctrl_c_ends_the_workers(runs: Path, tmp_path: Path) -> None:
+    with at_work(runs, tmp_path) as main:
         os.killpg(main.pid, signal.SIGINT)  # as a terminal does: to all of them
         _, said = main.communicate(timeout=30)
-    assert main.returncode == 1
-    assert said.decode().strip() == "Aborted!"
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 10)
+        assert (main.returncode, said.decode().strip()) == (1, "Aborted!")
+
+
+def test_workers_end_after_the_command_was_killed(runs: Path, tmp_path: Path) -> None:
+    with at_work(runs, tmp_path) as main:
+        main.kill()
 
 
 def square(number: int) -> int:
