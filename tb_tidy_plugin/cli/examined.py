@@ -29,7 +29,7 @@ State: TypeAlias = Literal["fine", "optional", "wrong"]
 DISTRIBUTION = "tb-tidy-plugin"
 PLUGIN = "torchtidy"
 PAGE = Path(__file__).resolve().parents[1] / "plugin" / "static" / "index.js"
-REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:>=(?P<least>[\d.]+))?\s*(?P<marker>;.*)?")
+REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^]]*\])?(?:>=(?P<least>[\d.]+))?\s*(?P<marker>;.*)?")
 COMPILERS = ("cc", "gcc", "clang", "cl")
 REBUILD = f"pip install --force-reinstall --no-deps --no-cache-dir {DISTRIBUTION}"
 START_LIMIT_S = 120.0
@@ -84,7 +84,7 @@ def of_package() -> Iterator[Check]:
         )
         requirements = []
     for requirement in requirements:
-        found = REQUIREMENT.match(requirement)
+        found = REQUIREMENT.fullmatch(requirement)
         if found is not None and not found["marker"]:
             yield of_requirement(found["name"], found["least"] or "0")
     for name, (adds, how) in OPTIONAL.items():

@@ -90,6 +90,11 @@ class TestPackages:
         assert needed <= set(checks)
         assert {checks[name].state for name in needed} == {"fine"}
 
+    def test_an_extra_that_nobody_asked_for_is_not_needed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        said = ["click>=8", 'no-such-package[client]>=2; extra == "ray"', 'no-such-package; extra == "dask"']
+        monkeypatch.setattr(metadata, "requires", lambda name: said)
+        assert "no-such-package" not in {check.name for check in examined.of_package()}
+
     def test_one_that_is_missing_is_wrong(self) -> None:
         check = examined.of_requirement("no-such-package", "1.2")
         assert (check.state, check.text) == ("wrong", "no-such-package is not installed.")
