@@ -13,34 +13,33 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import time
-import urllib.request
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 import setup
-from tests.support.served import ADDRESS, API, end
-from tests.support.waiting import until
+from tests.support.served import API, Served, started
 from tests.test_packaging import copy_of_the_checkout
 
 pytestmark = pytest.mark.slow
 
 PYTHONS = os.environ.get("TORCHTIDY_PYTHONS", "").split()
 SAMPLES = setup.ROOT / "sample_runs"
-START_LIMIT_S = 120.0
+SIDES = "base=image_classifier_untidy&candidate=image_classifier_tidy"
+OTHER_QUESTIONS = ("rules", "mutes", "modules?", "memory?", "cpu?", "benchmarks?", "export?", f"compare?{SIDES}")
+COMPLAINT = re.compile("Traceback|[Ee]rror|warning|torchtidy")
+"""What TensorBoard's log does not hold where all is well."""
 
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A source distribution, and the wheel that is built from it without Node.js and compiler."""
+    """A source distribution, and the wheel for every platform that is built of it, without Node.js and compiler."""
     checkout = copy_of_the_checkout(tmp_path_factory.mktemp("checkout"))
     command = [sys.executable, "-m", "build", "--no-isolation", "--skip-dependency-check", "--outdir", "dist"]
-    environment = os.environ | {"PATH": "", "TORCHTIDY_FRONTEND": "skip"}
+    environment = os.environ | {"PATH": "", "TORCHTIDY_FRONTEND": "skip", "TORCHTIDY_EXTENSION": "skip"}
     subprocess.run(command, cwd=checkout, env=environment, check=True, capture_output=True)
     return checkout / "dist"
 
@@ -75,11 +74,20 @@ class Installed:
             pytest.skip(f"there is no {python}")
         subprocess.run([command, "-m", "venv", folder], check=True)
         self.bin = folder / "bin"
+        self.environment = {"PATH": str(self.bin), "HOME": str(folder), "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+        self.install(wheel)
+
+    def install(self, *wanted: str | Path) -> None:
+        """By pip, with no other command on PATH; it stops where anything asks for torch."""
+        never = self.bin.parent / "never.txt"
+        never.write_text("torch<0\n")
         outside = {"PYTHONPATH", "VIRTUAL_ENV", "CI"}
         kept = {name: value for name, value in os.environ.items() if name not in outside}
+        environment = kept | {"PATH": str(self.bin), "PIP_CONSTRAINT": str(never)}
         options = ["--quiet", "--prefer-binary", "--disable-pip-version-check"]
-        subprocess.run([self.bin / "python", "-m", "pip", "install", *options, wheel], env=kept, check=True)
-        self.environment = {"PATH": str(self.bin), "HOME": str(folder), "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+        command = [self.bin / "python", "-m", "pip", "install", *options, *wanted]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
     def run(self, command: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -123,38 +131,37 @@ def test_the_doctor_finds_nothing_wrong_and_says_what_is_optional(installed: Ins
 
 
 @pytest.fixture
-def address(installed: Installed, tmp_path: Path) -> Iterator[str]:
-    """Of a TensorBoard of that environment, on the sample runs."""
-    log = tmp_path / "log"
-    command = [str(installed.bin / "tensorboard"), "--logdir", str(SAMPLES), "--port", "0", "--host", "localhost"]
-    environment = installed.environment | {"PYTHONUNBUFFERED": "1"}
-    with log.open("wb") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
-        try:
-            found = until(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None, START_LIMIT_S)
-            assert isinstance(found, re.Match), log.read_text()
-            yield found[1].rstrip("/")
-        finally:
-            end(process)
+def board(installed: Installed, tmp_path: Path) -> Iterator[Served]:
+    """A TensorBoard of that environment, on the sample runs."""
+    program: list[str | Path] = [installed.bin / "tensorboard", "--logdir", SAMPLES, "--torchtidy_cache", "off"]
+    with started(program, tmp_path, installed.environment) as served:
+        yield served
 
 
-def answer(url: str) -> Any:  # noqa: ANN401 - any JSON
-    with urllib.request.urlopen(url, timeout=START_LIMIT_S) as reply:
-        return json.load(reply)
-
-
-def test_tensorboard_shows_the_tab_and_a_report(address: str) -> None:
-    listed = answer(f"{address}/data/plugins_listing")["torchtidy"]
-    assert listed["loading_mechanism"]["module_path"] == "/data/plugin/torchtidy/index.js"
-    with urllib.request.urlopen(f"{address}/data/plugin/torchtidy/index.js") as page:
-        assert page.status == 200
-    [run] = (run for run in answer(f"{address}/{API}/runs")["runs"] if run["run"] == "image_classifier_untidy")
+def test_tensorboard_lists_the_tab_answers_all_its_questions_and_complains_of_nothing(board: Served) -> None:
+    listed = board.get("data/plugins_listing").json()["torchtidy"]
+    assert (listed["enabled"], listed["tab_name"]) == (True, "TorchTidy")
+    page = board.get(listed["loading_mechanism"]["module_path"].removeprefix("/"))
+    assert (page.status, page.headers.get_content_type()) == (200, "text/javascript")
+    [run] = (run for run in board.api("runs")["runs"] if run["run"] == "image_classifier_untidy")
     first = run["profiles"][0]
     key = urlencode({"run": run["run"], "worker": first["worker"], "span": first["span"]})
-    deadline = time.monotonic() + START_LIMIT_S
-    while not (report := answer(f"{address}/{API}/report?{key}"))["report"]["profiles"]:
-        assert time.monotonic() < deadline, report["states"]
-        time.sleep(0.2)
-    assert report["report"]["profiles"][0]["findings"]
+    answer = board.analysed(key)
+    assert (answer["states"][0]["state"], answer["states"][0]["problem"]) == ("done", None)
+    [profile] = answer["report"]["profiles"]
+    assert profile["findings"]
+    assert board.api(f"operators?{key}")["total"] > 0
+    assert board.api(f"timeline/lanes?{key}")["lanes"]
+    for question in OTHER_QUESTIONS:
+        assert board.get(f"{API}/{question}{key if question.endswith(('?', '&')) else ''}").status == 200, question
+    assert not COMPLAINT.search(board.log.read_text()), board.log.read_text()
+
+
+def test_the_source_distribution_installs_without_a_compiler(installed: Installed, distributions: Path) -> None:
+    installed.install("--no-deps", "--force-reinstall", only(distributions, "*.tar.gz"))
+    done = installed.run("tb-tidy", "doctor", SAMPLES, "--format", "json")
+    states = {check["name"]: check["state"] for check in json.loads(done.stdout)["checks"]}
+    assert (done.returncode, states["compiled decoder"]) == (0, "optional"), done.stdout
 
 
 def test_the_oldest_versions_tried_are_those_that_setup_asks_for() -> None:

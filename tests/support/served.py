@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
@@ -33,8 +34,10 @@ MAIN = """
 import sys
 from tensorboard import default
 from tensorboard.main import run_main
-points = default._iter_entry_points
-default._iter_entry_points = lambda group: [each for each in points(group) if each.name not in {without!r}]
+is_old = not hasattr(default, "_iter_entry_points")  # before 2.17
+owner, name = (default.pkg_resources, "iter_entry_points") if is_old else (default, "_iter_entry_points")
+points = getattr(owner, name)
+setattr(owner, name, lambda group: [each for each in points(group) if each.name not in {without!r}])
 sys.argv[0] = "tensorboard"
 run_main()
 """
@@ -99,14 +102,24 @@ def needs_the_installed_plugin() -> None:
 @contextmanager
 def tensorboard(*arguments: str, folder: Path, without: tuple[str, ...] = ()) -> Iterator[Served]:
     """TensorBoard with `arguments`, started in `folder`, where its log is, too; without the plugins named."""
+    program = [sys.executable, "-c", MAIN.format(without=without), *arguments]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with started(program, folder, environment) as served:
+        yield served
+
+
+@contextmanager
+def started(program: Sequence[str | Path], folder: Path, environment: Mapping[str, str]) -> Iterator[Served]:
+    """A TensorBoard of any environment, once it serves."""
     log = folder / "tensorboard.log"
-    program = [sys.executable, "-c", MAIN.format(without=without), "--port", "0", "--host", "localhost", *arguments]
-    command = ["env", "--default-signal=INT", *program]  # tests that run in the background ignore what ends it
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
+    reset = [shutil.which("env") or "env", "--default-signal=INT"]  # tests in the background ignore what ends it
+    command = [*reset, *program, "--port", "0", "--host", "localhost"]
     began = time.monotonic()
     with (
         log.open("wb") as output,
-        subprocess.Popen(command, cwd=folder, env=environment, stderr=output, stdout=output) as process,
+        subprocess.Popen(
+            command, cwd=folder, env={**environment, "PYTHONUNBUFFERED": "1"}, stderr=output, stdout=output
+        ) as process,
     ):
         try:
             address = until(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None, START_LIMIT_S)
