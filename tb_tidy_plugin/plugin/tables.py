@@ -36,6 +36,7 @@ class Tables(msgspec.Struct, frozen=True):
     """`Figures` whose parts are left as text: most of them are never asked for."""
 
     operators: dict[OperatorGroup, msgspec.Raw]
+    left_out: dict[OperatorGroup, int]
     modules: msgspec.Raw
     memory: msgspec.Raw
     cpu: msgspec.Raw
@@ -53,6 +54,7 @@ def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
     """The figures as text, and what lines cost by file; `wall_ns` is the length of the recording."""
     return Tables(
         operators={group: _text(rows) for group, rows in figures.operators.items()},
+        left_out=figures.left_out,
         modules=_text(figures.modules),
         memory=_text(figures.memory),
         cpu=_text(figures.cpu),
@@ -114,6 +116,7 @@ def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> Operat
         total=len(ordered),
         offset=page.offset,
         rows=ordered[page.offset : page.offset + page.limit],
+        left_out=tables.left_out.get(group, 0),
         missing=tables.missing.get(group),
     )
 

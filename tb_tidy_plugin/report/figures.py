@@ -195,11 +195,12 @@ class CpuFigures(Model, frozen=True):
 class Figures(Model, frozen=True):
     """All tables of one profile. `operators` has one list per grouping that the recording allows.
 
-    `missing` says for each of `name`, `shape`, `line`, `module`, `modules`, `memory` that is not there which option
-    records it; and of a grouping with more rows than are listed, how many are.
+    `left_out` has the number of rows with less host time that are not listed, for groupings with too many. `missing`
+    says for each of `name`, `shape`, `line`, `module`, `modules`, `memory` that is not there which option records it.
     """
 
     operators: dict[OperatorGroup, list[OperatorRow]]
+    left_out: dict[OperatorGroup, int]
     modules: list[ModuleRow]
     memory: list[DeviceMemoryRow]
     cpu: CpuFigures

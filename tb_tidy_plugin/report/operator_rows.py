@@ -70,9 +70,10 @@ def _linked(profile: Profile, rows: Rows) -> Rows:
     return np.flatnonzero(is_linked)
 
 
-def operator_rows(parts: Parts, by: OperatorGroup) -> list[OperatorRow]:
-    """The rows of one grouping, most host self time first, and no more than `MOST_ROWS`."""
-    table = _largest(_with_rest(parts, operator_table(parts.profile, by, parts.estimates, parts.modules)))
+def operator_rows(parts: Parts, by: OperatorGroup) -> tuple[list[OperatorRow], int]:
+    """The rows of one grouping, most host self time first, and how many there are beyond `MOST_ROWS`."""
+    whole = _with_rest(parts, operator_table(parts.profile, by, parts.estimates, parts.modules))
+    table = _largest(whole)
     groups = np.array([row.totals.group for row in table.rows], np.int64)
     keys = np.where(table.keys == ABSENT, ABSENT, np.searchsorted(groups, table.keys))
     kernels = _kernel_rows(parts.profile, keys, len(groups))
@@ -86,7 +87,7 @@ def operator_rows(parts: Parts, by: OperatorGroup) -> list[OperatorRow]:
         cpu = _cpu_groups(parts)
         usual = [cpu.get((row.name, row.shapes or ())) if row.kind == "operator" else None for row in table.rows]
         found = [_with_spread(row, group) if group else row for row, group in zip(found, usual, strict=True)]
-    return sorted(found, key=lambda row: -row.host_self_ns)
+    return sorted(found, key=lambda row: -row.host_self_ns), len(whole.rows) - len(table.rows)
 
 
 def _largest(table: OperatorTable) -> OperatorTable:

@@ -14,11 +14,10 @@ from tb_tidy_plugin.report.figures import Figures, OperatorGroup
 from tb_tidy_plugin.report.findings import Evidence
 from tb_tidy_plugin.report.memory_table import memory_rows
 from tb_tidy_plugin.report.module_table import module_rows
-from tb_tidy_plugin.report.operator_rows import MOST_ROWS, Parts, linked_calls, operator_rows
+from tb_tidy_plugin.report.operator_rows import Parts, linked_calls, operator_rows
 from tb_tidy_plugin.report.places import Places, places_of
 from tb_tidy_plugin.trace.columns import ABSENT
 
-ONLY_LARGEST = f"Only the {MOST_ROWS:,} groups with the most host time are listed."
 GROUPS: tuple[OperatorGroup, ...] = ("name", "shape", "line", "module")
 NO_MODULES = "No `nn.Module` was called in this recording, or its stacks do not name modules; record with "
 NO_MODULES += "`with_stack=True` of torch 2.0 or later."
@@ -36,13 +35,13 @@ def figures_of(profile: Profile, evidence: Sequence[Evidence] = ()) -> Figures:
     missing = missing_in(profile, modules, places)
     parts = Parts(profile, estimates, modules, cpu, linked_calls(profile, evidence))
     operators = {by: operator_rows(parts, by) for by in GROUPS if by not in missing}
-    full = {by: ONLY_LARGEST for by, rows in operators.items() if len(rows) == MOST_ROWS}
     return Figures(
-        operators=operators,
+        operators={by: rows for by, (rows, _) in operators.items()},
+        left_out={by: more for by, (_, more) in operators.items() if more},
         modules=module_rows(profile, modules),
         memory=memory_rows(profile, places),
         cpu=cpu_figures(profile, cpu, places),
-        missing=missing | full,
+        missing=missing,
     )
 
 

@@ -7,15 +7,19 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tb_tidy_plugin.plugin.tables import Page, operators_answer, tables_of
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report import operator_rows
 from tb_tidy_plugin.report.checker import Found, check_rule
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.findings import Evidence, findings_of
+from tb_tidy_plugin.report.lines import LineCosts
 from tb_tidy_plugin.report.operator_rows import MOST_KERNELS
 from tb_tidy_plugin.report.tables import figures_of
 from tests.support.drawn import A100, draw, row_of
 from tests.support.made_up_rule import SlowMultiplication
 
+NO_COSTS = LineCosts([], [])
 STEP = """
 ProfilerStep#1                        0-2000
   train.py(10): step                  10-1900
@@ -51,6 +55,19 @@ def test_by_name() -> None:
         KernelRow(name="elementwise_kernel", kind="elementwise", calls=2, total_ns=50_000, tensor_cores=False)
     ]
     assert Counter(row.kind for row in rows) == {"annotation": 1, "operator": 3, "runtime": 1}
+
+
+def test_beyond_a_number_rows_with_the_least_host_time_are_left_out_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = figures_of(draw(STEP, A100))
+    assert (len(whole.operators["name"]), whole.left_out) == (5, {})
+    monkeypatch.setattr(operator_rows, "MOST_ROWS", 4)
+    figures = figures_of(draw(STEP, A100))
+    assert figures.operators["name"] == whole.operators["name"][:4]
+    assert figures.left_out == {by: len(rows) - 4 for by, rows in whole.operators.items() if len(rows) > 4}
+    page = Page(0, 100, "calls", descending=True, text="no such operator")
+    assert operators_answer(tables_of(figures, NO_COSTS, 0), "name", page).left_out == 1
 
 
 def test_device_time_of_a_call_is_that_of_the_calls_inside_it_too() -> None:

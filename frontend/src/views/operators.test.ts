@@ -16,9 +16,9 @@ const ROWS = [
   operatorRow('add', { name: 'aten::add', kernels: [{ name: 'vectorized_add', kind: 'elementwise', calls: 7, total_ns: 3e6, tensor_cores: false }] }),
 ];
 
-async function open(hash = '', rows: OperatorRow[] = ROWS, missing: string | null = null): Promise<TestServer> {
+async function open(hash = '', rows: OperatorRow[] = ROWS, missing: string | null = null, leftOut = 0): Promise<TestServer> {
   const server = serveProfile(report({ findings: [finding('a')], recorded: ['shapes', 'device', 'steps'] }), state());
-  server.answers['operators'] = (query) => ({ group: query.get('group') ?? 'name', total: rows.length, offset: 0, rows, missing });
+  server.answers['operators'] = (query) => ({ group: query.get('group') ?? 'name', total: rows.length, offset: 0, rows, left_out: leftOut, missing });
   await openPage(`torchtidy&p.torchtidy.view=operators${hash}`);
   await screen.findByRole('heading', { level: 1, name: 'Operators' });
   return server;
@@ -76,6 +76,14 @@ describe('the operators', () => {
     expect(await screen.findByText('It has no operators.')).toBeTruthy();
     fireEvent.input(screen.getByRole('searchbox', { name: 'Filter operators' }), { target: { value: 'x' } });
     expect(await screen.findByText('Nothing matches the filter.')).toBeTruthy();
+  });
+
+  it('say how many are not listed, and that the filter does not find those', async () => {
+    const server = await open('', ROWS, null, 1234);
+    expect(await screen.findByText('2 rows, 1,234 with less host time left out; times are totals over the recording')).toBeTruthy();
+    server.answers['operators'] = () => ({ group: 'name', total: 0, offset: 0, rows: [], left_out: 1234, missing: null });
+    fireEvent.input(screen.getByRole('searchbox', { name: 'Filter operators' }), { target: { value: 'x' } });
+    expect(await screen.findByText('Nothing matches the filter among the rows with the most host time.')).toBeTruthy();
   });
 
   it('say what went wrong, and ask again', async () => {

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import { columnsOf, GROUPINGS } from '../../base/operators';
 import { groupingFrom } from '../../base/route';
-import { plural } from '../../base/units';
+import { count, plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Failure } from '../../components/Failure';
 import { Hero } from '../../components/Hero';
@@ -49,7 +49,7 @@ export function Operators() {
               <Select label="Show" value={kind.value} options={KINDS} onChange={(value) => { kind.value = KINDS.find((each) => each.value === value)?.value ?? ''; }} />
             )}
             <Filter />
-            <span class="muted table-note">{total !== null && `${plural(total, 'row')}; `}times are totals over the recording</span>
+            <span class="muted table-note">{total !== null && `${plural(total, 'row')}${leftOutText(table?.said.value?.left_out ?? 0)}; `}times are totals over the recording</span>
           </div>
           {table && <Rows table={table} columns={columns} opened={op} />}
         </main>
@@ -58,6 +58,9 @@ export function Operators() {
     </div>
   );
 }
+
+/** The server lists no more rows than anybody reads. */
+const leftOutText = (rows: number): string => (rows > 0 ? `, ${count(rows)} with less host time left out` : '');
 
 function Filter() {
   const input = useRef<HTMLInputElement>(null);
@@ -89,7 +92,7 @@ function Rows({ table, columns, opened }: { table: OperatorTable; columns: Retur
   if (table.failed.value) return <div class="pad"><Failure error={table.error.value} onRetry={table.refresh} /></div>;
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
-  if (total === 0) return filterText.value ? <p class="pad muted">Nothing matches the filter.</p> : <None />;
+  if (total === 0) return filterText.value ? <p class="pad muted">Nothing matches the filter{said.left_out > 0 && ' among the rows with the most host time'}.</p> : <None />;
   const hasDevice = columns.some(({ id }) => id === 'device_self_ns');
   return (
     <ServerTable label="Operators" columns={columns} least={(hasDevice ? LEAST_PX : LEAST_HOST_PX)[said.group]} total={total} row={table.row} onRange={onRange}
