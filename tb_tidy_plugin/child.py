@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -63,6 +64,17 @@ def ask(process: subprocess.Popen[bytes], question: bytes) -> None:
     """
     assert process.stdin is not None
     os.write(process.stdin.fileno(), question + b"\n")
+
+
+@contextmanager
+def complaints() -> Iterator[IO[bytes]]:
+    """What a child complains into; on a full disk, where no file can be made, nothing of it is kept."""
+    try:
+        file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
+    except OSError:
+        file = open(os.devnull, "w+b")  # noqa: PTH123, SIM115
+    with file:
+        yield file
 
 
 def said(complaints: IO[bytes], most: int = MOST_SAID) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -55,7 +54,7 @@ class Run:
         """Measures; whatever becomes of it is told in words."""
         if complaint := complaint_about(self._request.pair):
             return NotMeasured(f"The statements are not run: {complaint}.", "Mend `benchmark` of the rule.")
-        with tempfile.TemporaryFile() as errors:
+        with child.complaints() as errors:
             try:
                 process = self._start(errors)
             except OSError as problem:

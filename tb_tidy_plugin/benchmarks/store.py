@@ -171,4 +171,5 @@ def _write(file: Place, text: bytes) -> None:
         write_small(file, text, FOR_THE_TEAM)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise StoreError(f"`{file}` could not be written: {reason}.", "Check the folder's permissions.") from None
+        advice = "Make room there, or check its permissions."
+        raise StoreError(f"`{file}` could not be written: {reason}.", advice) from None

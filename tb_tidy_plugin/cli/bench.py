@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 
 import click
 import msgspec
@@ -17,7 +19,7 @@ from rich.text import Text
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress
 from tb_tidy_plugin.benchmarks.runner import has_torch
-from tb_tidy_plugin.benchmarks.store import keep, save_beside
+from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
 from tb_tidy_plugin.cli.configured import with_checks
 from tb_tidy_plugin.cli.places import PLACE
@@ -27,6 +29,7 @@ from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.assemble import Analysis, analyses
 from tb_tidy_plugin.report.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
 from tb_tidy_plugin.report.text import plain
+from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds
 
@@ -62,27 +65,38 @@ def bench(checks: Checks, path: Place, finding: str | None, device: str, budget:
     of the rules with the recorded shapes; nothing of the recorded program is run. Results are kept in the user's cache,
     shown by `tb-tidy check` from then on, and used in its savings where the recording is of the same kind of device.
 
-    Exit codes: 0 done, 2 nothing could be read or measured, 130 interrupted.
+    Exit codes: 0 done, 2 nothing could be read, measured or kept, 130 interrupted.
     """
     how = Measuring(asked=device, budget_s=budget)
-    results, is_whole = bench_all(path, checks, how, finding=finding, save=save)
+    done = bench_all(path, checks, how, finding=finding, save=save)
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode([_row(*each) for each in results]), indent=2).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode([_row(*each) for each in done.results]), indent=2).decode())
     else:
         console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
-        console.print(_table(results))
-    if not is_whole:
+        console.print(_table(done.results))
+    if done.not_kept:
+        raise done.not_kept
+    if not done.is_whole:
         sys.exit(INTERRUPTED)
-    sys.exit(DONE if any(isinstance(result, Measurement) for _, result in results) else NOTHING_READ)
+    sys.exit(DONE if any(isinstance(result, Measurement) for _, result in done.results) else NOTHING_READ)
+
+
+@dataclass(frozen=True, slots=True)
+class Benched:
+    """What was measured, whether it is all of it, and why some of it could not be kept; None where it was."""
+
+    results: list[Result]
+    is_whole: bool
+    not_kept: StoreError | None
 
 
 def bench_all(
     path: Place, checks: Checks, how: Measuring, *, finding: str | None = None, save: bool = False
-) -> tuple[list[Result], bool]:
-    """Measures and keeps; gives the results, and whether they are all.
+) -> Benched:
+    """Measures, and keeps what it can.
 
     Raises:
-        TidyError: nothing is there to be measured, PyTorch is missing, or results cannot be kept.
+        TidyError: nothing is there to be measured, or PyTorch is missing.
     """
     if not has_torch():
         raise TidyError(NO_TORCH.error, NO_TORCH.advice)
@@ -94,34 +108,41 @@ def bench_all(
         what = f"The finding `{finding}` has no" if finding else "No finding has"
         raise NotFoundError(f"{what} statements to measure in `{path}`.", "`tb-tidy check` lists the findings.")
     results: list[Result] = []
-    is_whole = True
+    is_whole, not_kept = True, None
     with _bar(len(pairs)) as show:
         try:
             for pair, result in measured(pairs, how, show):
                 results.append((pair, result))
-                _keep(pair, result, save=save)
+                not_kept = _kept(pair, result, save=save) or not_kept
         except KeyboardInterrupt:
             is_whole = False
-    return results, is_whole
+    return Benched(results, is_whole, not_kept)
 
 
 def bench_for_report(path: Place, checks: Checks) -> None:
-    """Measures what a report is about, for it to show.
+    """Measures what a report is about, for it to show; says so where it will not, since that cannot be kept.
 
     Raises:
-        TidyError: PyTorch is missing, or results cannot be kept.
+        TidyError: PyTorch is missing.
     """
     with suppress(NotFoundError):  # no finding has statements; a path without traces is told by the report
-        bench_all(path, checks, Measuring())
+        if problem := bench_all(path, checks, Measuring()).not_kept:
+            click.echo(f"The report is without it: {visible(problem.error)} {visible(problem.advice)}", err=True)
 
 
-def _keep(pair: Pair, result: Measurement | NotMeasured, *, save: bool) -> None:
-    """At once, so that Ctrl-C loses no more than the pair that is being measured."""
+def _kept(pair: Pair, result: Measurement | NotMeasured, *, save: bool) -> StoreError | None:
+    """At once, so that Ctrl-C loses no more than the pair that is being measured; why it is not, None where it is."""
     if isinstance(result, NotMeasured):
-        return
-    keep(result)
-    for trace in pair.findings if save else ():
-        save_beside(trace, [result])
+        return None
+    problem = None
+    writes: list[Callable[[], object]] = [partial(keep, result)]
+    writes += [partial(save_beside, trace, [result]) for trace in pair.findings if save]
+    for write in writes:
+        try:
+            write()
+        except StoreError as unkept:
+            problem = unkept
+    return problem
 
 
 @contextmanager

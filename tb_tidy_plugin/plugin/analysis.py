@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ class Analysis:
 
     def _attempt(self, on_news: OnNews) -> Outcome | int:
         """The outcome, or the code with which the worker ended before there was one."""
-        with tempfile.TemporaryFile() as errors:
+        with child.complaints() as errors:
             try:
                 process = self._start(errors)
             except OSError as problem:

@@ -20,6 +20,7 @@ MOST_WAITING = 20
 MOST_REMEMBERED = 200
 HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
 OVER = frozenset({"done", "failed", "cancelled"})
+NOT_KEPT = "The result is shown until TensorBoard ends, and is in no saving."
 LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 OFF = BenchmarkRefusal(
@@ -102,7 +103,7 @@ class Desk:
                 raise NotFoundError(f"There is no benchmark {job}.", "Start it again.")
             run = self._runs.get(job)
             if run is not None and self._ahead_of(job):
-                self._finish(job, CANCELLED)
+                self._finish(job, CANCELLED, _problem(CANCELLED))
         if run is not None:
             run.cancel()
         with self._changed:
@@ -155,14 +156,13 @@ class Desk:
                     return
                 run = self._runs[job]
             result = run.result(lambda progress, of=job: self._note(of, progress))  # type: ignore[misc]
-            if isinstance(result, Measurement):
-                result = _kept(result)
+            problem = _problem(result)
             with self._changed:
-                self._finish(job, result)
+                self._finish(job, result, problem)
 
-    def _finish(self, job: int, result: Measurement | NotMeasured) -> None:
+    def _finish(self, job: int, result: Measurement | NotMeasured, problem: ErrorInfo | None) -> None:
         del self._runs[job]
-        self._states[job] = _finished(self._states[job], result)
+        self._states[job] = _finished(self._states[job], result, problem)
         self._changed.notify_all()
 
     def _described(self, job: int) -> BenchmarkState:
@@ -184,17 +184,19 @@ def _names(of: BenchmarkState | BenchmarkRequest) -> tuple[str, str, str, str]:
     return (of.run, of.worker, of.span, of.finding)
 
 
-def _kept(measurement: Measurement) -> Measurement | NotMeasured:
+def _problem(result: Measurement | NotMeasured) -> ErrorInfo | None:
+    """Why there is no measurement, or why it could not be kept; None where it was."""
+    if isinstance(result, NotMeasured):
+        return ErrorInfo(code=422, message=result.error, advice=result.advice)
     try:
-        keep(measurement)
+        keep(result)
     except StoreError as problem:
-        return NotMeasured(problem.error, problem.advice)
-    return measurement
+        return ErrorInfo(code=507, message=f"{problem.error} {NOT_KEPT}", advice=problem.advice)
+    return None
 
 
-def _finished(state: BenchmarkState, result: Measurement | NotMeasured) -> BenchmarkState:
+def _finished(state: BenchmarkState, result: Measurement | NotMeasured, problem: ErrorInfo | None) -> BenchmarkState:
     if isinstance(result, Measurement):
-        return msgspec.structs.replace(state, state="done", stage="", fraction=1.0, measurement=result)
-    problem = ErrorInfo(code=422, message=result.error, advice=result.advice)
+        return msgspec.structs.replace(state, state="done", stage="", fraction=1.0, measurement=result, problem=problem)
     outcome = "cancelled" if result == CANCELLED else "failed"
     return msgspec.structs.replace(state, state=outcome, stage="", problem=problem)

@@ -113,4 +113,5 @@ def _write(file: Place, text: bytes) -> None:
     try:
         write_small(file, text, FOR_THE_TEAM)
     except OSError as problem:
-        raise MutesError(f"`{file}` cannot be written: {problem.strerror}.", "Mutes stay in the browser.") from None
+        advice = "What was muted stays so; make room there, or check its permissions."
+        raise MutesError(f"`{file}` cannot be written: {problem.strerror}.", advice) from None

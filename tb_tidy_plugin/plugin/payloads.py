@@ -219,13 +219,15 @@ class EventsAnswer(Model, frozen=True):
 class OperatorsAnswer(Model, frozen=True):
     """`GET api/operators`: one page of one grouping, sorted and filtered by the server.
 
-    `missing` says why the grouping is not there and which option records it, null where it is.
+    `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
+    why the grouping is not there and which option records it, null where it is.
     """
 
     group: OperatorGroup
     total: int
     offset: int
     rows: list[OperatorRow]
+    left_out: int
     missing: str | None
 
 
@@ -328,7 +330,7 @@ class BenchmarkState(Model, frozen=True):
     """How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
 
     `ahead` is how many others are measured before it, `measurement` is set once it is `done`, `problem` where it
-    `failed` or was `cancelled`.
+    `failed` or was `cancelled`, and where it is `done` and could not be kept.
     """
 
     job: int

@@ -16,6 +16,7 @@ import pytest
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import read_beside
 from tb_tidy_plugin.report.model import Finding, Report
+from tests.support.measurements import MEASURED_AT_ONCE
 from tests.support.recordings import ROOT
 
 UNTIDY = ROOT / "sample_runs" / "image_classifier_untidy"
@@ -83,6 +84,25 @@ def test_without_torch_it_says_how_to_get_it(tmp_path: Path, run: Path) -> None:
     assert done.returncode == 2
     assert "PyTorch is not installed here." in done.stderr
     assert "tb-tidy-plugin[bench]" in done.stderr
+
+
+ON_A_FULL_DISK = f"""
+import resource
+from tb_tidy_plugin.benchmarks import runner
+runner.COMMAND = {MEASURED_AT_ONCE!r}
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # of files; writing into any fails
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.skipif(os.name == "nt", reason="this system has no limit on the size of files")
+def test_on_a_full_disk_results_are_shown_and_said_not_to_be_kept(tmp_path: Path, run: Path) -> None:
+    options = ("--rule", RULE, "--budget", "0.01", "--device", "cpu", "--format", "json", "--save")
+    done = tidy(tmp_path / "cache", "bench", run, *options, before=ON_A_FULL_DISK)
+    assert [row["error"] for row in rows(done)] == [None]
+    assert (done.returncode, "could not be written: File too large.\nMake room there" in done.stderr) == (2, True)
+    assert sorted(run.iterdir()) == sorted(run.parent / "run" / each.name for each in UNTIDY.iterdir())
 
 
 def test_a_file_beside_the_trace_that_is_none_of_ours_costs_a_note(tmp_path: Path, run: Path) -> None:

@@ -8,6 +8,7 @@ from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import ProfileState
 from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
 
@@ -20,8 +21,9 @@ def started(
     command: tuple[str, ...] = WITH_MADE_UP_RULE,
     kept_bytes: int = KEPT_BYTES,
     configuration: Path | None = None,
+    cache: Cache = NOWHERE,
 ) -> Library:
-    library = Library([Logdir(str(folder))], command, kept_bytes, configuration)
+    library = Library([Logdir(str(folder))], command, kept_bytes, configuration, cache=cache)
     library.start()
     until(lambda: not library.scanning)
     return library

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
+import msgspec
+
 from tb_tidy_plugin.benchmarks.measurement import MeasuredOn, Measurement
+from tb_tidy_plugin.benchmarks.process import Measured
 from tb_tidy_plugin.rulekit import Benchmark
 
 PAIR = Benchmark("result = x * 1", "result = x", "import torch\nx = torch.ones(4, device=device)", of_events=True)
@@ -28,3 +33,11 @@ def measurement(
         after_samples_ns=[1000.0 * middle] * 5, verdict="faster" if high < 1 else "slower" if low > 1 else
         "no_clear_difference", equal=True, trusted=not doubts, doubts=list(doubts), measured_at=measured_at,
     )  # fmt: skip
+
+
+MEASURED_AT_ONCE = (
+    sys.executable,
+    "-c",
+    f"input(); print({msgspec.json.encode(Measured(measurement())).decode()!r})",
+)
+"""Starts a process that has measured whatever it is asked for."""

@@ -89,7 +89,7 @@ export interface BenchmarkStatements {
  * How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
  *
  * `ahead` is how many others are measured before it, `measurement` is set once it is `done`, `problem` where it
- * `failed` or was `cancelled`.
+ * `failed` or was `cancelled`, and where it is `done` and could not be kept.
  */
 export interface BenchmarkState {
   ahead?: number;
@@ -587,10 +587,12 @@ export interface MutesAnswer {
 /**
  * `GET api/operators`: one page of one grouping, sorted and filtered by the server.
  *
- * `missing` says why the grouping is not there and which option records it, null where it is.
+ * `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
+ * why the grouping is not there and which option records it, null where it is.
  */
 export interface OperatorsAnswer {
   group: "line" | "module" | "name" | "shape";
+  left_out: number;
   missing: string | null;
   offset: number;
   rows: OperatorRow[];

@@ -35,9 +35,10 @@ it('puts the plot into words', () => {
 });
 
 it('says why a measurement is in no saving, the gravest reason first', () => {
-  const use = { trusted: true, kind: 'cpu', recordedKind: 'cpu', ofEvents: true, inSaving: false };
+  const use = { trusted: true, kind: 'cpu', recordedKind: 'cpu', ofEvents: true, inSaving: false, kept: true };
   expect(useText({ ...use, inSaving: true })).toBe('Used in the saving');
   expect(useText(use)).toBe('On its way into the saving');
+  expect(useText({ ...use, kept: false })).toBe('Not used in the saving: it could not be kept');
   expect(useText({ ...use, ofEvents: false })).toContain('not exactly what the matched events do');
   expect(useText({ ...use, ofEvents: false, trusted: false })).toContain('not reliable enough');
   expect(useText({ ...use, trusted: false, kind: 'cuda' })).toContain('measured on cuda, recorded on cpu');

@@ -54,15 +54,15 @@ export const EQUALITY = (equal: boolean | null): string => {
   return equal ? 'Both leave the same result' : 'They leave different results';
 };
 
-interface Use { trusted: boolean; kind: string; recordedKind: string; ofEvents: boolean; inSaving: boolean }
+interface Use { trusted: boolean; kind: string; recordedKind: string; ofEvents: boolean; inSaving: boolean; kept: boolean }
 
 /** Whether a saving rests on a measurement, and if not, why not. */
-export function useText({ trusted, kind, recordedKind, ofEvents, inSaving }: Use): string {
+export function useText({ trusted, kind, recordedKind, ofEvents, inSaving, kept }: Use): string {
   if (inSaving) return 'Used in the saving';
   if (kind !== recordedKind) return `Not used in the saving: measured on ${kind}, recorded on ${recordedKind}`;
   if (!trusted) return 'Not used in the saving: it is not reliable enough';
   if (!ofEvents) return 'Not used in the saving: the statements are not exactly what the matched events do';
-  return 'On its way into the saving';
+  return kept ? 'On its way into the saving' : 'Not used in the saving: it could not be kept';
 }
 
 export interface Dot { at: number; row: number; beyond: boolean }

@@ -234,6 +234,18 @@ describe('a measurement', () => {
     const names = [...(await card()).querySelectorAll('.bench-where')].map((where) => where.textContent?.split(' · ')[0]);
     expect(names).toEqual(['NVIDIA A100', 'A laptop']);
   });
+
+  it('that could not be kept is shown before the one that was, with the reason', async () => {
+    const problem = { code: 507, message: '`/cache/a.json` could not be written: No space left on device. The result is shown until TensorBoard ends, and is in no saving.', advice: 'Make room there.' };
+    const fresh = job({ state: 'done', problem, measurement: measurement({ on: { ...measurement().on, name: 'A newer device' }, measured_at: '2026-02-02T00:00:00+00:00' }) });
+    await open({ ...measured(), jobs: [fresh] }, taken());
+    const section = await card();
+    expect(section.querySelector('.bench-where')?.textContent).toContain('A newer device');
+    expect(within(section).queryByRole('heading', { name: /another kind/ })).toBeNull();
+    expect(section.querySelector('.bench-state')?.textContent).toBe('Measured');
+    expect(section.textContent).toContain('Not used in the saving: it could not be kept');
+    expect(within(section).getByRole('note').textContent).toBe('/cache/a.json could not be written: No space left on device. The result is shown until TensorBoard ends, and is in no saving. Make room there.');
+  });
 });
 
 describe('where benchmarks cannot be run', () => {

@@ -24,8 +24,8 @@ export function Benchmark({ finding }: { finding: Finding }) {
   const { stored, other } = results(answer, finding, job);
   return (
     <Section title="Micro-benchmark" aside={<StateChip answer={answer} job={job} stored={stored} other={other} />}>
-      {stored && <Measured finding={finding} measurement={stored} kind={answer.kind} ofEvents={statements.of_events} />}
-      {other && <Measured finding={finding} measurement={other} kind={answer.kind} ofEvents={statements.of_events} apart />}
+      {stored && <Measured finding={finding} measurement={stored} kind={answer.kind} ofEvents={statements.of_events} kept={stored !== unkept(job)} />}
+      {other && <Measured finding={finding} measurement={other} kind={answer.kind} ofEvents={statements.of_events} kept={other !== unkept(job)} apart />}
       {!stored && !other && <p class="muted">Both statements below are timed in turns, in a process of their own: with the pattern, and without it.</p>}
       <Action answer={answer} finding={finding} job={job} measured={stored ?? other} />
       <Statements {...statements} />
@@ -35,12 +35,14 @@ export function Benchmark({ finding }: { finding: Finding }) {
 
 interface Results { stored: Measurement | null; other: Measurement | null }
 
+/** What was measured last, where the server could not keep it. */
+const unkept = (job: BenchmarkState | null): Measurement | null => (job?.problem ? job.measurement ?? null : null);
+
 /** The measurement that counts, and beside it one that was made on another kind of device than the recording. */
 function results({ measurements, kind }: BenchmarksAnswer, { id }: Finding, job: BenchmarkState | null): Results {
-  const known = measurements[id] ?? null;
-  const fresh = job?.measurement ?? null;
-  if (known && known.on.kind === kind) return { stored: known, other: fresh && fresh.on.kind !== kind ? fresh : null };
-  return { stored: null, other: known ?? fresh };
+  const found = [unkept(job), measurements[id], job?.measurement].filter((each) => each !== undefined && each !== null);
+  const of = (own: boolean): Measurement | null => found.find(({ on }) => (on.kind === kind) === own) ?? null;
+  return { stored: of(true), other: of(false) };
 }
 
 interface ChipProps extends Results { answer: BenchmarksAnswer; job: BenchmarkState | null }
@@ -71,7 +73,7 @@ function Action({ answer: { refusal, command }, finding, job, measured }: Action
   const live = job !== null && !isOver(job);
   const unsure = measured !== null && !measured.trusted && measured.equal !== false; // more time would help
   if (refusal && !live) return <Refused message={refusal.message} advice={refusal.advice} command={`${command} --finding ${finding.id}`} />;
-  const error = refused.value?.finding === finding.id ? refused.value.error : job?.state === 'failed' ? job.problem : null;
+  const error = refused.value?.finding === finding.id ? refused.value.error : job && job.state !== 'cancelled' ? job.problem : null;
   return (
     <>
       {error && !live && <p class="bench-problem" role="note"><b><Message text={error.message} /></b> <Message text={error.advice} /></p>}

@@ -14,11 +14,12 @@ interface Props {
   /** The recording's kind of device. */
   kind: string;
   ofEvents: boolean;
+  kept: boolean;
   /** Shown beside the measurement that counts, or for want of one: it was made on another kind of device. */
   apart?: boolean;
 }
 
-export function Measured({ finding, measurement, kind, ofEvents, apart = false }: Props) {
+export function Measured({ finding, measurement, kind, ofEvents, kept, apart = false }: Props) {
   const { on, doubts, equal, trusted, measured_at: at } = measurement;
   const inSaving = finding.measurement?.measured_at === at && (finding.saving?.basis.includes('measured') ?? false);
   return (
@@ -28,7 +29,7 @@ export function Measured({ finding, measurement, kind, ofEvents, apart = false }
       <Samples measurement={measurement} />
       <ul class="bench-facts">
         <li class={equal === false ? 'bad' : equal ? 'good' : ''}>{EQUALITY(equal)}</li>
-        <li class={inSaving ? 'good' : ''}>{useText({ trusted, kind: on.kind, recordedKind: kind, ofEvents, inSaving })}</li>
+        <li class={inSaving ? 'good' : ''}>{useText({ trusted, kind: on.kind, recordedKind: kind, ofEvents, inSaving, kept })}</li>
         {doubts.map((doubt: string) => <li class="bad"><Message text={doubt} /></li>)}
       </ul>
       <p class="bench-where muted">{placeText(on)} · {whenText(at)}</p>

@@ -1,0 +1,89 @@
+"""A disk that takes nothing more: what was there stays, findings and measurements are shown, and it is said."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tb_tidy_plugin.benchmarks import runner
+from tb_tidy_plugin.benchmarks.store import cached
+from tb_tidy_plugin.plugin import web
+from tb_tidy_plugin.plugin.desk import Desk
+from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.payloads import BenchmarkRequest
+from tb_tidy_plugin.plugin.worker import PairOf
+from tb_tidy_plugin.trace.cache import Cache
+from tests.support.libraries import LIMIT_S, RUN, finished, started
+from tests.support.logdirs import trace
+from tests.support.measurements import MEASURED_AT_ONCE, PAIR, measurement
+from tests.support.waiting import until
+
+resource = pytest.importorskip("resource", reason="this system has no limit on the size of files")
+
+OURS = {"X-TorchTidy": "1"}
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Writing into any file fails, here and in processes that are started: no file may be longer than nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture(autouse=True)
+def _nobody_looked_for_a_folder_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python tries once where files that have no name can be written."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
+@pytest.mark.usefixtures("always_looks_again")
+def test_findings_are_shown_all_the_same_and_kept_once_there_is_room(
+    path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = Cache(tmp_path / "cache")
+    library = started(path.parents[1], cache=cache)
+    with full_disk():
+        assert (finished(library).state, finished(library).problem) == ("done", None)
+        assert library.kept(RUN, LIMIT_S).result.report.findings[0].matches == 3
+    assert f"Nothing is kept in {cache.folder}: File too large. All else works." in caplog.messages
+    assert not any((tmp_path / "cache").iterdir()), "nothing half written is left"
+    trace(path, operators=7)
+    library.report("run")
+    assert finished(library).state == "done"
+    assert until(cache.entries)
+
+
+def test_mutes_stay_as_they_were(tmp_path: Path) -> None:
+    page = web.create_app(Library([]), (), MuteStore([Logdir(str(tmp_path))])).test_client()
+    muted = {"mute": {"findings": ["a1"], "rules": []}, "unmute": {"findings": [], "rules": []}}
+    assert page.post("/api/mutes", json=muted, headers=OURS).status_code == 200
+    before = (tmp_path / ".torchtidy.json").read_bytes()
+    with full_disk():
+        refused = page.post("/api/mutes", json={**muted, "mute": {"findings": ["b2"], "rules": []}}, headers=OURS)
+        assert json.loads(page.get("/api/mutes").data)["mutes"]["findings"] == ["a1"]
+    assert (refused.status_code, "cannot be written: File too large." in refused.text) == (409, True)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {".torchtidy.json": before}
+
+
+def test_what_was_measured_is_shown_and_said_not_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(runner, "COMMAND", MEASURED_AT_ONCE)
+    desk, asked = Desk(None), BenchmarkRequest(run="run", worker="w", span="1", finding="f")
+    with full_disk():
+        *_, last = desk.progress(desk.add(asked, PairOf("some-rule", PAIR, "cpu")).job)
+    assert (last.state, last.measurement) == ("done", measurement())
+    assert last.problem is not None
+    assert "could not be written: File too large. The result is shown until TensorBoard ends" in last.problem.message
+    assert cached("some-rule", PAIR) == []
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
