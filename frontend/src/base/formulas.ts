@@ -1,7 +1,7 @@
 /** How a figure came about: its inputs, what was done with them, and what bounds it. */
 
 import { count, nanoseconds, plural, share } from './units';
-import { SAVING_BASIS, times } from './words';
+import { capital, SAVING_BASIS, times } from './words';
 
 /** One line of an explanation: what is said about, and what. */
 export interface Line { name: string; text: string }
@@ -20,7 +20,7 @@ const HOW = {
 export function savingFormula(saving: Saving, costNs: number, stepNs: number | null, per: string): Line[] {
   const { expected_ns: expected, low_ns: low, high_ns: high } = saving;
   return [
-    ...saving.basis.map((basis) => ({ name: SAVING_BASIS[basis], text: HOW[basis] })),
+    ...saving.basis.map((basis) => ({ name: capital(SAVING_BASIS[basis]), text: HOW[basis] })),
     { name: 'Bounds', text: `${nanoseconds(low)} at least, ${nanoseconds(high)} at most; the matches cost ${nanoseconds(costNs)} per ${per}` },
     ...(stepNs && saving.speedup !== null ? [{
       name: 'Speed', text: `${nanoseconds(stepNs)} ÷ (${nanoseconds(stepNs)} − ${nanoseconds(expected)}) = ${times(saving.speedup)}`,

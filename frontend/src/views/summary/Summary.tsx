@@ -11,7 +11,7 @@ import { nanoseconds, plural, share } from '../../base/units';
 import { basisText, capital, STEP_BASIS } from '../../base/words';
 import { StackedBar } from '../../components/StackedBar';
 import { setQuery } from '../../state/actions';
-import { findings } from '../../state/findings';
+import { findings, mutedFindings } from '../../state/findings';
 import { per } from '../../state/profile';
 import { route } from '../../state/route';
 import { Metric } from './Metric';
@@ -79,7 +79,7 @@ function Possible({ report }: { report: ProfileReport }) {
   return (
     <Metric name="Recoverable" formula={jointFormula(saving, report.findings, per.value)} value={`≈ ${nanoseconds(saving.expected_ns)}`} strong wide
       note={`per ${per.value}${part}; ${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}; ${basisText(saving.basis)}`}
-      more={[withoutText(report, per.value), overlapText(report)].filter(Boolean).join(' ')} />
+      more={[withoutText(report, per.value), overlapText(report), mutedFindings.value.length > 0 && 'Muted findings count, too.'].filter(Boolean).join(' ')} />
   );
 }
 
