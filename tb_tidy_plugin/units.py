@@ -30,6 +30,12 @@ class Share(float):
         return f"{_three_digits(float(self) * 100)} %"
 
 
+def between(low_ns: int, high_ns: int) -> str:
+    """`1 ms to 2 ms`, or one of them where they read the same."""
+    low, high = str(Nanoseconds(low_ns)), str(Nanoseconds(high_ns))
+    return low if low == high else f"{low} to {high}"
+
+
 Fact: TypeAlias = Bytes | Nanoseconds | Share | int | str
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
+from tb_tidy_plugin.units import Bytes, Nanoseconds, Share, between
 
 CASES = json.loads(Path(__file__).with_name("units_cases.json").read_text())
 KINDS = {"bytes": Bytes, "nanoseconds": Nanoseconds, "share": Share}
@@ -17,6 +17,11 @@ KINDS = {"bytes": Bytes, "nanoseconds": Nanoseconds, "share": Share}
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']} {case['value']}")
 def test_text(case: dict[str, Any]) -> None:
     assert str(KINDS[case["kind"]](case["value"])) == case["text"]
+
+
+def test_bounds_that_read_the_same_are_said_once() -> None:
+    assert between(1_000_000, 2_000_000) == "1 ms to 2 ms"
+    assert between(457_100, 457_300) == "457 µs"
 
 
 def test_all_kinds_are_covered() -> None:

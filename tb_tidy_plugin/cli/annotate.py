@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.profile.profile import Profile
@@ -29,7 +30,7 @@ from tb_tidy_plugin.units import Nanoseconds, Share
 AROUND = 2  # lines without cost that are shown between lines with one; more are left out
 
 
-@click.command()
+@click.command(short_help="Print your sources with what each line costs.")
 @click.argument("path", type=PLACE)
 @click.argument("file", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -57,9 +58,7 @@ def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path,
         click.echo(msgspec.json.format(msgspec.json.encode(operator_places(profile, aligner)), indent=2).decode())
         sys.exit(DONE)
     costs = line_costs(profile, aligner).lines
-    console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
-    for part in _pages(_asked(costs, file, profile), sources, profile.time_spent.wall_ns):
-        console.print(part, no_wrap=True, overflow="ellipsis")
+    say(*_pages(_asked(costs, file, profile), sources, profile.time_spent.wall_ns), no_wrap=True)
     sys.exit(DONE)
 
 

@@ -20,9 +20,10 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_checks
 from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.errors import NotFoundError, TidyError
@@ -50,7 +51,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     advice: str | None = None
 
 
-@click.command()
+@click.command(short_help="Measure what fixes are worth on this machine.")
 @click.argument("path", type=PLACE)
 @click.option("--finding", metavar="ID", help="Measure only this finding.")
 @click.option("--device", default="", help="cuda, cuda:1, rocm, mps, xpu or cpu; by default the recording's kind.")
@@ -72,8 +73,7 @@ def bench(checks: Checks, path: Place, finding: str | None, device: str, budget:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode([_row(*each) for each in done.results]), indent=2).decode())
     else:
-        console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
-        console.print(_table(done.results))
+        say(_table(done.results))
     if done.not_kept:
         raise done.not_kept
     if not done.is_whole:

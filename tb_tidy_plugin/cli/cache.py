@@ -19,7 +19,7 @@ IN_FOLDER = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="Show or delete what is kept of traces.")
 def cache() -> None:
     """Show or delete what is kept of traces on this machine.
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
 from tb_tidy_plugin.cli.configured import with_checks
 from tb_tidy_plugin.cli.engines import with_engine
 from tb_tidy_plugin.cli.output import write_whole
 from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.printed import as_lines, say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import Checks
@@ -29,10 +28,9 @@ from tb_tidy_plugin.trace.remote import Place
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 DONE, FAIL_ON_REACHED, NOTHING_READ = 0, 1, 2
-WIDTH_WITHOUT_TERMINAL = 100
 
 
-@click.command()
+@click.command(short_help="Report the anti-patterns of traces.")
 @click.argument("path", type=PLACE)
 @click.option(
     "--format",
@@ -80,8 +78,7 @@ def check(
     if output is not None:
         write_whole(output, _document(report, checks, form))
     elif form == "text":
-        console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
-        console.print(to_text(report))
+        say(to_text(report))
     else:
         click.echo(_document(report, checks, form), nl=False)
     sys.exit(_exit_code(report, fail_on, baselines.new_in(report)))
@@ -99,9 +96,7 @@ def _document(report: Report, checks: Checks, form: str) -> str:
         from tb_tidy_plugin.report.html import to_html  # Jinja takes a while to be imported
 
         return to_html(report)
-    text = io.StringIO()
-    Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=None).print(to_text(report))
-    return text.getvalue()
+    return as_lines(to_text(report))
 
 
 def _exit_code(report: Report, fail_on: Severity | None, new: set[str] | None) -> int:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
-from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_configuration
 from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.compare.compare import compared
@@ -57,7 +57,7 @@ class Steps(Kind[StepRange]):
             self.fail(str(problem), param, ctx)
 
 
-@click.command()
+@click.command(short_help="Compare two recordings, or steps of one.")
 @click.argument("base", type=PLACE)
 @click.argument("candidate", type=PLACE, required=False)
 @click.option("--steps", type=Steps(), metavar="3-7", help="Only these steps of BASE, by the numbers of their names.")
@@ -113,8 +113,7 @@ def compare(
     elif form == "markdown":
         click.echo(to_markdown(comparison), nl=False)
     else:
-        console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
-        console.print(to_text(comparison))
+        say(to_text(comparison))
     sys.exit(_exit_code(comparison, fail_on))
 
 

@@ -28,7 +28,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[Check]
 
 
-@click.command()
+@click.command(short_help="Say what is installed and what is missing.")
 @click.argument("logdir", type=PLACE, required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def doctor(logdir: Place | None, form: str) -> None:

@@ -13,7 +13,7 @@ from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 
 
-@click.command()
+@click.command(short_help="Show the page of a rule.")
 @click.argument("rule", metavar="RULE")
 @with_configuration
 def explain(configuration: Configuration, rule: str) -> None:

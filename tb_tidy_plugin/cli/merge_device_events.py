@@ -23,7 +23,7 @@ GIVEN = click.Path(exists=True, dir_okay=False, path_type=Path)
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("merge-device-events")
+@click.command("merge-device-events", short_help="Write device times into a copy of a trace.")
 @click.argument("trace", type=GIVEN)
 @click.argument("events", type=GIVEN)
 @click.option(

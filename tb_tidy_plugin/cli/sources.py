@@ -20,7 +20,7 @@ def with_source_roots(command: Callable[..., R]) -> Callable[..., R]:
     @click.option(
         "--source-root",
         "given",
-        type=click.Path(path_type=Path),
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
         multiple=True,
         metavar="DIR",
         help="Where the sources are that the recording names, besides its own folder and the current one; may be "

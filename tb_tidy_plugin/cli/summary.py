@@ -8,11 +8,11 @@ from typing import get_args
 
 import click
 import msgspec
-from rich.console import Console
 
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ, WIDTH_WITHOUT_TERMINAL
+from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_configuration
 from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import checks_of
@@ -25,7 +25,7 @@ from tb_tidy_plugin.trace.remote import Place
 GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 
 
-@click.command()
+@click.command(short_help="Show where time and memory go.")
 @click.argument("path", type=PLACE)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
@@ -51,6 +51,5 @@ def summary(
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
-        console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
-        console.print(to_text(found, Wanted(group, top)))
+        say(to_text(found, Wanted(group, top)))
     sys.exit(DONE if found.profiles else NOTHING_READ)

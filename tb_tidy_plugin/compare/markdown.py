@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tb_tidy_plugin.compare.model import Comparison, FindingChange
-from tb_tidy_plugin.compare.words import VERDICTS, change_words, ratio_words
+from tb_tidy_plugin.compare.words import VERDICTS, change_words, ratio_words, time_words
 from tb_tidy_plugin.report.markdown import code, plain
 from tb_tidy_plugin.units import Nanoseconds
 
@@ -25,7 +25,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield f"> {plain(note)}"
         yield ""
     if comparison.predicted_ns and comparison.realised_ns is not None:
-        predicted, realised = Nanoseconds(comparison.predicted_ns), Nanoseconds(comparison.realised_ns)
+        predicted, realised = time_words(comparison.predicted_ns), time_words(comparison.realised_ns)
         yield f"Predicted {predicted} per step, realised {realised}."
         yield ""
     if comparison.findings:
@@ -44,7 +44,7 @@ def _finding(change: FindingChange) -> str:
     place = change.places[0] if change.places else None
     where = f"<br>{code(f'{place.file}:{place.line}')}" if place else ""
     times = (change.base_ns, change.candidate_ns, change.predicted_ns, change.realised_ns)
-    cells = " | ".join("" if time is None else str(Nanoseconds(time)) for time in times)
+    cells = " | ".join("" if time is None else time_words(time) for time in times)
     return f"| {change.state} | {code(change.rule)}{where} | {cells} |"
 
 

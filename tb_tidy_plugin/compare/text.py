@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tb_tidy_plugin.compare.model import Comparison, FindingChange, Ratio, Side
-from tb_tidy_plugin.compare.words import VERDICTS, change_words, ratio_words
+from tb_tidy_plugin.compare.words import VERDICTS, change_words, ratio_words, time_words
 from tb_tidy_plugin.report.text import plain
 from tb_tidy_plugin.units import Nanoseconds
 
@@ -39,7 +39,7 @@ def _parts(comparison: Comparison) -> Iterator[RenderableType]:
     yield plain(f"candidate  {_side(comparison.candidate)}")
     if comparison.predicted_ns and comparison.realised_ns is not None:
         yield plain(
-            f"predicted {Nanoseconds(comparison.predicted_ns)} per step, realised {Nanoseconds(comparison.realised_ns)}"
+            f"predicted {time_words(comparison.predicted_ns)} per step, realised {time_words(comparison.realised_ns)}"
         )
     yield Text()
     yield from _findings(comparison)
@@ -114,4 +114,4 @@ def _operators(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def _time(time_ns: int | None) -> str:
-    return "" if time_ns is None else str(Nanoseconds(time_ns))
+    return "" if time_ns is None else time_words(time_ns)

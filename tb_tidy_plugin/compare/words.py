@@ -17,7 +17,12 @@ def ratio_words(ratio: Ratio) -> str:
     return f"step time ×{ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g})"
 
 
+def time_words(time_ns: int) -> str:
+    """A time that may be below zero."""
+    return f"{'−' if time_ns < 0 else ''}{Nanoseconds(abs(time_ns))}"
+
+
 def change_words(before_ns: int, after_ns: int) -> str:
     """The difference with its sign."""
     difference = after_ns - before_ns
-    return f"{'+' if difference > 0 else '−' if difference < 0 else ''}{Nanoseconds(abs(difference))}"
+    return f"{'+' if difference > 0 else ''}{time_words(difference)}"

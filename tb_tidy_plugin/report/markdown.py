@@ -15,7 +15,7 @@ from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Proble
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.text import PRECISION, STEP_BASIS
 from tb_tidy_plugin.report.visible import visible
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.units import Nanoseconds, Share, between
 
 LONGEST = 65_536  # of a comment on GitHub
 LAST_LINE_ROOM = 200
@@ -123,8 +123,7 @@ def _row(finding: Finding) -> str:
     if finding.share is not None:
         costs = f"{Nanoseconds(finding.cost_ns)} ({Share(finding.share)})"
         if saving := finding.saving:
-            bounds = f"{Nanoseconds(saving.low_ns)} to {Nanoseconds(saving.high_ns)}"
-            saves = f"≈ {Nanoseconds(saving.expected_ns)} ({bounds})"
+            saves = f"≈ {Nanoseconds(saving.expected_ns)} ({between(saving.low_ns, saving.high_ns)})"
     places = [_place(place) for place in finding.places[:1]]
     more = f" and {len(finding.places) - 1} more" if len(finding.places) > 1 else ""
     return f"| {finding.severity} | {code(finding.rule)} | {''.join(places)}{more} | {costs} | {saves} |\n"

@@ -19,7 +19,7 @@ from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.units import Nanoseconds, Share, between
 
 Level: TypeAlias = Literal["error", "warning", "note"]
 Json: TypeAlias = dict[str, object]
@@ -130,7 +130,7 @@ def _sentences(finding: Finding) -> str:
     if finding.share is not None:
         parts.append(f"Costs {Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)}).")
     if finding.share is not None and (saving := finding.saving):
-        bounds = f"{Nanoseconds(saving.low_ns)} to {Nanoseconds(saving.high_ns)}; {', '.join(saving.basis)}"
+        bounds = f"{between(saving.low_ns, saving.high_ns)}; {', '.join(saving.basis)}"
         parts.append(f"Could save {Nanoseconds(saving.expected_ns)} per step ({bounds}).")
     return " ".join([*parts, f"{finding.fix}."])
 

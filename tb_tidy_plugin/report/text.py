@@ -17,7 +17,7 @@ from tb_tidy_plugin.report import ranks_text
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.visible import visible
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.units import Nanoseconds, Share, between
 
 MOST_OUTLIERS = 3
 MARKS = {"high": ("▲", "bold red"), "medium": ("◆", "yellow"), "low": ("●", "cyan"), "info": ("○", "dim")}
@@ -141,7 +141,7 @@ def _finding(finding: Finding) -> RenderableType:
     if len(finding.places) > 3:
         table.add_row("", f"and {len(finding.places) - 3} more places", "")
     if saving and finding.share is not None:
-        bounds = f"saves {Nanoseconds(saving.low_ns)} to {Nanoseconds(saving.high_ns)} ({', '.join(saving.basis)})"
+        bounds = f"saves {between(saving.low_ns, saving.high_ns)} ({', '.join(saving.basis)})"
         taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
         table.add_row("", f"{finding.matches}×, {taken}; {bounds}; confidence {finding.confidence}", "")
     for detail in finding.details:

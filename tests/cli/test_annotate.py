@@ -86,6 +86,8 @@ def test_sources_elsewhere_are_named(run: Path, tmp_path: Path) -> None:
     (tmp_path / "job" / "train.py").write_text(SOURCE)
     assert isinstance(annotate(run).exception, NotFoundError)
     assert "torch.relu(x)" in annotate(run, "--source-root", tmp_path / "job").output
+    mistyped = annotate(run, "--source-root", tmp_path / "jbo")
+    assert (mistyped.exit_code, "jbo' does not exist" in mistyped.output) == (2, True)
 
 
 def test_one_file_of_several(run: Path) -> None:

@@ -47,6 +47,9 @@ class TestCheck:
         assert "image_classifier_untidy · workstation" in done.stdout
         assert "3 steps, median" in done.stdout
         assert done.stderr == "", "no progress bar where stderr is no terminal"
+        assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == [], (
+            "no line is filled with spaces"
+        )
 
     def test_json_fits_its_schema_and_its_model(self) -> None:
         done = tidy("check", SAMPLES, "--format", "json")
