@@ -67,6 +67,21 @@ def available() -> dict[str, int]:
     return {**found, "cpu": 1}
 
 
+def addresses() -> tuple[str, ...]:
+    """All devices that this PyTorch can use, as `asked` of `device_for` names them."""
+    return tuple(
+        kind_of(device_type) if count == 1 else f"{kind_of(device_type)}:{index}"
+        for device_type, count in available().items()
+        for index in range(count)
+    )
+
+
+def of_kinds(devices: Collection[str], allowed: Collection[str]) -> list[str]:
+    """Those of `addresses` on which a pair says something, `allowed` being the kinds."""
+    kinds = {address: address.partition(":")[0] for address in devices}
+    return [address for address, kind in kinds.items() if ("cuda" if kind == "rocm" else kind) in allowed]
+
+
 def kind_of(device_type: str) -> str:
     """The kind of device that a recording would name: ROCm's devices call themselves `cuda`."""
     import torch

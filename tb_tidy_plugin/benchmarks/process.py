@@ -25,7 +25,7 @@ import msgspec
 
 from tb_tidy_plugin import child
 from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, in_turns, thinned
-from tb_tidy_plugin.benchmarks.devices import NoDeviceError, described, device_for
+from tb_tidy_plugin.benchmarks.devices import NoDeviceError, addresses, described, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
 from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured, Verdict
 from tb_tidy_plugin.rulekit import Benchmark
@@ -55,11 +55,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """How far the measurement is: what is being done, and how much of the budget is used."""
+    """How far the measurement is: what is being done, how much of the budget is used; once, which devices there are."""
 
     stage: str
     fraction: float
     blocks: int = 0
+    devices: tuple[str, ...] = ()
 
 
 class Measured(msgspec.Struct, frozen=True, tag="measured"):
@@ -123,7 +124,7 @@ def measured(request: Request, device: torch.device, send: Send) -> Measurement:
     from torch.utils.benchmark import Timer
 
     pair = request.pair
-    send(Progress("Comparing results", 0.0))
+    send(Progress("Comparing results", 0.0, devices=addresses()))
     equal, difference = _compared(pair, device)
     on = described(device)
     names = _set_up(pair, device)

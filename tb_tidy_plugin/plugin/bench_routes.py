@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flask import Blueprint, Response, request
 
+from tb_tidy_plugin.benchmarks.devices import of_kinds
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.errors import NotFoundError
@@ -50,7 +51,7 @@ def add_benchmarks(api: Blueprint, library: Library, desk: Desk) -> None:
                 refusal=desk.refusal,
                 command=_command(kept.file.path, library.configuration),
                 kind=next((pair.kind for pair in pairs.values()), ""),
-                findings={finding: _statements(pair.statements) for finding, pair in pairs.items()},
+                findings={finding: _statements(pair.statements, desk) for finding, pair in pairs.items()},
                 jobs=desk.states(*key),
                 measurements=measurements,
             )
@@ -92,5 +93,8 @@ def _command(trace: Place, configuration: Path | None) -> str:
     return shlex.join(["tb-tidy", "bench", printable(str(trace)), *configured])
 
 
-def _statements(pair: Benchmark) -> BenchmarkStatements:
-    return BenchmarkStatements(before=pair.before, after=pair.after, setup=pair.setup, of_events=pair.of_events)
+def _statements(pair: Benchmark, desk: Desk) -> BenchmarkStatements:
+    devices = of_kinds(desk.devices, pair.devices)
+    return BenchmarkStatements(
+        before=pair.before, after=pair.after, setup=pair.setup, of_events=pair.of_events, devices=devices
+    )

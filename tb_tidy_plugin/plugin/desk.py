@@ -59,6 +59,7 @@ class Desk:
     def __init__(self, refusal: BenchmarkRefusal | None = OFF) -> None:
         """`refusal` says why nothing may be run, None where it may."""
         self.refusal = refusal
+        self.devices: tuple[str, ...] = ()  # those that PyTorch has here, as the last benchmark said
         self._changed = threading.Condition()
         self._numbers = count(1)
         self._states: dict[int, BenchmarkState] = {}
@@ -174,6 +175,7 @@ class Desk:
 
     def _note(self, job: int, progress: Progress) -> None:
         with self._changed:
+            self.devices = progress.devices or self.devices
             self._states[job] = msgspec.structs.replace(
                 self._states[job], state="measuring", stage=progress.stage, fraction=progress.fraction
             )

@@ -355,12 +355,16 @@ class BenchmarkRefusal(Model, frozen=True):
 
 
 class BenchmarkStatements(Model, frozen=True):
-    """What is run for a finding; `of_events` says whether a saving can use what comes of it."""
+    """What is run for a finding; `of_events` says whether a saving can use what comes of it.
+
+    `devices` are those of this machine that a `BenchmarkRequest` may name; empty until a first benchmark has seen them.
+    """
 
     before: str
     after: str
     setup: str
     of_events: bool
+    devices: list[str]
 
 
 class BenchmarksAnswer(Model, frozen=True):

@@ -49,6 +49,7 @@ def test_a_pair_is_measured_as_it_stands() -> None:
     assert len(found.before_samples_ns) == len(found.after_samples_ns) == found.blocks
     assert [each.stage for each in seen[:3]] == ["Starting PyTorch", "Comparing results", "Measuring"]
     assert seen[-1].blocks == found.blocks
+    assert seen[1].devices[-1] == "cpu", "it says what else it could be measured on"
 
 
 def test_statements_that_compute_something_else_are_not_trusted() -> None:

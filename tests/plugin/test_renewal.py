@@ -82,6 +82,7 @@ def test_a_measurement_that_the_report_lacks_has_it_made_again_once(logdir: Path
     assert finding.saving.basis == ["replayed"]
     answer = board.benchmarks()
     assert (answer.kind, answer.measurements, answer.findings[finding.id].of_events) == ("cpu", {}, True)
+    assert answer.findings[finding.id].devices == []
     assert board.analysed()[0] == before, "nothing is new"
     measured_elsewhere(answer, finding.id)
     assert list(board.benchmarks().measurements) == [finding.id]

@@ -78,10 +78,13 @@ export interface BenchmarksAnswer {
 }
 /**
  * What is run for a finding; `of_events` says whether a saving can use what comes of it.
+ *
+ * `devices` are those of this machine that a `BenchmarkRequest` may name; empty until a first benchmark has seen them.
  */
 export interface BenchmarkStatements {
   after: string;
   before: string;
+  devices: string[];
   of_events: boolean;
   setup: string;
 }

@@ -119,12 +119,12 @@ function endText({ state, measurement, problem }: BenchmarkState): string {
 }
 
 /** What comes of it may change the order of the list, but not what is open. */
-export async function startBenchmark(finding: Finding, budgetS: number): Promise<void> {
+export async function startBenchmark(finding: Finding, budgetS: number, device: string): Promise<void> {
   const key = selectedKey.peek();
   if (!key) return;
   refused.value = null;
   go({ finding: finding.id }, 'replace');
-  await act(finding, postBenchmark({ ...key, finding: finding.id, budget_s: budgetS }));
+  await act(finding, postBenchmark({ ...key, finding: finding.id, budget_s: budgetS, ...(device && { device }) }));
 }
 
 export const cancelBenchmark = (finding: Finding, { job }: BenchmarkState): Promise<void> => act(finding, postBenchmarkCancel({ job }));

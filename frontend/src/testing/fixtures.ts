@@ -114,7 +114,7 @@ export const job = (changes: Partial<BenchmarkState> = {}): BenchmarkState => ({
 /** Statements for the finding `a`, of a recording with a GPU; nothing is measured. */
 export const benchmarksAnswer = (changes: Partial<BenchmarksAnswer> = {}): BenchmarksAnswer => ({
   refusal: null, command: "tb-tidy bench '/runs/my job/w.json'", kind: 'cuda', jobs: [], measurements: {},
-  findings: { a: { before: 'result = x * 1', after: 'result = x', setup: 'import torch', of_events: true } }, ...changes,
+  findings: { a: { before: 'result = x * 1', after: 'result = x', setup: 'import torch', of_events: true, devices: ['cpu'] } }, ...changes,
 });
 
 export const change = (id: string, changes: Partial<FindingChange> = {}): FindingChange => ({

@@ -68,6 +68,28 @@ describe('a benchmark that was not run', () => {
     expect(window.location.hash).toContain('p.torchtidy.finding=a');
   });
 
+  it('is measured on the device that is chosen, where there are several', async () => {
+    const asked: unknown[] = [];
+    const two = { a: { before: 'a', after: 'b', setup: '', of_events: true, devices: ['cuda:0', 'cuda:1', 'cpu'] } };
+    await open({ findings: two }, finding('a'), ({ answers }) => {
+      answers['benchmarks'] = (_, posted) => {
+        if (posted === null) return benchmarksAnswer({ findings: two });
+        asked.push(JSON.parse(posted));
+        return job({ state: 'done' });
+      };
+    });
+    const device = within(await card()).getByRole('combobox', { name: 'Device' });
+    expect([...device.querySelectorAll('option')].map(({ textContent }) => textContent)).toEqual(['as recorded', 'cuda:0', 'cuda:1', 'cpu']);
+    fireEvent.change(device, { target: { value: 'cuda:1' } });
+    fireEvent.click(within(await card()).getByRole('button', { name: 'Run benchmark' }));
+    await vi.waitFor(() => expect(asked).toEqual([{ run: 'job', worker: 'host_1', span: '1', finding: 'a', budget_s: 2, device: 'cuda:1' }]));
+  });
+
+  it('offers no choice where there is one device', async () => {
+    await open();
+    expect(within(await card()).queryByRole('combobox', { name: 'Device' })).toBeNull();
+  });
+
   it('says why it could not be put in the queue', async () => {
     await open({}, finding('a'), ({ answers }) => {
       answers['benchmarks'] = (_, posted) => {

@@ -1,11 +1,13 @@
 /** The rule's two statements, measured: how far that is, what came of it, and what was run. */
 
+import { useState } from 'preact/hooks';
 import type { BenchmarksAnswer, BenchmarkState, BenchmarkStatements, Finding, Measurement } from '../../api/types.gen';
 import { queueText } from '../../base/benchmarks';
 import { Button, CopyButton } from '../../components/Button';
 import { Code } from '../../components/Code';
 import { Failure } from '../../components/Failure';
 import { ProgressBar } from '../../components/Progress';
+import { Select } from '../../components/Select';
 import { Message } from '../../components/Spans';
 import { benchmarks, benchmarksError, cancelBenchmark, followBenchmarks, isOver, jobOf, refused, startBenchmark, useBenchmarks } from '../../state/benchmarks';
 import { copy } from '../../state/clipboard';
@@ -27,7 +29,7 @@ export function Benchmark({ finding }: { finding: Finding }) {
       {stored && <Measured finding={finding} measurement={stored} kind={answer.kind} ofEvents={statements.of_events} kept={stored !== unkept(job)} />}
       {other && <Measured finding={finding} measurement={other} kind={answer.kind} ofEvents={statements.of_events} kept={other !== unkept(job)} apart />}
       {!stored && !other && <p class="muted">Both statements below are timed in turns, in a process of their own: with the pattern, and without it.</p>}
-      <Action answer={answer} finding={finding} job={job} measured={stored ?? other} />
+      <Action answer={answer} finding={finding} job={job} measured={stored ?? other} devices={statements.devices} />
       <Statements {...statements} />
     </Section>
   );
@@ -63,13 +65,15 @@ function chipText({ refusal }: BenchmarksAnswer, job: BenchmarkState | null, mea
   }
 }
 
+const AS_RECORDED = { value: '', label: 'as recorded' }; // of the recording's kind, or what there is
 const USUAL_S = 2;
 const LONG_S = 10;
 
-interface ActionProps { answer: BenchmarksAnswer; finding: Finding; job: BenchmarkState | null; measured: Measurement | null }
+interface ActionProps { answer: BenchmarksAnswer; finding: Finding; job: BenchmarkState | null; measured: Measurement | null; devices: readonly string[] }
 
 /** What goes on and what can be done. The button stays the same element, so that it keeps the focus when it changes. */
-function Action({ answer: { refusal, command }, finding, job, measured }: ActionProps) {
+function Action({ answer: { refusal, command }, finding, job, measured, devices }: ActionProps) {
+  const [device, setDevice] = useState('');
   const live = job !== null && !isOver(job);
   const unsure = measured !== null && !measured.trusted && measured.equal !== false; // more time would help
   if (refusal && !live) return <Refused message={refusal.message} advice={refusal.advice} command={`${command} --finding ${finding.id}`} />;
@@ -82,8 +86,11 @@ function Action({ answer: { refusal, command }, finding, job, measured }: Action
           {live && <p>{progressText(job)}</p>}
           {live && <ProgressBar label="Benchmark" fraction={job.fraction ?? 0} />}
         </div>
+        {!live && devices.length > 1 && (
+          <Select label="Device" value={device} options={[AS_RECORDED, ...devices.map((each) => ({ value: each, label: each }))]} onChange={setDevice} />
+        )}
         <Button kind={live || measured ? 'plain' : 'primary'}
-          onClick={() => void (live ? cancelBenchmark(finding, job) : startBenchmark(finding, unsure ? LONG_S : USUAL_S))}>
+          onClick={() => void (live ? cancelBenchmark(finding, job) : startBenchmark(finding, unsure ? LONG_S : USUAL_S, device))}>
           {live ? 'Cancel' : unsure ? 'Measure longer' : measured || error ? 'Measure again' : 'Run benchmark'}
         </Button>
       </div>
