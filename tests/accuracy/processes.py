@@ -130,7 +130,7 @@ def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
     with (folder / f"output-{rank}.txt").open("wb") as output:
         os.dup2(output.fileno(), sys.stdout.fileno())
         os.dup2(output.fileno(), sys.stderr.fileno())
-    gc.collect()  # copies the pages shared with the parent now, not when a step first collects
+    gc.freeze()  # what was imported is not looked at again, which would copy all its pages, in the middle of a step
     step = prepared(loaded(path), rank, folder / "store")
     match work:
         case "record":
