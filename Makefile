@@ -4,7 +4,7 @@ PYTHON ?= python3
 PORT ?= 6006
 PYTHON_MIN ?= python3.10
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
-PYTEST_FLAGS ?= --numprocesses auto --dist loadfile
+PYTEST_FLAGS ?= --numprocesses auto --dist loadfile --no-loadscope-reorder
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 export CHROMIUM
 

@@ -21,6 +21,7 @@ _CACHE = tempfile.TemporaryDirectory(prefix="torchtidy-tests-")
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 NEVER_SKIPPED_IN_CI = ("browser", "compiled", "torch")
+TAKES_LONG = ("browser", "slow")
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +30,12 @@ def gloo_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
     base = tmp_path_factory.getbasetemp()
     return recorded(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with what takes long go first, so that no process is left alone with one in the end."""
+    long = {item.path for item in items if any(map(item.get_closest_marker, TAKES_LONG))}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.hookimpl(wrapper=True)
