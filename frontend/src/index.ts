@@ -6,6 +6,7 @@ import { watchFindings } from './state/findings';
 import * as host from './state/host';
 import { followSelection } from './state/profile';
 import { restore } from './state/route';
+import { watchRun } from './state/runs';
 import { restoreSettings } from './state/settings';
 import { watchViewport } from './state/viewport';
 import code from './styles/code.css?inline';
@@ -54,6 +55,7 @@ async function begin(): Promise<void> {
   restore(await host.readUrl());
   followSelection();
   watchFindings();
+  watchRun();
   await revalidate();
 }
 

@@ -1,10 +1,11 @@
 /** What the logdir holds, and which profile of it is selected. */
 
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import { getRuns } from '../api/client';
 import type { ErrorInfo, ProfileState, RunsAnswer } from '../api/types.gen';
 import { keyText, select, type ProfileKey } from '../base/selection';
 import { faultInfo, reach } from './connection';
+import { toast } from './notices';
 import { route } from './route';
 
 export const runs = signal<RunsAnswer | null>(null);
@@ -21,6 +22,19 @@ export const selectedKey = computed<ProfileKey | null>(() => {
   const [run, worker, span]: string[] = selectedText.value ? JSON.parse(selectedText.value) : [];
   return run !== undefined && worker !== undefined && span !== undefined ? { run, worker, span } : null;
 });
+
+const namedRun = computed(() => route.value.run);
+const isMissing = computed(() => {
+  const { scanning = true, runs: known = [] } = runs.value ?? {};
+  return namedRun.value !== '' && !scanning && known.length > 0 && known.every(({ run }) => run !== namedRun.value);
+});
+
+/** Says when the address names a run that is not there. It stays in the address: the run may still be on its way. */
+export function watchRun(): void {
+  effect(() => {
+    if (isMissing.value) toast(`There is no run “${namedRun.value}” here. Another one is shown.`);
+  });
+}
 
 const SCAN_PERIOD_MS = 1000;
 let scan: ReturnType<typeof setTimeout> | undefined;

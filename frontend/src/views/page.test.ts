@@ -206,6 +206,14 @@ describe('the address', () => {
     expect(window.location.hash).toBe('#torchtidy');
   });
 
+  it('that names a run that is not there says so, and keeps the name', async () => {
+    serveProfile(report({ findings: [finding('a')] }), state());
+    await openPage('torchtidy&p.torchtidy.run=gone');
+    expect(await screen.findByText('There is no run “gone” here. Another one is shown.')).toBeTruthy();
+    expect((await rows()).length).toBe(1);
+    expect(window.location.hash).toContain('run=gone');
+  });
+
   it('chooses run, worker and span', async () => {
     const server = serveProfile(report({ findings: [finding('a')], worker: 'w2', span: '9' }), state({ worker: 'w2', span: '9' }));
     server.answers['runs'] = () => ({

@@ -154,6 +154,12 @@ it('says what is needed where there is nothing to compare', async () => {
   expect(await screen.findByText(/recordings of two ranks or more are needed/)).toBeTruthy();
 });
 
+it('does not call for more ranks while those that are there are read', async () => {
+  await open(null, 2, 3);
+  expect(await screen.findByText(/as soon as two of them are read/)).toBeTruthy();
+  expect(screen.queryByText(/two ranks or more are needed/)).toBeNull();
+});
+
 it('has a tab only where there are several ranks', async () => {
   const tabs = () => screen.getAllByRole('tab').map((tab) => tab.textContent);
   await open();

@@ -19,12 +19,14 @@ export const Ranks = () => (
       <h1 id="page-title">Ranks</h1>
       <RanksToRead known={ranksKnown.value} pending={ranksPending.value} reading={gathering.value} onRead={gatherSelected} />
       <Waiting of={useAnswer(rankTable)}>
-        {({ ranks }) => (ranks ? <Compared ranks={ranks} />
-          : <p>There is nothing to compare: recordings of two ranks or more are needed, and each must say which rank it is of.</p>)}
+        {({ ranks }) => (ranks ? <Compared ranks={ranks} /> : <p>{ranksPending.value > 0 ? TOO_FEW_YET : NONE}</p>)}
       </Waiting>
     </div>
   </main>
 );
+
+const TOO_FEW_YET = 'Ranks stand side by side here as soon as two of them are read.';
+const NONE = 'There is nothing to compare: recordings of two ranks or more are needed, and each must say which rank it is of.';
 
 function Compared({ ranks }: { ranks: RanksOfRun }) {
   const whole = ranksPending.value === 0;
