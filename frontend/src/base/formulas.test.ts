@@ -10,9 +10,14 @@ it('a speed-up is the step now by the step that is left', () => {
   expect(text(lines, 'Bounds')).toBe('10 ms at least, 30 ms at most; the matches cost 30 ms per step');
 });
 
+it('says how a fix can save more than its matches take', () => {
+  expect(text(savingFormula(saving(20e6), 15e6, 100e6, 'step'), 'More than the cost')).toContain('what waits for them');
+  expect(text(savingFormula(saving(20e6), 20e6, 100e6, 'step'), 'More than the cost')).toBeUndefined();
+});
+
 it('says how each basis works, and no speed where there are no steps', () => {
   const lines = savingFormula(saving(20e6, { speedup: null, basis: ['bound', 'measured'] }), 30e6, null, 'trace');
-  expect(lines.map(({ name }) => name)).toEqual(['upper bound from the events’ own time', 'measured by a benchmark', 'Bounds']);
+  expect(lines.map(({ name }) => name)).toEqual(['Upper bound from the events’ own time', 'Measured by a benchmark', 'Bounds']);
 });
 
 it('a cost is shown beside the step that it is a share of', () => {
