@@ -7,7 +7,7 @@ Where a rule names the time that is lost, an edit changes host time only then, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,13 +18,19 @@ from tb_tidy_plugin.estimate.replay import Changes
 from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.profile.nesting import without_overload
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.strings import numbers_where
 
 LARGE_NS = 20_000
 """Writing 128 KiB, from where on the C library maps memory anew, takes about so long where that memory is new."""
 
-MANY = 8
+OTHERS_SHARE = 0.5
+"""Of the time of long operators that go: by so much what stays gets faster at most, which finds more in its caches."""
+
+LEAST = 3
+"""So many operators, and one for each step, are no coincidence."""
 
 Outlook: TypeAlias = Literal["least", "expected", "most"]
 """How much is saved: the least, what is most likely, the most."""
@@ -45,6 +51,7 @@ class Touch:
         leaves_line: the activities no longer happen in line with others.
         beside_ns: how long what is touched runs beside the rest, if it does.
         beyond_ns: how much of it is no edited event's own time.
+        others_ns: by how much what stays may get faster without it, at most.
     """
 
     left: tuple[float, float, float]
@@ -56,6 +63,7 @@ class Touch:
     leaves_line: bool
     beside_ns: float = 0.0
     beyond_ns: float = 0.0
+    others_ns: float = 0.0
 
 
 def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]] | None = None) -> Iterator[Touch]:
@@ -69,9 +77,12 @@ def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]]
         groups.setdefault(_kind(edit), []).extend((edit.event,) if isinstance(edit, Unblock) else edit.events)
     for (kind, left, at_once), events in groups.items():
         rows = in_steps(graph.profile, np.unique(np.array(events, np.int64)))
-        yield _touch(graph, kind, left, at_once, rows, spans)
-        if kind in {Remove, Scale} and spans is None and not len(graph.device):
-            yield _freed(graph, left, rows)
+        touch = _touch(graph, kind, left, at_once, rows, spans)
+        if kind in {Remove, Scale} and not len(graph.device):
+            touch = replace(touch, others_ns=_others_ns(graph, left, rows, spans))
+            if spans is None:
+                yield _freed(graph, left, rows)
+        yield touch
 
 
 def changes_of(graph: Graph, touched: Iterable[Touch], outlook: Outlook) -> Changes:
@@ -129,12 +140,14 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
     Large memory of a CPU is mapped anew for each tensor, and unmapped in time that no event has: from the end of the
     operator that replaces a tensor, or of the next one, which reads the tensor last, to the next event's start. It
     counts as far as it is longer than is usual and shorter than half of the operator, which had to write that memory.
-    Python code may take that time, too: where not many operators show it, it is part of the most only, and never of
-    the least.
+    Operators in place make nothing that could be given back. Python code may take that time, too: where too few
+    operators show it, it is part of the most only, and never of the least.
     """
     host, table = graph.host, graph.profile.table
-    is_long = table.duration_ns[rows] >= LARGE_NS
-    rows = rows[(table.category[rows] == Category.OPERATOR) & is_long & (host.start_cut[rows] != ABSENT)]
+    is_long = (table.duration_ns[rows] >= LARGE_NS) & (host.start_cut[rows] != ABSENT)
+    in_place = numbers_where(table.names, lambda name: without_overload(name).endswith("_"))
+    makes = (table.category[rows] == Category.OPERATOR) & ~np.isin(table.name[rows], in_place)
+    rows = rows[makes & is_long]
     ends = np.concatenate([host.end_cut[rows], host.next_end[host.end_cut[rows]]])
     nexts = host.next_start[ends]
     rest_ns = host.time_ns[nexts] - host.time_ns[ends]
@@ -145,8 +158,17 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
     cuts = np.flatnonzero(share_of)
     nothing = np.empty(0, np.int64)
     beyond_ns = float((host.work_ns[cuts] * share_of[cuts]).sum())
-    spared = (left[0], left[1] if len(rows) >= MANY else 1.0, 1.0)
+    is_habit = len(rows) >= max(len(graph.profile.steps.items), LEAST)
+    spared = (left[0], left[1] if is_habit else 1.0, 1.0)
     return Touch(spared, cuts, share_of[cuts], nothing, np.empty(0), nothing, leaves_line=False, beyond_ns=beyond_ns)
+
+
+def _others_ns(graph: Graph, left: tuple[float, float, float], rows: Rows, spans: Intervals | None) -> float:
+    """By how much what stays may get faster on a CPU: it finds more in caches that less has passed through."""
+    table = graph.profile.table
+    rows = rows[table.is_category((Category.OPERATOR, Category.PYTHON))[rows] & (table.duration_ns[rows] >= LARGE_NS)]
+    time = covered(table, rows)
+    return (time if spans is None else time.intersection(spans)).total_ns * (1 - left[0]) * OTHERS_SHARE
 
 
 def _cuts(graph: Graph, rows: Rows) -> tuple[Rows, Rows]:

@@ -81,10 +81,12 @@ class Estimates:
         if self._graph is None:
             return Saving(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
         touched = [touch for fix in fixes for touch in touches(self._graph, fix.edits, fix.lost)]
-        most_ns += round(sum(touch.beyond_ns for touch in touched) / len(self._profile.steps.items))
+        steps = len(self._profile.steps.items)
+        others_ns = sum(touch.others_ns for touch in touched) / steps
+        most_ns += round(sum(touch.beyond_ns for touch in touched) / steps + others_ns)
         expected_ns = min(self._saved_ns(self._graph, touched, "expected"), most_ns)
         is_certain = self._longest is self._graph and _is_certain(touched)
-        high_ns = expected_ns if is_certain else self._saved_ns(self._longest, touched, "most")
+        high_ns = (expected_ns if is_certain else self._saved_ns(self._longest, touched, "most")) + others_ns
         # Nobody knows whether time that nothing explains goes with what is fixed.
         high_ns += self.unexplained * self._recorded_step_ns if high_ns < most_ns else 0
         low_ns = min(self._saved_ns(self._shortest, touched, "least"), expected_ns)

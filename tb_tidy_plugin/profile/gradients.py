@@ -6,10 +6,17 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+import numpy as np
+
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
 NODE = re.compile(r"(?:autograd::engine::evaluate_function: )?(\w+?)Backward\d*")
 """`autograd::engine::evaluate_function: Log1PBackward0`, and without its first words where that is not recorded."""
+
+
+ACCUMULATE = "torch::autograd::AccumulateGrad"
+"""The node that puts a parameter's gradient in its place, or adds to the one that is there."""
 
 
 def gradients_of(profile: Profile, operators: Iterable[int]) -> list[int]:
@@ -20,6 +27,19 @@ def gradients_of(profile: Profile, operators: Iterable[int]) -> list[int]:
     """
     found = {row for operator in operators for inner in profile.subtree(operator) for row in _nodes(profile, inner)}
     return sorted(row for row in found if found.isdisjoint(profile.ancestors(row)))
+
+
+def accumulations(profile: Profile) -> Rows:
+    """The nodes in which the backward pass hands over the gradients of parameters, in row order."""
+    return profile.named(ACCUMULATE)
+
+
+def additions(profile: Profile) -> Rows:
+    """Operators in which the backward pass adds to gradients that are there already, in row order."""
+    added = profile.named("aten::add_")
+    above = profile.tree.parent[added]
+    found: Rows = added[(above != ABSENT) & np.isin(above, accumulations(profile))]
+    return found
 
 
 def _nodes(profile: Profile, row: int) -> list[int]:

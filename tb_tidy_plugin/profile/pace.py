@@ -37,6 +37,11 @@ class Pace:
         """The step that savings are savings of: the recorded one, or the true one where that is known and shorter."""
         return min(self.recorded_ns, self.true_ns) if self.recorded_ns and self.true_ns else self.recorded_ns
 
+    @property
+    def stretch(self) -> float:
+        """How many times longer recording makes a step; 1 where that is not known, and never less."""
+        return max(self.recorded_ns / self.true_ns, 1.0) if self.recorded_ns and self.true_ns else 1.0
+
 
 def pace_of(profile: Profile) -> Pace:
     """The pace of a profile; devices fall behind by what they are later after the last step than in the first one."""

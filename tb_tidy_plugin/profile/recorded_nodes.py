@@ -57,11 +57,12 @@ class UnusedPass:
     def time_recording(self, profile: Profile, node_ns: int, kept_share: float) -> Intervals:
         """The time of each operator in which it records its node, where no device works meanwhile.
 
-        That is `node_ns`, and `kept_share` of the operator for memory that is kept and cannot be used again.
+        That is `node_ns`, and `kept_share` of the operator for memory that is kept and cannot be used again. Both are
+        without the profiler: a recording that makes the step longer is taken to make this longer, too.
         """
         starts, durations = profile.table.start_ns[self.nodes], profile.table.duration_ns[self.nodes]
-        taken = node_ns + np.round(kept_share * durations).astype(np.int64)
-        time = Intervals.union(starts, starts + np.minimum(taken, durations))
+        taken = node_ns * profile.pace.stretch + np.round(kept_share * durations)
+        time = Intervals.union(starts, starts + np.minimum(taken, durations).astype(np.int64))
         return time.minus(profile.device_busy)
 
 
@@ -102,8 +103,8 @@ def unused_passes(profile: Profile, least: float) -> Iterator[UnusedPass]:
     """Forward passes of at least `least` nodes of which no backward pass uses any, and none will.
 
     A pass is the call of an outermost module; outside of modules it is nodes of a step that follow one another without
-    a node in between that is used. The last step may be cut: its passes are left out, and so are those that no younger
-    graph was used after.
+    a node in between that is used. The last step may be cut: its passes are left out unless all passes of the same
+    module from the same function went unused before, and so are those that no younger graph was used after.
     """
     nodes = recorded_nodes(profile)
     if not len(nodes):
@@ -113,8 +114,11 @@ def unused_passes(profile: Profile, least: float) -> Iterator[UnusedPass]:
     has_backward = bool(nodes.is_used.any())
     is_unused = np.add.reduceat(nodes.is_used, first, dtype=np.int64) == 0
     is_over = nodes.is_passed[end - 1] | (not has_backward)
-    is_over &= profile.table.start_ns[nodes.row[first]] < _told_until_ns(profile, has_backward)
-    for at in np.flatnonzero(is_unused & is_over & (end - first >= least)).tolist():
+    is_told = is_over & (profile.table.start_ns[nodes.row[first]] < _told_until_ns(profile, has_backward))
+    places = _places(profile, module[first])
+    never_used = np.setdiff1d(places[is_told & is_unused], [ABSENT, *places[~is_unused].tolist()])
+    is_told |= np.isin(places, never_used)
+    for at in np.flatnonzero(is_unused & is_told & (end - first >= least)).tolist():
         yield UnusedPass(nodes.row[first[at] : end[at]], int(module[first[at]]), has_backward)
 
 
@@ -134,6 +138,13 @@ def _outermost_modules(profile: Profile, rows: Rows) -> Rows:
     outermost = modules[modules > np.append(ABSENT, reach)[: len(modules)]]
     found = np.append(outermost, ABSENT)[np.searchsorted(outermost, rows, side="right") - 1]
     return np.where((found != ABSENT) & (rows <= last[found]), found, ABSENT)
+
+
+def _places(profile: Profile, modules: Rows) -> Rows:
+    """A number for each of `modules` that tells apart whose call it is and from which function, `ABSENT` for none."""
+    names = np.append(profile.table.name.astype(np.int64), ABSENT)
+    callers = np.append(profile.calls.caller, ABSENT)[modules]
+    return np.where(modules == ABSENT, ABSENT, (names[modules] + 1) * len(names) + names[callers] + 1)
 
 
 def _told_until_ns(profile: Profile, has_backward: bool) -> int:

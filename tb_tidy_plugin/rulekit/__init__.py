@@ -9,7 +9,7 @@ from tb_tidy_plugin.profile.constants import Constant, constants_made_again
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
-from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.gradients import accumulations, additions, gradients_of
 from tb_tidy_plugin.profile.growth import Join, growing_tensors, is_read_between
 from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
@@ -21,6 +21,7 @@ from tb_tidy_plugin.profile.loops import Loop, movement_of
 from tb_tidy_plugin.profile.model_work import function_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
+from tb_tidy_plugin.profile.parameter_costs import costs_of_parameters, handed_over_by
 from tb_tidy_plugin.profile.pieces import PICKS, falls, loops_over_pieces, time_of_loop
 from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, part_left, plain_name, pointwise_chains
 from tb_tidy_plugin.profile.products import Product
@@ -88,6 +89,8 @@ __all__ = [
     "Unblock",
     "UnusedPass",
     "Update",
+    "accumulations",
+    "additions",
     "attentions",
     "batches_by_place",
     "blocked_time",
@@ -100,6 +103,7 @@ __all__ = [
     "constants_made_again",
     "copied_input",
     "copying_operator",
+    "costs_of_parameters",
     "device_idle",
     "device_readbacks",
     "devices_of",
@@ -111,6 +115,7 @@ __all__ = [
     "function_of",
     "gradients_of",
     "growing_tensors",
+    "handed_over_by",
     "host_bound_idle",
     "host_work",
     "idle_after",

@@ -132,7 +132,8 @@ class TestHost:
 
     def test_bounds_come_from_the_range_of_the_factor_and_what_recording_takes(self) -> None:
         saving = Estimates(self.PROFILE).saving(Fix([Scale((row_of(self.PROFILE, "aten::mul"),), 0.5, 0.2, 0.9)]))
-        assert (saving.expected_ns, saving.high_ns) == (50 * US, 80 * US)
+        # At most, what stays finds more in its caches, too: half of what goes.
+        assert (saving.expected_ns, saving.high_ns) == (50 * US, (80 + 40) * US)
         assert 9 * US < saving.low_ns < 10 * US
 
     def test_only_lost_time_is_saved(self) -> None:
@@ -249,10 +250,16 @@ class TestFreedMemory:
 
     def test_goes_with_the_operators_that_made_it_but_not_for_certain(self) -> None:
         saving = Estimates(self.PROFILE).saving(Fix([Remove(self.CATS)]))
-        assert saving.expected_ns == saving.high_ns == 8 * (100 + 50 - 2) * US
+        assert saving.expected_ns == 8 * (100 + 50 - 2) * US
+        assert saving.high_ns == saving.expected_ns + 8 * 50 * US, "and half of 100 µs each if caches gain"
         assert saving.low_ns < 800 * US
 
     def test_is_none_after_few_operators_and_where_the_lost_time_is_known(self) -> None:
-        assert expected_us(self.PROFILE, Remove(self.CATS[:7])) == 700
+        assert expected_us(self.PROFILE, Remove(self.CATS[:2])) == 200
         lost = Fix([Remove(self.CATS)], [(100_000, 200_000)])
         assert Estimates(self.PROFILE).saving(lost).expected_ns == 100 * US
+
+    def test_is_none_after_operators_in_place_which_make_none(self) -> None:
+        cats = "".join(f"  aten::cat_  {at}-{at + 100}\n" for at in range(100, 1300, 150))
+        profile = draw(f"ProfilerStep#1  0-2000\n{cats}")
+        assert expected_us(profile, Remove(tuple(profile.named("aten::cat_").tolist()))) == 800

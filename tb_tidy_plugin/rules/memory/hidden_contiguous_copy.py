@@ -21,9 +21,10 @@ normal = (bands - mean) / scale
 ```
 
 ## How the saving is estimated
-Where the reader takes any layout the copy goes, but for a quarter of it: reading against the order in memory may cost
-some of that. Where the reader may need the copy, half of it is expected to go with another order of dimensions. All or
-nothing of it may be saved.
+Where the reader takes any layout the copy goes, but for a tenth of it: on a CPU, reading tensors of 5 to 34 MB against
+their order in memory took pointwise operators, sums and batched products -0.1 to 0.1 of the copy's time longer, a
+pointwise operator of two tensors in different orders up to half of it. Where the reader may need the copy, half of it
+is expected to go with another order of dimensions. All or nothing of it may be saved.
 
 ## When it stays quiet
 Tensors below 256 KiB. Copies that an operator makes inside itself, conversions to and from channels-last, a plain
@@ -52,7 +53,7 @@ from tb_tidy_plugin.rulekit import (
     rows_of,
 )
 
-LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.25, 0.5
+LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.1, 0.5
 """Parts of a copy's time that are expected to be left after the fix."""
 
 COST = {

@@ -20,8 +20,9 @@ optimizer.zero_grad()
 ```
 
 ## How the saving is estimated
-The fills are taken off the step. That the backward pass has nothing to add to
-any more is not counted.
+The fills are taken off the step, and with them the first addition that the
+backward pass then makes to each of these gradients: what it adds would be put
+in the gradient's place. The memory of what it adds is given back either way.
 
 ## When it stays quiet
 `set_to_none=True`, the default since PyTorch 2.0. Tensors that are zeroed
@@ -31,11 +32,23 @@ confidence, because gradients may be views into its buckets.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
 from math import prod
+from typing import TypeAlias
 
-from tb_tidy_plugin.rulekit import Benchmark, Category, Match, Nanoseconds, Profile, Rule, fitting, rows_of
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Category,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Shape,
+    additions,
+    fitting,
+    rows_of,
+)
 
 ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
 FUNCTION = re.compile(r"\): zero_grad$")
@@ -43,12 +56,18 @@ MODULE = "Module"  # owner of a call without annotation, which only optimizers h
 GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
 
+Call: TypeAlias = tuple[int, str]
+"""The row of a call of `zero_grad`, and whose gradients it clears."""
+
 
 class ZeroGradMemset(Rule):
     """Gradients filled with zeros."""
 
     code = "TT302"
-    message = "`{owner}.zero_grad` fills gradients with zeros instead of dropping them: {fills} × `{operator}`, {time}"
+    message = (
+        "`{owner}.zero_grad` fills gradients with zeros instead of dropping them: {fills} × `{operator}`{additions}, "
+        "{time}"
+    )
     why = "{fills} × `{operator}` come from one call of `zero_grad`, which runs no operator with `set_to_none=True`"
     fix = "Call `zero_grad()` without `set_to_none=False`; before PyTorch 2.0 with `set_to_none=True`"
     caveat = (
@@ -60,16 +79,20 @@ class ZeroGradMemset(Rule):
         if len(profile.matching(GRAPH_LAUNCH, Category.RUNTIME)):
             return
         reducer = profile.matching(DATA_PARALLEL, Category.ANNOTATION, Category.OPERATOR, Category.PYTHON)
-        for (call, owner), fills in _fills_by_call(profile).items():
-            shapes = _shapes(profile, fills)
+        found = _fills_by_call(profile)
+        added = _first_additions(profile, found)
+        for (call, owner), fills in found.items():
+            adds, shapes = added[call, owner], _shapes(profile, fills)
+            events = (*fills, *adds)
             yield Match(
                 anchor=call,
-                events=tuple(fills),
+                events=events,
                 facts={
                     "owner": owner,
                     "fills": len(fills),
                     "operator": profile.name(fills[0]),
-                    "time": Nanoseconds(sum(profile.duration_ns(row) for row in fills)),
+                    "additions": f", then {len(adds)} × `aten::add_` to them" if adds else "",
+                    "time": Nanoseconds(sum(profile.duration_ns(row) for row in events)),
                     "shapes": " + ".join(f"[{shape}] * {count}" for shape, count in shapes.items()),
                     "size": 8 * sum(prod(shape) * count for shape, count in shapes.items()),
                 },
@@ -89,14 +112,14 @@ class ZeroGradMemset(Rule):
         return pair if shapes and fitting(1, int(match.facts["size"])) else None
 
 
-def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
+def _fills_by_call(profile: Profile) -> dict[Call, list[int]]:
     """Operators that fill gradients, by the call of `zero_grad` around them and whose gradients it clears."""
     functions = profile.matching(FUNCTION.pattern, Category.PYTHON)
     annotations = profile.matching(ANNOTATION.pattern, Category.ANNOTATION)
     below = profile.inside(functions) | profile.inside(annotations)
     fills = profile.calls.among(profile.named("aten::zero_", "aten::_foreach_zero_"))
     fills = fills[below[fills]]
-    found: dict[tuple[int, str], list[int]] = {}
+    found: dict[Call, list[int]] = {}
     for row, annotation in zip(fills.tolist(), profile.covering(fills, annotations).tolist(), strict=True):
         call = next(above for above in profile.ancestors(row) if _is_zero_grad(profile.name(above)))
         named = ANNOTATION.search(profile.name(annotation)) if annotation in annotations else None
@@ -104,13 +127,32 @@ def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
     return found
 
 
+def _first_additions(profile: Profile, fills_by_call: Mapping[Call, list[int]]) -> dict[Call, list[int]]:
+    """The first addition to each gradient that a call cleared, before its owner's next call; told apart by shape."""
+    found: dict[Call, list[int]] = {call: [] for call in fills_by_call}
+    calls = deque(sorted(fills_by_call, key=lambda call: profile.start_ns(call[0])))
+    cleared: dict[str, tuple[Call, Counter[Shape]]] = {}
+    rows = additions(profile)
+    for row, given in zip(rows.tolist(), profile.inputs_of(rows), strict=True):
+        while calls and profile.start_ns(calls[0][0]) < profile.start_ns(row):
+            call = calls.popleft()
+            cleared[call[1]] = (call, _shapes(profile, fills_by_call[call]))
+        shape = given.shape(0) or ()
+        for call, shapes in cleared.values():
+            if shapes[shape] > 0:
+                shapes[shape] -= 1
+                found[call].append(row)
+                break
+    return found
+
+
 def _is_zero_grad(name: str) -> bool:
     return bool(FUNCTION.search(name) or ANNOTATION.search(name))
 
 
-def _shapes(profile: Profile, fills: list[int]) -> Counter[tuple[int, ...]]:
+def _shapes(profile: Profile, fills: list[int]) -> Counter[Shape]:
     """How many gradients there are of each shape; nothing where shapes were not recorded."""
-    found: Counter[tuple[int, ...]] = Counter()
+    found: Counter[Shape] = Counter()
     for inputs in profile.inputs_of(rows_of(fills)):
         shapes = inputs.dims[0] if inputs.dtype(0) == "TensorList" else inputs.dims[:1]
         found.update(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -76,10 +77,10 @@ class TestReports:
     def test_a_pass_that_no_backward_uses(self) -> None:
         (finding,) = findings(GradGraphNeverConsumed, training().profile())
         assert finding.message == (
-            "Autograd records 12 nodes for each pass of `Net_0` whose result no backward pass uses: up to 40.8 µs each"
+            "Autograd records 12 nodes for each pass of `Net_0` whose result no backward pass uses: up to 67.2 µs each"
         )
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "validate")]
-        assert (finding.matches, finding.confidence) == (2, "high")
+        assert (finding.matches, finding.confidence) == (3, "high")
 
     def test_without_stacks_nodes_that_follow_one_another(self) -> None:
         (finding,) = findings(GradGraphNeverConsumed, training(stacks=False).profile())
@@ -92,7 +93,7 @@ class TestReports:
             drawing.step()
             drawing.forward(12)
         (finding,) = findings(GradGraphNeverConsumed, drawing.profile())
-        assert (finding.matches, finding.confidence) == (2, "low")
+        assert (finding.matches, finding.confidence) == (3, "low")
 
     def test_benchmarks_as_many_nodes_with_and_without_a_graph(self) -> None:
         (match, *_) = matches_of(GradGraphNeverConsumed, training().profile())
@@ -114,9 +115,19 @@ class TestReports:
 
 class TestSaves:
     def test_what_nodes_cost_and_not_what_the_operators_take(self) -> None:
-        # 12 nodes in each of two steps of three (the last one may be cut): at most 3 µs and 5 % of 8, 0.4 expected.
+        # 12 nodes in each step: at most 4 µs and a fifth of the operator's 8 µs, 1.2 µs and 6 % are expected.
         low, expected, high = saving_ns(GradGraphNeverConsumed, training().profile())
-        assert (low, expected, high) == (0, round(24 * 3_400 / 3 * 0.4), round(24 * 3_400 / 3))
+        assert (low, expected, high) == (0, 12 * 1_680, 12 * 5_600)
+
+    def test_more_of_a_recording_that_makes_steps_longer(self) -> None:
+        """What a node costs is known without the profiler; in a recording twice as long it is twice as much."""
+        profile = training().profile()
+        captured = replace(profile.metadata.captured, step_ns=(profile.pace.recorded_ns or 0) // 2)
+        slowed = Profile(replace(profile.table, metadata=replace(profile.metadata, captured=captured)))
+        (match, *_) = matches_of(GradGraphNeverConsumed, slowed)
+        assert match.lost is not None
+        assert sum(end - start for start, end in match.lost) == 12 * 8_000, "no more than the operators' own time"
+        assert float(match.facts["usual"]) == pytest.approx((2 * 1_200 + 480) / 8_000)
 
     def test_on_a_device_what_does_not_hide_behind_its_work(self) -> None:
         drawing = Drawing()
@@ -127,7 +138,7 @@ class TestSaves:
         # Kernels run from 6 µs after each operator's start to 14 µs: those of the next one hide its first 4 µs.
         (match, *_) = matches_of(GradGraphNeverConsumed, drawing.profile(A100))
         assert match.lost is not None
-        assert sum(end - start for start, end in match.lost) == 3_400
+        assert sum(end - start for start, end in match.lost) == 5_600 + 11 * 1_600
 
 
 class TestStaysQuiet:
@@ -159,8 +170,9 @@ class TestStaysQuiet:
             drawing.backward(drawing.forward(30)[:12])
         assert not matches_of(GradGraphNeverConsumed, drawing.profile())
 
-    def test_in_the_last_step(self) -> None:
-        assert len(matches_of(GradGraphNeverConsumed, training(steps=3).profile())) == 2
+    def test_in_the_last_step_unless_the_module_went_unused_before(self) -> None:
+        assert len(matches_of(GradGraphNeverConsumed, training(steps=3, stacks=False).profile())) == 2
+        assert len(matches_of(GradGraphNeverConsumed, training(steps=3).profile())) == 3
 
     def test_for_what_no_younger_graph_was_used_after(self) -> None:
         drawing = Drawing()

@@ -126,7 +126,33 @@ class TestReports:
         assert ZeroGradMemset().benchmark(matches(draw(OF_A_MODULE))[0]) is None
 
 
+ACCUMULATED = """
+    Optimizer.zero_grad#SGD.zero_grad     {0}00-{0}50
+      aten::zero_                         {0}10-{0}20  dims=8x4  types=float
+      aten::zero_                         {0}30-{0}40  dims=8  types=float
+    torch::autograd::AccumulateGrad       {0}60-{0}70  dims=8x4  types=float
+      aten::add_                          {0}61-{0}69  dims=8x4,8x4  types=float,float
+    torch::autograd::AccumulateGrad       {0}71-{0}75  dims=8  types=float
+      aten::add_                          {0}72-{0}74  dims=8,8  types=float,float
+    torch::autograd::AccumulateGrad       {0}76-{0}79  dims=2  types=float
+      aten::add_                          {0}77-{0}78  dims=2,2  types=float,float
+    torch::autograd::AccumulateGrad       {0}80-{0}90  dims=8x4  types=float
+      aten::add_                          {0}81-{0}89  dims=8x4,8x4  types=float,float
+    aten::add_                            {0}91-{0}99  dims=8,8  types=float,float
+"""
+
+
 class TestSaves:
+    def test_the_first_addition_to_each_gradient_that_was_cleared(self) -> None:
+        """Not those to other gradients, nor that of a second backward pass, nor additions elsewhere."""
+        profile = draw("    aten::mm  0-9" + ACCUMULATED.format(1) + ACCUMULATED.format(2))
+        first, second = matches(profile)
+        for match, start_ns in ((first, 100_000), (second, 200_000)):
+            taken = [(profile.start_ns(row) - start_ns, profile.duration_ns(row)) for row in match.events]
+            assert taken == [(10_000, 10_000), (30_000, 10_000), (61_000, 8_000), (72_000, 2_000)]
+        (finding,) = findings(ZeroGradMemset, profile)
+        assert finding.message.endswith("2 × `aten::zero_`, then 2 × `aten::add_` to them, 30 µs")
+
     def test_the_fills_of_a_step(self) -> None:
         # 10 + 20 µs in each of two steps.
         assert saving_ns(ZeroGradMemset, draw(TWO_STEPS)) == (0, 30_000, 30_000)

@@ -1,0 +1,75 @@
+"""What a parameter costs beside its layer's operators: its gradient is handed over, and optimizers go over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tb_tidy_plugin.profile.gradients import accumulations
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.optimizers import BATCHED
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+
+LOOPS = r"^Optimizer\.(?:step|zero_grad)#"
+"""What goes over all parameters in Python, one after the other."""
+
+CALL_NS = 5_000
+"""Operators that take longer for each parameter work on elements, of which small parameters have few."""
+
+
+def costs_of_parameters(profile: Profile) -> Mapping[int, tuple[tuple[int, int], ...]]:
+    """For each row in which a gradient is handed over the time that its parameter takes there and in optimizers.
+
+    All parameters of a step share its optimizers' time equally, without that of operators that work on elements. Which
+    part of that time is whose nobody recorded, so they take it in the order of their gradients.
+    """
+    handed, loops = accumulations(profile), profile.matching(LOOPS, Category.ANNOTATION)
+    steps, loops_in = profile.step_of(handed), profile.step_of(loops)
+    found: dict[int, tuple[tuple[int, int], ...]] = {}
+    for step in np.unique(steps[steps != ABSENT]).tolist():
+        ours = handed[steps == step]
+        shares = _shares(_per_call(profile, loops[loops_in == step], len(ours)), len(ours))
+        for row, share in zip(ours.tolist(), shares, strict=True):
+            outer = _outer(profile, row)
+            found[row] = ((profile.start_ns(outer), profile.end_ns(outer)), *share)
+    return found
+
+
+def handed_over_by(profile: Profile, node: int) -> list[int]:
+    """The rows in which the gradients are handed over that `node` of the backward pass has computed: right after it."""
+    ends = profile.tree.last_descendant
+    handed, found = accumulations(profile), list[int]()
+    row = int(ends[_outer(profile, node)]) + 1
+    at = int(np.searchsorted(handed, row))
+    while at < len(handed) and _outer(profile, int(handed[at])) == row:
+        found.append(int(handed[at]))
+        row, at = int(ends[row]) + 1, at + 1
+    return found
+
+
+def _outer(profile: Profile, row: int) -> int:
+    above = profile.parent(row)
+    return above if above is not None and profile.name(above).startswith("autograd::engine::") else row
+
+
+def _per_call(profile: Profile, loops: Rows, parameters: int) -> Intervals:
+    """The time of `loops` without that of operators that work on elements."""
+    operators = np.flatnonzero(profile.calls.outermost & profile.inside(loops)[: profile.tree.size])
+    names = [profile.name(row) for row in operators.tolist()]
+    calls = np.array([parameters if BATCHED.match(name) else 1 for name in names], np.int64)
+    on_elements = operators[profile.table.duration_ns[operators] > CALL_NS * calls]
+    return profile.covered(loops).minus(profile.covered(on_elements))
+
+
+def _shares(time: Intervals, count: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """`time` cut into `count` equally long parts, each as starts and ends."""
+    edges: Times = np.round(np.linspace(0, time.total_ns, count + 1)).astype(np.int64)
+    passed = np.concatenate([[0], np.cumsum(time.ends - time.starts)])
+    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        first, last = int(np.searchsorted(passed, low, side="right")) - 1, int(np.searchsorted(passed, high))
+        within = slice(first, last)
+        columns = (time.starts[within], passed[:-1][within], passed[1:][within])
+        spans = zip(*(column.tolist() for column in columns), strict=True)
+        yield tuple((start + max(low - at, 0), start + min(high, end) - at) for start, at, end in spans)
