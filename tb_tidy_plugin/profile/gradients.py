@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
 NODE = re.compile(r"(?:autograd::engine::evaluate_function: )?(\w+?)Backward\d*")
 """`autograd::engine::evaluate_function: Log1PBackward0`, and without its first words where that is not recorded."""
 
+
+Clearing: TypeAlias = tuple[int, str]
+"""The row of a call that fills gradients with zeros, and whose gradients these are."""
 
 ACCUMULATE = "torch::autograd::AccumulateGrad"
 """The node that puts a parameter's gradient in its place, or adds to the one that is there."""
@@ -34,11 +40,26 @@ def accumulations(profile: Profile) -> Rows:
     return profile.named(ACCUMULATE)
 
 
-def additions(profile: Profile) -> Rows:
-    """Operators in which the backward pass adds to gradients that are there already, in row order."""
+def first_additions(profile: Profile, cleared: Mapping[Clearing, Counter[Shape]]) -> dict[Clearing, list[int]]:
+    """Operators that add for the first time to each of the gradients that were `cleared`, told apart by shape.
+
+    A clearing ends with the next one by the same owner. What was cleared of each shape is how many gradients.
+    """
     added = profile.named("aten::add_")
     above = profile.tree.parent[added]
-    found: Rows = added[(above != ABSENT) & np.isin(above, accumulations(profile))]
+    added = added[(above != ABSENT) & np.isin(above, accumulations(profile))]
+    found: dict[Clearing, list[int]] = {clearing: [] for clearing in cleared}
+    later = deque(sorted(cleared, key=lambda clearing: profile.start_ns(clearing[0])))
+    left: dict[str, tuple[Clearing, Counter[Shape]]] = {}
+    for row, given in zip(added.tolist(), profile.inputs_of(added), strict=True):
+        while later and profile.start_ns(later[0][0]) < profile.start_ns(row):
+            clearing = later.popleft()
+            left[clearing[1]] = (clearing, Counter(cleared[clearing]))
+        for clearing, shapes in left.values():
+            if shapes[shape := given.shape(0) or ()] > 0:
+                shapes[shape] -= 1
+                found[clearing].append(row)
+                break
     return found
 
 

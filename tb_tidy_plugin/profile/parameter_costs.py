@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,8 +19,11 @@ LOOPS = r"^Optimizer\.(?:step|zero_grad)#"
 CALL_NS = 5_000
 """Operators that take longer for each parameter work on elements, of which small parameters have few."""
 
+ParameterCosts: TypeAlias = Mapping[int, tuple[tuple[int, int], ...]]
+"""When each parameter takes time, by the row in which its gradient is handed over."""
 
-def costs_of_parameters(profile: Profile) -> Mapping[int, tuple[tuple[int, int], ...]]:
+
+def costs_of_parameters(profile: Profile) -> ParameterCosts:
     """For each row in which a gradient is handed over the time that its parameter takes there and in optimizers.
 
     All parameters of a step share its optimizers' time equally, without that of operators that work on elements. Which

@@ -20,7 +20,7 @@ from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
 from tb_tidy_plugin.profile.steps import Steps, steps_of
-from tb_tidy_plugin.profile.tree import build_tree, forward_threads
+from tb_tidy_plugin.profile.tree import build_tree, forward_threads, innermost
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,
@@ -332,7 +332,7 @@ class Profile:
         table, size = self.table, self.tree.size
         cause = np.full(len(table), ABSENT, np.int64)
         runtime = np.flatnonzero(table.category == Category.RUNTIME)
-        cause[runtime] = self._innermost(runtime)
+        cause[runtime] = innermost(table, self.tree, runtime)
         work = np.flatnonzero(table.is_category(DEVICE_WORK))
         launch = self.launch[work]
         cause[work] = np.where(launch == ABSENT, ABSENT, cause[launch])
@@ -342,21 +342,6 @@ class Profile:
             orphans = work[cause[work] == ABSENT]
             cause[orphans] = [row_of_id.get(number, ABSENT) for number in table.external_id[orphans].tolist()]
         return cause
-
-    def _innermost(self, rows: Rows) -> Rows:
-        """The innermost tree event that covers the start of each of `rows` on its thread."""
-        table, size = self.table, self.tree.size
-        found = np.full(len(rows), ABSENT, np.int64)
-        for thread in np.unique(table.thread[rows]).tolist():
-            tree_rows = np.flatnonzero((table.thread[:size] == thread) & (table.end_ns[:size] > table.start_ns[:size]))
-            here = np.flatnonzero(table.thread[rows] == thread)
-            times = table.start_ns[rows[here]]
-            at = np.searchsorted(table.start_ns[tree_rows], times, side="right") - 1
-            inner = np.where(at >= 0, tree_rows[at] if len(tree_rows) else ABSENT, ABSENT)
-            while (over := (inner != ABSENT) & (table.end_ns[inner] < times)).any():
-                inner[over] = self.tree.parent[inner[over]]
-            found[here] = inner
-        return found
 
     @cached_property
     def _work_by_cause(self) -> tuple[Rows, Rows]:

@@ -181,3 +181,19 @@ def _pre_order_natively(parent: Rows) -> tuple[Rows, Rows]:
     size, position = np.empty_like(parent), np.empty_like(parent)
     pre_order(parent, size, np.empty(len(parent) + 1, np.int64), position)
     return position, position + size - 1
+
+
+def innermost(table: EventTable, tree: Tree, rows: Rows) -> Rows:
+    """The innermost event of the tree that covers the start of each of `rows` on its thread, `ABSENT` for none."""
+    size = tree.size
+    found = np.full(len(rows), ABSENT, np.int64)
+    for thread in np.unique(table.thread[rows]).tolist():
+        tree_rows = np.flatnonzero((table.thread[:size] == thread) & (table.end_ns[:size] > table.start_ns[:size]))
+        here = np.flatnonzero(table.thread[rows] == thread)
+        times = table.start_ns[rows[here]]
+        at = np.searchsorted(table.start_ns[tree_rows], times, side="right") - 1
+        inner = np.where(at >= 0, tree_rows[at] if len(tree_rows) else ABSENT, ABSENT)
+        while (over := (inner != ABSENT) & (table.end_ns[inner] < times)).any():
+            inner[over] = tree.parent[inner[over]]
+        found[here] = inner
+    return found

@@ -19,7 +19,7 @@ from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
-from tb_tidy_plugin.units import Share
+from tb_tidy_plugin.units import Nanoseconds, Share
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
@@ -141,11 +141,21 @@ def _finding(
         saving=saving_in_report(profile, saved, *(MEASURED if factor else ())),
         details=[
             Note(text=rule.why.format(**facts).rstrip(".") + "."),
+            *_beyond_cost(matches, saved.expected_ns - cost_ns),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         measurement=measurement,
     )
     return Evidence(finding, rows, tuple(anchor for _, anchor in places), pair, fix)
+
+
+def _beyond_cost(matches: Sequence[Match], beyond_ns: int) -> list[Note]:
+    """What else goes, where a fix is expected to save more than what it fixes costs itself."""
+    if beyond_ns <= 0:
+        return []
+    others = "what belongs to it gets faster, and " if any(match.related for match in matches) else ""
+    more = f"{Nanoseconds(beyond_ns)} more than this is expected to be saved"
+    return [Note(text=f"{more}: {others}memory that it takes is given back in time that no event has.")]
 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:

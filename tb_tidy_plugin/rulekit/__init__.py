@@ -1,6 +1,7 @@
 """All that a rule may import: the kit."""
 
 from tb_tidy_plugin.profile.attention import Attention, attentions
+from tb_tidy_plugin.profile.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.casts import Cast, casts
 from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
@@ -9,7 +10,7 @@ from tb_tidy_plugin.profile.constants import Constant, constants_made_again
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
-from tb_tidy_plugin.profile.gradients import accumulations, additions, gradients_of
+from tb_tidy_plugin.profile.gradients import first_additions, gradients_of
 from tb_tidy_plugin.profile.growth import Join, growing_tensors, is_read_between
 from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape, tensor_bytes
@@ -21,7 +22,7 @@ from tb_tidy_plugin.profile.loops import Loop, movement_of
 from tb_tidy_plugin.profile.model_work import function_of
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
-from tb_tidy_plugin.profile.parameter_costs import costs_of_parameters, handed_over_by
+from tb_tidy_plugin.profile.parameter_costs import ParameterCosts, costs_of_parameters
 from tb_tidy_plugin.profile.pieces import PICKS, falls, loops_over_pieces, time_of_loop
 from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, part_left, plain_name, pointwise_chains
 from tb_tidy_plugin.profile.products import Product
@@ -42,6 +43,7 @@ from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.units import Bytes, Fact, Nanoseconds, Share
 
 __all__ = [
+    "BIAS",
     "PASSING",
     "PICKS",
     "POINTWISE",
@@ -72,6 +74,7 @@ __all__ = [
     "Match",
     "Nanoseconds",
     "Overlap",
+    "ParameterCosts",
     "Piece",
     "Product",
     "Profile",
@@ -89,10 +92,10 @@ __all__ = [
     "Unblock",
     "UnusedPass",
     "Update",
-    "accumulations",
-    "additions",
     "attentions",
     "batches_by_place",
+    "bias_handed_over",
+    "bias_work",
     "blocked_time",
     "blocking_launches",
     "broken_calls",
@@ -110,12 +113,12 @@ __all__ = [
     "exposed_collectives",
     "exposed_copies",
     "falls",
+    "first_additions",
     "fitting",
     "formatted_stacks",
     "function_of",
     "gradients_of",
     "growing_tensors",
-    "handed_over_by",
     "host_bound_idle",
     "host_work",
     "idle_after",

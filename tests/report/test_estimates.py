@@ -10,12 +10,13 @@ import pytest
 from tb_tidy_plugin.estimate.saving import Estimates
 from tb_tidy_plugin.report.assemble import checked
 from tb_tidy_plugin.report.findings import less_sure
-from tb_tidy_plugin.report.model import ProfileReport
+from tb_tidy_plugin.report.model import Note, ProfileReport
 from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.support.drawn import A100, draw
 from tests.support.made_up_rule import SlowMultiplication
+from tests.support.recordings import ROOT
 
 US = 1000
 OVERLAPPING = """
@@ -41,6 +42,28 @@ def test_findings_together_save_less_than_the_sum_where_they_overlap(tmp_path: P
     assert report.joint_saving.expected_ns == 400 * US
     assert report.joint_saving.basis == ["replayed"]
     assert report.joint_saving.speedup == pytest.approx(1000 / 600)
+
+
+def test_what_saves_more_than_it_costs_says_what_else_goes(tmp_path: Path) -> None:
+    """Each of three products is followed by 50 µs in which nothing runs: 48 more than elsewhere, where 2 are usual."""
+    pair = "  aten::mm  {0}00-{1}00  dims=4x4,4x4  types=float,float\n  aten::add  {1}50-{1}98\n"
+    text = "".join(pair.format(at, at + 1) for at in (1, 3, 5)) + "".join(
+        f"  aten::add  {at}-{at + 8}\n" for at in range(700, 900, 10)
+    )
+    (finding,) = report_of(tmp_path, f"ProfilerStep#1  0-1000\n{text}").findings
+    assert finding.saving is not None
+    assert finding.saving.expected_ns == finding.cost_ns + 3 * 48 * US
+    texts = [detail.text for detail in finding.details if isinstance(detail, Note)]
+    assert texts[1].startswith("144 µs more than this is expected to be saved: memory that it takes is given back")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "sample_runs").glob("*/*.gz")), ids=lambda path: path.parent.name)
+def test_no_finding_of_the_sample_runs_saves_more_than_it_costs_without_a_word(path: Path) -> None:
+    for finding in analyze_path(path).runs[0].profiles[0].findings:
+        texts = [detail.text for detail in finding.details if isinstance(detail, Note)]
+        says_more = any("more than this is expected to be saved" in text for text in texts)
+        assert finding.saving is not None
+        assert says_more == (finding.saving.expected_ns > finding.cost_ns), finding.rule
 
 
 def test_nothing_found_has_nothing_to_save_together(tmp_path: Path) -> None:

@@ -29,30 +29,29 @@ Batch norm in evaluation mode, which subtracts a stored mean: there the bias cou
 Convolutions without a bias. Anything but the batch norm using the output first, such as an activation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from math import prod
-from typing import TypeAlias
 
 from tb_tidy_plugin.rulekit import (
+    BIAS,
     Benchmark,
     Inputs,
     Match,
     Nanoseconds,
+    ParameterCosts,
     Profile,
     Rule,
     Threshold,
+    bias_handed_over,
+    bias_work,
     costs_of_parameters,
     fitting,
-    handed_over_by,
 )
-
-Costs: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
-"""When each parameter takes time outside of its layer, by the row in which its gradient is handed over."""
 
 MODULES = {"aten::conv1d": "Conv1d", "aten::conv2d": "Conv2d", "aten::conv3d": "Conv3d"}  # with a benchmark
 TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
 CONVOLUTIONS = (*MODULES, *TRANSPOSED, "aten::convolution")
-BIAS, TRAINING = 2, 5  # which inputs of a convolution and of a batch norm these are
+TRAINING = 5  # which input of a batch norm this is
 SYNCHRONISED = "SyncBatchNorm"  # runs in training mode only
 BATCH_NORMS = frozenset({"aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm", SYNCHRONISED})
 OPTIONS = {"stride": 3, "padding": 4, "dilation": 5}  # which inputs of a convolution these are
@@ -68,8 +67,7 @@ class ConvBiasBeforeBatchnorm(Rule):
     message = "`{conv}` adds a bias to {channels} channels, and `{norm}` right after it takes the bias away again"
     why = (
         "Batch norm in {mode} subtracts each channel's mean. Adding the bias and summing its gradient take {time} in "
-        "operators of their own; as parts of the convolution, on a CPU, they were measured to take next to nothing. "
-        "Where no device runs, handing its gradient over and its part in optimizers count, too"
+        "operators of their own; on a CPU also its part in optimizers and in handing gradients over counts"
     )
     fix = "Pass `bias=False` to the convolution"
     caveat = "Checkpoints made before hold a bias that the model no longer has: load them with `strict=False`."
@@ -117,11 +115,8 @@ def _uses(inputs: Inputs, rank: int, batch_and_channels: tuple[int, int]) -> boo
     return any(shape is not None and len(shape) == rank and shape[:2] == batch_and_channels for shape in shapes)
 
 
-def _match(profile: Profile, conv: int, inputs: Inputs, norm: int, costs: Costs) -> Match:
-    nodes = _nodes(profile, conv)
-    work = tuple(_bias_work(profile, conv, nodes))
-    handed = [row for node in nodes for row in handed_over_by(profile, node) if row in costs]
-    handed = [row for row in handed if profile.inputs(row).shape(0) == inputs.shape(BIAS)]
+def _match(profile: Profile, conv: int, inputs: Inputs, norm: int, costs: ParameterCosts) -> Match:
+    work, handed = bias_work(profile, conv), [row for row in bias_handed_over(profile, conv, inputs) if row in costs]
     conv_module, norm_module = _module(profile, conv), _module(profile, norm)
     are_modules = conv_module != norm_module  # not two calls in the `forward` of one
     mode = profile.inputs(norm).scalar(TRAINING) or str(profile.name(norm) == SYNCHRONISED)
@@ -147,23 +142,6 @@ def _lost(profile: Profile, conv: int, work: tuple[int, ...]) -> list[tuple[int,
     """What the bias takes: the time of its own operators or kernels, else a small part of the convolution."""
     start, share_ns = profile.start_ns(conv), round(FUSED_SHARE * profile.duration_ns(conv))
     return [(profile.start_ns(row), profile.end_ns(row)) for row in work] or [(start, start + share_ns)]
-
-
-def _nodes(profile: Profile, conv: int) -> list[int]:
-    """The nodes of the backward pass that compute the gradients of the convolution."""
-    backward = {back for row in profile.subtree(conv) for back in profile.backward_of(row)}
-    return [row for row in sorted(backward) if profile.name(row).startswith("ConvolutionBackward")]
-
-
-def _bias_work(profile: Profile, conv: int, nodes: Sequence[int]) -> Iterator[int]:
-    """Operators, or their kernels, that exist for the bias: its addition, and the sum that is its gradient.
-
-    Source: `aten/src/ATen/native/Convolution.cpp`, for cuDNN; other backends may do both inside the convolution.
-    """
-    added = [row for row in profile.subtree(conv) if profile.name(row) == "aten::add_"]
-    summed = [inner for row in nodes for inner in profile.subtree(row) if profile.name(inner) == "aten::sum"]
-    for row in (*added, *summed):
-        yield from profile.device_activity_of(row).tolist() or [row]
 
 
 def _module(profile: Profile, row: int) -> str:

@@ -20,8 +20,7 @@ states = torch.from_numpy(np.stack([buffer[i] for i in picked]))
 
 ## How the saving is estimated
 The time until the data is in place is scaled: `numpy.asarray` took 0.08 to 0.36 times as long for lists of numbers,
-`numpy.stack` 0.002 to 0.08 times for lists of arrays, told apart by the time that passes before memory is allocated.
-Data that is kept in arrays from the start needs neither: at most all of it goes.
+`numpy.stack` 0.002 to 0.08 times for arrays, told apart by the time before memory is allocated. At most all of it goes.
 
 ## When it stays quiet
 Up to 256 elements, or less than 0.1 ms. A single array or tensor, whose memory is copied at once. Tensors in the list,

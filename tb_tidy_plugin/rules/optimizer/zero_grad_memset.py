@@ -32,10 +32,9 @@ confidence, because gradients may be views into its buckets.
 """
 
 import re
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from math import prod
-from typing import TypeAlias
 
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -45,7 +44,7 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Shape,
-    additions,
+    first_additions,
     fitting,
     rows_of,
 )
@@ -55,9 +54,6 @@ FUNCTION = re.compile(r"\): zero_grad$")
 MODULE = "Module"  # owner of a call without annotation, which only optimizers have
 GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
-
-Call: TypeAlias = tuple[int, str]
-"""The row of a call of `zero_grad`, and whose gradients it clears."""
 
 
 class ZeroGradMemset(Rule):
@@ -80,7 +76,7 @@ class ZeroGradMemset(Rule):
             return
         reducer = profile.matching(DATA_PARALLEL, Category.ANNOTATION, Category.OPERATOR, Category.PYTHON)
         found = _fills_by_call(profile)
-        added = _first_additions(profile, found)
+        added = first_additions(profile, {call: _shapes(profile, fills) for call, fills in found.items()})
         for (call, owner), fills in found.items():
             adds, shapes = added[call, owner], _shapes(profile, fills)
             events = (*fills, *adds)
@@ -112,37 +108,18 @@ class ZeroGradMemset(Rule):
         return pair if shapes and fitting(1, int(match.facts["size"])) else None
 
 
-def _fills_by_call(profile: Profile) -> dict[Call, list[int]]:
+def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
     """Operators that fill gradients, by the call of `zero_grad` around them and whose gradients it clears."""
     functions = profile.matching(FUNCTION.pattern, Category.PYTHON)
     annotations = profile.matching(ANNOTATION.pattern, Category.ANNOTATION)
     below = profile.inside(functions) | profile.inside(annotations)
     fills = profile.calls.among(profile.named("aten::zero_", "aten::_foreach_zero_"))
     fills = fills[below[fills]]
-    found: dict[Call, list[int]] = {}
+    found: dict[tuple[int, str], list[int]] = {}
     for row, annotation in zip(fills.tolist(), profile.covering(fills, annotations).tolist(), strict=True):
         call = next(above for above in profile.ancestors(row) if _is_zero_grad(profile.name(above)))
         named = ANNOTATION.search(profile.name(annotation)) if annotation in annotations else None
         found.setdefault((call, named["owner"] if named else MODULE), []).append(row)
-    return found
-
-
-def _first_additions(profile: Profile, fills_by_call: Mapping[Call, list[int]]) -> dict[Call, list[int]]:
-    """The first addition to each gradient that a call cleared, before its owner's next call; told apart by shape."""
-    found: dict[Call, list[int]] = {call: [] for call in fills_by_call}
-    calls = deque(sorted(fills_by_call, key=lambda call: profile.start_ns(call[0])))
-    cleared: dict[str, tuple[Call, Counter[Shape]]] = {}
-    rows = additions(profile)
-    for row, given in zip(rows.tolist(), profile.inputs_of(rows), strict=True):
-        while calls and profile.start_ns(calls[0][0]) < profile.start_ns(row):
-            call = calls.popleft()
-            cleared[call[1]] = (call, _shapes(profile, fills_by_call[call]))
-        shape = given.shape(0) or ()
-        for call, shapes in cleared.values():
-            if shapes[shape] > 0:
-                shapes[shape] -= 1
-                found[call].append(row)
-                break
     return found
 
 

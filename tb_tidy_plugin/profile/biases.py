@@ -1,0 +1,32 @@
+"""What is done for the bias of a convolution alone."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.profile.inputs import Inputs
+from tb_tidy_plugin.profile.parameter_costs import handed_over_by
+from tb_tidy_plugin.profile.profile import Profile
+
+BIAS = 2
+"""Which input of a convolution it is."""
+
+
+def bias_work(profile: Profile, conv: int) -> tuple[int, ...]:
+    """Operators, or their kernels, that exist for the bias: its addition, and the sum that is its gradient.
+
+    Source: `aten/src/ATen/native/Convolution.cpp`, for cuDNN; other backends may do both inside the convolution.
+    """
+    added = [row for row in profile.subtree(conv) if profile.name(row) == "aten::add_"]
+    nodes = _nodes(profile, conv)
+    summed = [inner for row in nodes for inner in profile.subtree(row) if profile.name(inner) == "aten::sum"]
+    return tuple(work for row in (*added, *summed) for work in profile.device_activity_of(row).tolist() or [row])
+
+
+def bias_handed_over(profile: Profile, conv: int, inputs: Inputs) -> list[int]:
+    """The rows in which the gradient of the bias is handed over, told by its shape."""
+    handed = (row for node in _nodes(profile, conv) for row in handed_over_by(profile, node))
+    return [row for row in handed if profile.inputs(row).shape(0) == inputs.shape(BIAS)]
+
+
+def _nodes(profile: Profile, conv: int) -> list[int]:
+    backward = {back for row in profile.subtree(conv) for back in profile.backward_of(row)}
+    return [row for row in sorted(backward) if profile.name(row).startswith("ConvolutionBackward")]
