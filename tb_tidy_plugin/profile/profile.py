@@ -58,7 +58,7 @@ class Profile:
         """Which of `stacks`, `shapes`, `memory`, `device`, `steps` the profile holds, told by what is in it."""
         found = {
             "stacks": bool((self.table.category == Category.PYTHON).any()) or self.has_call_stacks,
-            "shapes": self._operator_args_hold(b'"Input Dims"'),
+            "shapes": any('"Input Dims"' in text for text in self.table.input_texts),
             "memory": bool((self.table.category == Category.MEMORY).any()),
             "device": bool(self.table.is_category(DEVICE_WORK).any()),
             "steps": self.steps.basis == "profiler_step",
@@ -68,10 +68,7 @@ class Profile:
     @cached_property
     def has_call_stacks(self) -> bool:
         """Whether operators carry a `Call stack` of their own, as in 2021 and with `verbose=True`."""
-        return self._operator_args_hold(b'"Call stack"')
-
-    def _operator_args_hold(self, key: bytes) -> bool:
-        return any(key in block for block in self.table.args.blocks)
+        return any(b'"Call stack"' in block for block in self.table.args.blocks)
 
     @cached_property
     def platform(self) -> str:

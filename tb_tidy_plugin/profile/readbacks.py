@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -46,10 +45,6 @@ OWN_CAUSES: tuple[DevicePart, ...] = (
     "idle_data_loading", "idle_compilation", "idle_garbage_collection", "idle_communication_wait",
 )  # fmt: skip
 """Idle time that has a cause of its own, whatever the host waited for before."""
-
-
-class _Copy(msgspec.Struct, gc=False):
-    bytes: int = 0
 
 
 def device_readbacks(profile: Profile) -> Rows:
@@ -127,8 +122,7 @@ def _small_copies(profile: Profile) -> Rows:
     """Copies of few bytes to the host."""
     table = profile.table
     copies = np.flatnonzero((table.category == Category.COPY) & named(table, TO_HOST.search))
-    sizes = [copy.bytes for copy in table.args.decoded(copies, _Copy)]
-    return copies[np.array(sizes, np.int64) <= MOST_BYTES]
+    return copies[table.bytes[copies] <= MOST_BYTES]
 
 
 def _around(profile: Profile, rows: Rows, causes: Rows) -> Rows:

@@ -138,8 +138,10 @@ def analyze_file(  # noqa: PLR0913, PLR0917 - each is a choice of its own
     """
     report = progress or _silent
     size = max(size_of(file.path), 1)
-    table = read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0)), cache, limits)
-    profile = Profile(table)
+    # In one expression: nobody else holds the table while it is put in order.
+    profile = Profile(
+        read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0)), cache, limits)
+    )
     chosen = [rule() for rule in all_rules()] if rules is None else rules
     captured = profile.metadata.captured
     sources = sources_of(file, source_roots, captured.sources)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.categories import INSTANT_NAMES, PROFILER_SPAN, category_of, is_unmarked_annotation
-from tb_tidy_plugin.trace.chunks import ID_FIELDS, NO_IDS, NO_TIME, Chunk, ChunkDecoder
+from tb_tidy_plugin.trace.chunks import ID_FIELDS, NO_TIME, Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,
@@ -17,12 +17,14 @@ from tb_tidy_plugin.trace.columns import (
     Category,
     EventTable,
     Flows,
+    Ids,
     Mask,
     Metadata,
     Numbers,
     Rows,
     Thread,
     Times,
+    taken,
 )
 from tb_tidy_plugin.trace.limits import LONGEST_NAME
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
@@ -32,20 +34,26 @@ NARROW_IDS = {"forward_thread": 1 << 20, "device": 1 << 12}
 """The largest of the ids that are small; a larger one is damage, and each device is work for every table."""
 
 
+WIDE_IDS = ("stream", "bytes")
+"""Those that are calculated with; of the others, which are only compared, small ones take half the memory."""
+
+
 def table_of(
     chunks: list[Chunk], decoder: ChunkDecoder, metadata: Metadata | None, cut_short: str | None
 ) -> EventTable:
     """The table of one trace.
 
     Args:
-        chunks: all of its pieces in file order, at least one.
+        chunks: all of its pieces in file order, at least one; they are taken out, so that memory is not held twice.
         decoder: what made them; holds their string tables.
         metadata: None where it could not be read.
         cut_short: why the events end early, None where they do not.
     """
     phases, labels, names = map(_texts, (decoder.phases, decoder.categories, decoder.names))
-    phase, label, name = (_joined(chunks, field) for field in ("phase", "category", "name"))
-    start_ns, duration_ns = _joined(chunks, "start_ns"), _joined(chunks, "duration_ns")
+    args = _args(chunks)
+    columns = _taken_apart(chunks)
+    phase, label, name = (_joined(columns, field) for field in ("phase", "category", "name"))
+    start_ns, duration_ns = _joined(columns, "start_ns"), _joined(columns, "duration_ns")
     category = _categories(label, name, labels, names)
     is_complete = (phase == _number(phases, "X")) & (label != _number(labels, PROFILER_SPAN))
     is_instant = (phase == _number(phases, "i")) & np.isin(name, numbers_where(names, INSTANT_NAMES.__contains__))
@@ -55,24 +63,30 @@ def table_of(
     rows = np.flatnonzero((is_complete | is_instant) & ~is_wrong)
     origin_ns = int(start_ns[rows].min()) if len(rows) else 0
     start_ns -= origin_ns
-    thread, threads = _threads(_joined(chunks, "thread"), decoder)
-    event_index = _ids(chunks, "event_index", rows)
+    thread, threads = _threads(_joined(columns, "thread"), decoder)
+    flows = _flows(_joined(columns, "flow"), phase, label, start_ns, thread, decoder)
+    del phase, label, is_complete, is_instant, is_wrong
+    event_index = _joined_ids(columns, "event_index")
     rows = rows[_row_order(rows, thread, start_ns, duration_ns, event_index)]
-    ids: dict[str, Any] = {field: _ids(chunks, field, rows) for field in ID_FIELDS}
+    ids: dict[str, Any] = {"event_index": taken(event_index, rows)}
+    del event_index
+    ids |= {field: taken(_joined_ids(columns, field), rows) for field in ID_FIELDS if field not in ids}
     ids["sequence"] = np.where((ids["sequence"] >= 0) & (ids["sequence"] < MOST_NODES), ids["sequence"], ABSENT)
     ids |= {field: np.clip(ids[field], ABSENT, largest).astype(np.int32) for field, largest in NARROW_IDS.items()}
+    ids |= {field: ids[field].astype(np.int64) for field in WIDE_IDS if ids[field].strides[0]}
+    start_ns, duration_ns = start_ns[rows], duration_ns[rows]
     return EventTable(
-        start_ns=start_ns[rows],
-        end_ns=start_ns[rows] + duration_ns[rows],
+        start_ns=start_ns,
+        end_ns=start_ns + duration_ns,
         name=name[rows],
         category=category[rows],
         thread=thread[rows],
         **ids,
-        called_from=np.full(len(rows), ABSENT, np.int32),
+        called_from=np.broadcast_to(np.int32(ABSENT), len(rows)),
         file_order=rows.astype(np.int32),
-        inputs=_joined(chunks, "inputs")[rows],
-        args=_args(chunks).take(rows),
-        flows=_flows(chunks, phase, label, start_ns, thread, decoder),
+        inputs=_joined(columns, "inputs")[rows],
+        args=args.take(rows),
+        flows=flows,
         names=_texts(decoder.names),
         input_texts=tuple(text.decode("utf-8", "replace") for text in decoder.inputs.values()),
         threads=threads,
@@ -83,25 +97,35 @@ def table_of(
     )
 
 
-def _row_order(rows: Rows, thread: Numbers, start_ns: Times, duration_ns: Times, event_index: Times) -> Rows:
-    """By (thread, start, tie-break): the profiler's own index settles ties where the trace has it, else length.
-
-    `event_index` has one entry per row of `rows`, the other columns have all rows.
-    """
-    tie = event_index if (event_index != ABSENT).any() else -duration_ns[rows]
+def _row_order(rows: Rows, thread: Numbers, start_ns: Times, duration_ns: Times, event_index: Ids) -> Rows:
+    """By (thread, start, tie-break): the profiler's own index settles ties where the trace has it, else length."""
+    index = event_index[rows]
+    tie = index if (index != ABSENT).any() else -duration_ns[rows]
     return np.lexsort((rows, tie, start_ns[rows], thread[rows]))
 
 
-def _joined(chunks: list[Chunk], field: str) -> NDArray[Any]:
-    return np.concatenate([getattr(chunk, field) for chunk in chunks])
+def _taken_apart(chunks: list[Chunk]) -> dict[str, list[NDArray[Any]]]:
+    """All columns of the chunks, of which none is left, so that memory is given back column by column."""
+    columns: dict[str, list[NDArray[Any]]] = {
+        field: [getattr(chunk, field) for chunk in chunks]
+        for field in ("phase", "category", "name", "thread", "inputs", "start_ns", "duration_ns", "flow")
+    }
+    columns |= {field: [chunk.ids[field] for chunk in chunks if len(chunk.start_ns)] for field in ID_FIELDS}
+    chunks.clear()
+    return columns
 
 
-def _ids(chunks: list[Chunk], field: str, rows: Rows) -> Times:
-    columns = [chunk.ids[field] for chunk in chunks if len(chunk.start_ns)]
-    if columns and not any(column.strides[0] for column in columns):  # nobody has it: one number stands for all
-        return np.full(len(rows), columns[0][0], np.int64)
-    ids: Times = np.concatenate([NO_IDS[field], *columns], dtype=np.int64)[rows]
-    return ids
+def _joined(columns: dict[str, list[NDArray[Any]]], field: str) -> NDArray[Any]:
+    """One column, which is taken out of `columns`."""
+    return np.concatenate(columns.pop(field))
+
+
+def _joined_ids(columns: dict[str, list[NDArray[Any]]], field: str) -> Ids:
+    """The same of ids. Where nobody has one, a single number stands for all."""
+    parts = columns.pop(field)
+    if any(part.strides[0] for part in parts):
+        return np.concatenate(parts)
+    return np.broadcast_to(parts[0][0] if parts else np.int32(ABSENT), sum(map(len, parts)))
 
 
 def _texts(table: NumberTable[str | None]) -> tuple[str, ...]:
@@ -142,17 +166,24 @@ def _threads(thread: Numbers, decoder: ChunkDecoder) -> tuple[Numbers, tuple[Thr
 
 
 def _args(chunks: list[Chunk]) -> ArgsText:
-    starts = [np.concatenate([np.zeros(1, np.int32), chunk.args_end])[: len(chunk.args_end)] for chunk in chunks]
+    """The texts of all chunks, numbered through."""
+    sizes = [len(chunk.args_ends) for chunk in chunks]
+    firsts = np.cumsum([0, *sizes])
+    starts = np.cumsum([0, *(len(chunk.args) for chunk in chunks)])
+    ends = [chunk.args_ends + np.int64(start) for chunk, start in zip(chunks, starts, strict=False)]
+    numbers = [
+        np.where(chunk.args_number, chunk.args_number + np.int32(first), np.int32(0))
+        for chunk, first in zip(chunks, firsts, strict=False)
+    ]
     return ArgsText(
         blocks=tuple(chunk.args for chunk in chunks),
-        block=np.repeat(np.arange(len(chunks), dtype=np.int32), [len(chunk.args_end) for chunk in chunks]),
-        start=np.concatenate(starts),
-        end=np.concatenate([chunk.args_end for chunk in chunks]),
+        ends=np.concatenate([np.zeros(1, np.int64), *ends]),
+        number=np.concatenate(numbers),
     )
 
 
 def _flows(
-    chunks: list[Chunk], phase: Numbers, label: Numbers, time_ns: Times, thread: Numbers, decoder: ChunkDecoder
+    flow: Times, phase: Numbers, label: Numbers, time_ns: Times, thread: Numbers, decoder: ChunkDecoder
 ) -> Flows:
     phases, labels = _texts(decoder.phases), _texts(decoder.categories)
     is_start = phase == _number(phases, "s")
@@ -161,7 +192,7 @@ def _flows(
     return Flows(
         kind=kinds[label[rows]],
         is_start=is_start[rows],
-        flow=_joined(chunks, "flow")[rows],
+        flow=flow[rows],
         time_ns=time_ns[rows],
         thread=thread[rows],
     )

@@ -31,16 +31,17 @@ WORTH_KEEPING = 16 << 20  # bytes of a trace file
 ALIGNMENT = 64
 LENGTH_BYTES = 8
 FLOW_COLUMNS = tuple(column.name for column in fields(Flows))
-ARGS_COLUMNS = ("block", "start", "end")
+ARGS_COLUMNS = ("ends", "number")
 
 
 class _Array(msgspec.Struct, frozen=True):
-    """A column: what it is, and where it begins behind the head."""
+    """A column: what it is, and where it begins behind the head. Of a `repeated` one only its first value is there."""
 
     name: str
     dtype: str
     count: int
     start: int
+    repeated: bool
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -86,11 +87,12 @@ def keep_columns(cache: Cache, key: str, table: EventTable) -> None:
 
 def _pieces(table: EventTable) -> Iterator[Piece]:
     texts = [packed(block) for block in table.args.blocks]
-    columns = {name: np.ascontiguousarray(column) for name, column in _columns(table).items()}
-    arrays, at = list[_Array](), 0
-    for name, column in columns.items():
-        arrays.append(_Array(name, column.dtype.str, len(column), at))
-        at += _aligned(column.nbytes)
+    columns, arrays, at = list[NDArray[Any]](), list[_Array](), 0
+    for name, column in _columns(table).items():
+        repeated = len(column) > 0 and column.strides == (0,)
+        columns.append(np.ascontiguousarray(column[:1] if repeated else column))
+        arrays.append(_Array(name, column.dtype.str, len(column), at, repeated))
+        at += _aligned(columns[-1].nbytes)
     head = msgspec.json.encode(
         _Head(
             arrays=arrays,
@@ -108,7 +110,7 @@ def _pieces(table: EventTable) -> Iterator[Piece]:
     yield len(head).to_bytes(LENGTH_BYTES, "little")
     yield head
     yield bytes(_aligned(LENGTH_BYTES + len(head)) - LENGTH_BYTES - len(head))
-    for column in columns.values():
+    for column in columns:
         yield column.view(np.uint8).data
         yield bytes(_aligned(column.nbytes) - column.nbytes)
     yield from texts
@@ -124,10 +126,8 @@ def _table(content: memoryview) -> EventTable:
     end = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
     head = msgspec.json.decode(content[LENGTH_BYTES:end], type=_Head)
     begin = _aligned(end)
-    columns = {
-        each.name: np.frombuffer(content, np.dtype(each.dtype), each.count, begin + each.start) for each in head.arrays
-    }
-    at = begin + max((each.start + _aligned(columns[each.name].nbytes) for each in head.arrays), default=0)
+    columns = {each.name: _column(content, each, begin) for each in head.arrays}
+    at = begin + max((each.start + _aligned(_stored(each)) for each in head.arrays), default=0)
     blocks = []
     for size, length in zip(head.texts, head.packed, strict=True):
         block = unpacked(content[at : at + length], size)
@@ -147,6 +147,17 @@ def _table(content: memoryview) -> EventTable:
         dropped=head.dropped,
         partial=head.partial,
     )
+
+
+def _column(content: memoryview, array: _Array, begin: int) -> NDArray[Any]:
+    kept = 1 if array.repeated else array.count
+    column = np.frombuffer(content, np.dtype(array.dtype), kept, begin + array.start)
+    return np.broadcast_to(column[0], array.count) if array.repeated else column
+
+
+def _stored(array: _Array) -> int:
+    """How many bytes of it are there."""
+    return np.dtype(array.dtype).itemsize * (1 if array.repeated else array.count)
 
 
 def _part(columns: Mapping[str, NDArray[Any]], part: str, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:

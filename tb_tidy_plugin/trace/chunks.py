@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from operator import attrgetter
-from typing import TypeAlias
+from itertools import repeat
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Times
-from tb_tidy_plugin.trace.document import as_list
+from tb_tidy_plugin.trace.columns import Ids as IdColumn
+from tb_tidy_plugin.trace.document import Piece, as_list, parts_of
 from tb_tidy_plugin.trace.recover import NOT_JSON, event_texts, mended
 from tb_tidy_plugin.trace.strings import NumberTable
 
@@ -24,10 +25,12 @@ EXACT_FLOAT_US = float(1 << 43)
 LATEST_US = float((1 << 63) // 3000)  # until 2067: the time between two such times still fits int64 ns
 LONGEST_US = EXACT_FLOAT_US  # a longer duration is an overflow, see https://github.com/pytorch/kineto/issues/646
 UNREADABLE = "unreadable"
+PART_BYTES = 384 << 10  # text whose objects fit the processor's cache: 3/4 of the time that 8 MB at once take
 NO_TIME = -(1 << 63)
 """The start of an event whose time no clock can show."""
 
-NO_ARGS = msgspec.Raw(b"")
+NO_ARGS = msgspec.Raw(b"{}")
+NOTHING = msgspec.Raw(b"")
 INT64_MAX = (1 << 63) - 1
 
 
@@ -51,57 +54,64 @@ class ExactEvent(Event, gc=False):
     ts: Decimal = Decimal(0)  # type: ignore[assignment]
 
 
-class InputTexts(msgspec.Struct, gc=False, kw_only=True):
+class InputTexts(msgspec.Struct, gc=False):
     """What an operator was called with, undecoded: few of its texts are distinct."""
 
-    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NO_ARGS)
-    dtypes: msgspec.Raw = msgspec.field(name="Input type", default=NO_ARGS)
-    strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NO_ARGS)
-    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NO_ARGS)
-
-    def as_one(self) -> bytes:
-        """All of them in one JSON object, in this order."""
-        texts = zip(INPUT_KEYS, (self.dims, self.dtypes, self.strides, self.concrete), strict=True)
-        return b"{" + b",".join([b'"%b":%b' % (key, bytes(text)) for key, text in texts if text]) + b"}"
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
+    dtypes: msgspec.Raw = msgspec.field(name="Input type", default=NOTHING)
+    strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NOTHING)
+    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NOTHING)
 
 
+INPUT_FIELDS = InputTexts.__struct_fields__
 INPUT_KEYS = tuple(each.encode_name.encode() for each in msgspec.structs.fields(InputTexts))
 NO_INPUTS = b"{}"
-"""`InputTexts.as_one` of an event without any; its number is 0."""
+"""`as_one` of an event without any; its number is 0."""
 
 
-class Ids(InputTexts, gc=False, kw_only=True):
-    """The few args that every event is asked for; all others stay text."""
+def as_one(texts: Iterable[msgspec.Raw]) -> bytes:
+    """Texts in the order of `INPUT_FIELDS` in one JSON object, without those that are missing."""
+    pairs = zip(INPUT_KEYS, texts, strict=True)
+    return b"{" + b",".join([b'"%b":%b' % (key, bytes(text)) for key, text in pairs if text]) + b"}"
+
+
+class Ids(msgspec.Struct, gc=False):
+    """The few args that every event is asked for; all others stay text. In the order in which Kineto writes them."""
 
     external_id: int = msgspec.field(name="External id", default=ABSENT)
-    correlation: int = ABSENT
-    event_index: int = msgspec.field(name="Ev Idx", default=ABSENT)
     sequence: int = msgspec.field(name="Sequence number", default=ABSENT)
     forward_thread: int = msgspec.field(name="Fwd thread id", default=0)
-    python_id: int = msgspec.field(name="Python id", default=ABSENT)
+    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NOTHING)
+    dtypes: msgspec.Raw = msgspec.field(name="Input type", default=NOTHING)
+    strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NOTHING)
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
     python_parent_id: int | None = msgspec.field(name="Python parent id", default=ABSENT)
+    python_id: int = msgspec.field(name="Python id", default=ABSENT)
+    event_index: int = msgspec.field(name="Ev Idx", default=ABSENT)
     device: int = ABSENT
     stream: int = ABSENT
+    correlation: int = ABSENT
     bytes: int = ABSENT
     external_id_2021: int = msgspec.field(name="external id", default=ABSENT)
 
 
-ID_FIELDS = Ids.__struct_fields__[len(INPUT_KEYS) : -1]  # without the second spelling
+ID_FIELDS = ("external_id", "correlation", "event_index", "sequence", "forward_thread", "python_id", "python_parent_id",
+             "device", "stream", "bytes")  # fmt: skip
+SECOND_SPELLING = "external_id_2021"
+USUAL = Ids()
 IdTexts = msgspec.defstruct(
     "IdTexts",
     [
-        (field.name, msgspec.Raw, msgspec.field(name=field.encode_name, default=NO_ARGS))
+        (field.name, msgspec.Raw, msgspec.field(name=field.encode_name, default=NOTHING))
         for field in msgspec.structs.fields(Ids)
     ],
 )
 """The same, not decoded: where one of them is odd, the others still can be."""
 
 EventList: TypeAlias = Sequence[Event]
+_Columns: TypeAlias = dict[str, tuple[Any, ...]]
 
-PHASE, CATEGORY, NAME = attrgetter("ph"), attrgetter("cat"), attrgetter("name")
-THREAD = attrgetter("pid", "tid")
-ID_VALUES = attrgetter(*ID_FIELDS)
-NO_IDS = dict.fromkeys(ID_FIELDS, np.empty(0, np.int64))
+Kind: TypeAlias = tuple[str, str | None, str | None, int | str | None, int | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +123,8 @@ class Chunk:
         inputs: numbers of what operators were called with.
         start_ns, duration_ns: duration is -1 where it cannot be right.
         ids: one column per name in `ID_FIELDS`, of int64 or int32. flow: the event's `id`.
-        args: text of all args; args_end: where each event's args end, they begin where the one's before end.
+        args: texts of args, each behind a byte that is none of it; args_ends: where each ends.
+        args_number: for each event which of these texts is its own, counted from 1 on; 0 for none.
     """
 
     phase: Numbers
@@ -124,9 +135,40 @@ class Chunk:
     start_ns: Times
     duration_ns: Times
     flow: Times
-    ids: dict[str, Times]
+    ids: dict[str, IdColumn]
     args: bytes
-    args_end: Numbers
+    args_ends: Numbers
+    args_number: Numbers
+
+
+class _Kinds(dict[Kind, int]):
+    """Numbers for what events are and where: thousands of events share one, so that its parts are looked up once."""
+
+    def __init__(self, tables: Sequence[NumberTable[Any]]) -> None:
+        super().__init__()
+        self._phases, self._categories, self._names, self._threads = tables
+        self._parts = np.empty((0, 4), np.int32)
+        self._new: list[tuple[int, int, int, int]] = []
+
+    def __missing__(self, kind: Kind) -> int:
+        phase, category, name, *thread = kind
+        self._new.append((
+            self._phases.number(phase),
+            self._categories.number(category),
+            self._names.number(name),
+            self._threads.number(tuple(thread)),
+        ))  # fmt: skip
+        number = self[kind] = len(self)
+        return number
+
+    def columns(self, events: EventList) -> tuple[Numbers, ...]:
+        """Numbers of phases, categories, names and threads."""
+        kinds_of = [(each.ph, each.cat, each.name, each.pid, each.tid) for each in events]
+        kinds = np.fromiter(map(self.__getitem__, kinds_of), np.int32, len(events))
+        if self._new:
+            self._parts = np.concatenate([self._parts, np.array(self._new, np.int32)])
+            self._new.clear()
+        return tuple(part[kinds] for part in self._parts.T)
 
 
 class ChunkDecoder:
@@ -144,32 +186,37 @@ class ChunkDecoder:
         self.inputs.number(NO_INPUTS)
         self.flow_names = NumberTable[str]()
         self.dropped: Counter[str] = Counter()
+        self._kinds = _Kinds((self.phases, self.categories, self.names, self.threads))
+        self._inputs: dict[bytes, int] = {}
         self._plain = msgspec.json.Decoder(list[Event])
         self._exact = msgspec.json.Decoder(list[ExactEvent])
         self._needs_exact = False
         self._ids = msgspec.json.Decoder(list[Ids], strict=False)
 
-    def decode(self, text: bytes, end: int) -> list[Chunk]:
-        """Columns of the events in `text[:end]`, which are separated by commas, in one piece or more.
+    def decode(self, pieces: Sequence[Piece]) -> list[Chunk]:
+        """Columns of the events in `pieces`, which follow each other, in one chunk or more.
 
         Raises:
             MsgspecError, UnicodeDecodeError, RecursionError: `NOT_JSON`; the text is something else.
         """
-        whole = as_list(text, end)
+        size = pieces[-1].end - pieces[-1].start
+        return [self._chunk(as_list(part)) for part in parts_of(pieces, max(1, size // PART_BYTES))]
+
+    def _chunk(self, text: bytes) -> Chunk:
         if not self._needs_exact:
-            events: EventList = self._plain.decode(whole)
+            events: EventList = self._plain.decode(text)
             times = np.array([event.ts for event in events], np.float64)
             if np.abs(times).max(initial=0) < EXACT_FLOAT_US:
-                return [self._columns(events, _nanoseconds(times))]
+                return self._columns(events, _nanoseconds(times))
             self._needs_exact = True
-        events = self._exact.decode(whole)
-        return [self._columns(events, _exact_nanoseconds(events))]
+        events = self._exact.decode(text)
+        return self._columns(events, _exact_nanoseconds(events))
 
     def recover(self, text: bytes) -> list[Chunk]:
         """Columns of the events in damaged text; what cannot be read is counted as dropped."""
         whole = mended(text).strip(b", \t\r\n")
         try:
-            return self.decode(whole, len(whole))
+            return self.decode([Piece(whole, 0, len(whole))])
         except NOT_JSON:
             events = [event for piece in event_texts(whole) if (event := self._single(piece)) is not None]
         return [self._columns(events, _exact_nanoseconds(events))]
@@ -187,38 +234,50 @@ class ChunkDecoder:
 
     def _columns(self, events: EventList, start_ns: Times) -> Chunk:
         count = len(events)
-        texts = [bytes(event.args) for event in events]
-        ids = self._ids_of(texts)
-        columns = zip(*map(ID_VALUES, ids), strict=True)
+        texts = [event.args for event in events]
+        args = b"[" + b",".join(texts)
+        ids = self._ids_of(args + b"]", texts)
+        phase, category, name, thread = self._kinds.columns(events)
         return Chunk(
-            phase=self.phases.numbers(map(PHASE, events), count),
-            category=self.categories.numbers(map(CATEGORY, events), count),
-            name=self.names.numbers(map(NAME, events), count),
-            thread=self.threads.numbers(map(THREAD, events), count),
-            inputs=self.inputs.numbers(map(InputTexts.as_one, ids), count),
+            phase=phase,
+            category=category,
+            name=name,
+            thread=thread,
+            inputs=self._inputs_of(ids),
             start_ns=start_ns,
-            duration_ns=_durations([event.dur for event in events]),
+            duration_ns=_durations(np.array([event.dur for event in events], np.float64)),
             flow=self._flows(events),
-            ids=dict(zip(ID_FIELDS, map(_int_column, columns), strict=True)) if ids else NO_IDS,
-            args=b"".join(texts),
-            args_end=np.cumsum([len(text) for text in texts], dtype=np.int32),
+            ids=_id_columns(ids),
+            args=args if texts else b"",
+            args_ends=np.cumsum(np.fromiter(map(len, texts), np.int32, count) + 1, dtype=np.int32),
+            args_number=np.arange(1, count + 1, dtype=np.int32),
         )
 
-    def _ids_of(self, texts: list[bytes]) -> list[Ids]:
+    def _ids_of(self, joined: bytes, texts: list[msgspec.Raw]) -> _Columns:
         try:
-            ids = self._ids.decode(b"[" + b",".join([text or b"{}" for text in texts]) + b"]")
+            ids = self._ids.decode(joined)
         except NOT_JSON:  # one odd value in millions: take the odd event's ids one by one
-            ids = [_tolerant_ids(text) for text in texts]
-        for entry in ids:
-            if entry.external_id_2021 != ABSENT:
-                entry.external_id = entry.external_id_2021
-        return ids
+            ids = [_tolerant_ids(bytes(text)) for text in texts]
+        columns = zip(*map(msgspec.structs.astuple, ids), strict=True) if ids else repeat(())
+        return dict(zip(Ids.__struct_fields__, columns, strict=False))
+
+    def _inputs_of(self, ids: _Columns) -> Numbers:
+        """Looked up by their texts as they stand; only what is new is put in order."""
+        columns = [ids[field] for field in INPUT_FIELDS]
+        texts = list(map(b",".join, zip(*columns, strict=True)))
+        try:
+            return np.fromiter(map(self._inputs.__getitem__, texts), np.int32, len(texts))
+        except KeyError:
+            for text, parts in zip(texts, zip(*columns, strict=True), strict=True):
+                if text not in self._inputs:
+                    self._inputs[text] = self.inputs.number(as_one(parts))
+        return np.fromiter(map(self._inputs.__getitem__, texts), np.int32, len(texts))
 
     def _flows(self, events: EventList) -> Times:
-        names = self.flow_names
-        return _int_column([
-            event.id if type(event.id) is int else -2 - names.number(str(event.id)) for event in events
-        ])  # fmt: skip
+        ids, names = [event.id for event in events], self.flow_names
+        if not set(map(type, ids)) <= {int}:
+            ids = [each if type(each) is int else -2 - names.number(str(each)) for each in ids]
+        return _int_column(ids)
 
 
 def _nanoseconds(times_us: NDArray[np.float64]) -> Times:
@@ -237,18 +296,33 @@ def _exact_nanoseconds(events: EventList) -> Times:
     return np.array([round(event.ts * 1000) if -limit < event.ts < limit else NO_TIME for event in events], np.int64)
 
 
-def _durations(durations_us: Sequence[float]) -> Times:
-    durations = np.array(durations_us, np.float64)
+def _durations(durations: NDArray[np.float64]) -> Times:
+    """Integer ns of durations in µs; -1 for what cannot be right."""
     possible = (durations >= 0) & (durations < LONGEST_US)
     nanoseconds: Times = np.rint(np.where(possible, durations, 0) * 1000).astype(np.int64)
     nanoseconds[~possible] = -1
     return nanoseconds
 
 
-def _int_column(values: Iterable[int | None]) -> Times:
-    values = list(values)
+def _id_columns(ids: _Columns) -> dict[str, IdColumn]:
+    """Columns by `ID_FIELDS`; of an id that no event has it takes no memory, of small ones half."""
+    columns = {field: _int_column(ids[field]) for field in (*ID_FIELDS, SECOND_SPELLING)}
+    second = columns.pop(SECOND_SPELLING)
+    columns["external_id"] = np.where(second != ABSENT, second, columns["external_id"])
+    return {field: _narrowed(column, getattr(USUAL, field)) for field, column in columns.items()}
+
+
+def _narrowed(column: Times, usual: int) -> IdColumn:
+    if not (column != usual).any():
+        return np.broadcast_to(np.int32(usual), len(column))
+    narrow = column.astype(np.int32)
+    return narrow if np.array_equal(narrow, column) else column
+
+
+def _int_column(values: Sequence[Any]) -> Times:
+    """Of ints and nulls; `ABSENT` for what is not within int64."""
     try:
-        return np.array(values, np.int64)
+        return np.fromiter(values, np.int64, len(values))
     except (TypeError, OverflowError):  # a null, or beyond int64
         return np.array([ABSENT if value is None or abs(value) > INT64_MAX else value for value in values], np.int64)
 
@@ -275,9 +349,9 @@ def _tolerant_ids(text: bytes) -> Ids:
         texts = msgspec.json.decode(text or b"{}", type=IdTexts)
     except NOT_JSON:
         return ids
-    for name in InputTexts.__struct_fields__:
+    for name in INPUT_FIELDS:
         setattr(ids, name, getattr(texts, name))
-    for name in (*ID_FIELDS, "external_id_2021"):
+    for name in (*ID_FIELDS, SECOND_SPELLING):
         try:
             setattr(ids, name, msgspec.json.decode(getattr(texts, name), type=int, strict=False))
         except NOT_JSON:

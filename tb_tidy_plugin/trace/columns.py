@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from typing import Annotated, TypeAlias, TypeVar
+from itertools import accumulate
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,12 +19,21 @@ from tb_tidy_plugin.trace.settings import Settings
 Times: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int32]
+Ids: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
 Mask: TypeAlias = NDArray[np.bool_]
 
 ABSENT = -1
 """In every column of ids: the event does not carry that id."""
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 _Args = TypeVar("_Args", bound=msgspec.Struct)
+
+
+def taken(column: NDArray[_Scalar], rows: Rows) -> NDArray[_Scalar]:
+    """The column's values at `rows`. Of a column that is one value again and again, so is what is taken."""
+    if len(column) and column.strides == (0,):
+        return np.broadcast_to(column[0], len(rows))
+    return column[rows]
 
 
 class Category(IntEnum):
@@ -79,33 +90,49 @@ class Flows:
 class ArgsText:
     """The `args` of all events as JSON text, decoded only where somebody asks.
 
+    What is in columns of the table (ids, and what an operator was called with) may be missing here.
+
     Attributes:
-        blocks: text of many events' args, as read.
-        block: which block an event's args are in.
-        start, end: where in that block, in bytes; both 0 where an event has no args.
+        blocks: text of many args each, as read.
+        ends: where each text ends, in bytes, as if all blocks were one; it begins one byte behind the end of the one
+            before. The first one is empty.
+        number: which of these texts an event's args are; 0 for none.
     """
 
     blocks: tuple[bytes, ...]
-    block: Numbers
-    start: Numbers
-    end: Numbers
+    ends: Times
+    number: Numbers
+    _starts: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_starts", tuple(accumulate(map(len, self.blocks), initial=0)))
 
     def take(self, rows: Rows) -> ArgsText:
         """The same text seen by the events `rows`, in that order."""
-        return replace(self, block=self.block[rows], start=self.start[rows], end=self.end[rows])
+        return replace(self, number=self.number[rows])
 
     def text(self, row: int) -> bytes:
         """JSON text of one event's args, `{}` where it has none."""
-        return self.blocks[self.block[row]][self.start[row] : self.end[row]] or b"{}"
+        [text] = self._texts(np.array([row]))
+        return text
+
+    def _texts(self, rows: Rows) -> Iterator[bytes]:
+        number = self.number[rows]
+        return map(self._text, self.ends[number - 1].tolist(), np.where(number, self.ends[number], 0).tolist())
+
+    def _text(self, before: int, end: int) -> bytes:
+        if not end:
+            return b"{}"
+        block = bisect_right(self._starts, before) - 1
+        start = self._starts[block]
+        return self.blocks[block][before + 1 - start : end - start]
 
     def decoded(self, rows: Rows, kind: type[_Args]) -> list[_Args]:
         """The args of `rows` as values of the type `kind`; fields that an event lacks take their default.
 
         Args of an event that do not fit `kind` (malformed, or of an unexpected type) become all defaults.
         """
-        blocks = self.blocks
-        places = zip(self.block[rows].tolist(), self.start[rows].tolist(), self.end[rows].tolist(), strict=True)
-        joined = b"[" + b",".join([blocks[block][start:end] or b"{}" for block, start, end in places]) + b"]"
+        joined = b"[" + b",".join(self._texts(rows)) + b"]"
         try:
             return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type]
         except NOT_JSON:
@@ -201,7 +228,8 @@ class Metadata:
 class EventTable:
     """One trace: one row per complete event or memory instant, sorted by (thread, start, tie-break).
 
-    All columns have one entry per row; `ABSENT` stands for an id that an event does not carry.
+    All columns have one entry per row; `ABSENT` stands for an id that an event does not carry. They are read only: one
+    that is a single value all the way takes no memory.
 
     Attributes:
         start_ns, end_ns: relative to `origin_ns`; equal for instants.
@@ -224,13 +252,13 @@ class EventTable:
     name: Numbers
     category: NDArray[np.int8]
     thread: Numbers
-    external_id: Times
-    correlation: Times
-    event_index: Times
-    sequence: Times
+    external_id: Ids
+    correlation: Ids
+    event_index: Ids
+    sequence: Ids
     forward_thread: Numbers
-    python_id: Times
-    python_parent_id: Times
+    python_id: Ids
+    python_parent_id: Ids
     called_from: Numbers
     device: Numbers
     stream: Times
@@ -257,8 +285,10 @@ class EventTable:
 
     def take(self, rows: Rows) -> EventTable:
         """The table with only `rows`, in that order."""
-        columns = {
-            column.name: getattr(self, column.name)[rows] for column in fields(self) if column.name in ROW_COLUMNS
+        columns: dict[str, Any] = {
+            column.name: taken(getattr(self, column.name), rows)
+            for column in fields(self)
+            if column.name in ROW_COLUMNS
         }
         return replace(self, args=self.args.take(rows), **columns)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,7 +20,17 @@ from tb_tidy_plugin.trace.reader import RECORD_AGAIN, CutShortError
 from tb_tidy_plugin.trace.recover import EVENT_START, LONE_BACKSLASH, NOT_JSON
 
 Events = TypeVar("Events")
-Decode: TypeAlias = Callable[[bytes, int], Events]
+
+
+class Piece(NamedTuple):
+    """Events separated by commas: those in `text[start:end]`."""
+
+    text: bytes
+    start: int
+    end: int
+
+
+Decode: TypeAlias = Callable[[Sequence[Piece]], Events]
 
 MAX_EVENT_BYTES = 64 << 20  # an event this long is no event: stop looking for its end
 MAX_METADATA_BYTES = 256 << 20
@@ -57,8 +67,7 @@ def event_pieces(
 
     Args:
         blocks: the text, in order.
-        decode: takes text and how much of it are events separated by commas; raises one of `NOT_JSON`
-            for anything else.
+        decode: takes pieces that follow each other; raises one of `NOT_JSON` where they are anything else.
         recover: takes events separated by commas, some malformed, and never raises.
 
     Raises:
@@ -71,20 +80,19 @@ def event_pieces(
         cut = _last_cut(text)
         if cut is not None:
             try:
-                yield decode(text, cut[0])
+                yield decode([Piece(text, 0, cut[0])])
             except NOT_JSON:
                 end = _list_end(text, decode)
                 if end is not None:
                     break
                 cut = _cut_that_decodes(text, decode) or cut
                 yield _decoded_or_recovered(text, cut[0], decode, recover)
-        rest = memoryview(text)[cut[1] if cut else 0 :]
-        block = next(tail, None) if len(rest) <= MAX_EVENT_BYTES else None
+        text = text[cut[1] if cut else 0 :]
+        text, block = yield from _blocks_in_place(text, tail, decode)
         if block is None:
-            text = bytes(rest)
             end = _end_before_footer(text) or _list_end(text, decode)
             break
-        text = b"".join((rest, block))
+        text += block
     if end is None:
         yield recover(text)
         return Ending(_document(header, b"}"), tail.cut_short or "The list of events does not end")
@@ -92,9 +100,34 @@ def event_pieces(
     return _ending(header, text[end + 1 :], tail)
 
 
+def _blocks_in_place(
+    rest: bytes, tail: Iterator[bytes], decode: Decode[Events]
+) -> Generator[Events, None, tuple[bytes, bytes | None]]:
+    """Yields what `decode` makes of blocks as they lie in memory: only the events on their bounds are copied.
+
+    Returns:
+        The text before the first block that is not cut as Kineto does it, and that block; None behind the last one.
+    """
+    while len(rest) <= MAX_EVENT_BYTES and (block := next(tail, None)) is not None:
+        first, last = block.find(KINETO_CUT), block.rfind(KINETO_CUT)
+        if first < 0:
+            return rest, block
+        bridge = rest + block[: first + 4]
+        pieces = [Piece(bridge, 0, len(bridge))]
+        if first < last:
+            pieces.append(Piece(block, first + 5, last + 4))
+        try:
+            yield decode(pieces)
+        except NOT_JSON:
+            return rest, block
+        rest = block[last + 5 :]
+        del pieces, block  # before the next one is read
+    return rest, None
+
+
 def _decoded_or_recovered(text: bytes, end: int, decode: Decode[Events], recover: Callable[[bytes], Events]) -> Events:
     try:
-        return decode(text, end)
+        return decode([Piece(text, 0, end)])
     except NOT_JSON:
         return recover(text[:end])
 
@@ -167,7 +200,7 @@ def _cut_that_decodes(text: bytes, decode: Decode[object]) -> tuple[int, int] | 
     """A cut that is really between two events; the last one may have been inside an event's args."""
     for cut in _cuts(text):
         try:
-            decode(text, cut[0])
+            decode([Piece(text, 0, cut[0])])
         except NOT_JSON:
             continue
         return cut
@@ -205,7 +238,7 @@ def _list_end(text: bytes, decode: Decode[object]) -> int | None:
     for candidate in list(LIST_END.finditer(text))[:4]:
         end = candidate.group().rindex(b"]") + candidate.start()
         try:
-            decode(text, end)
+            decode([Piece(text, 0, end)])
         except NOT_JSON:
             continue
         return end
@@ -217,9 +250,23 @@ def _list_end(text: bytes, decode: Decode[object]) -> int | None:
     return None
 
 
-def as_list(text: bytes, end: int) -> bytes:
-    """The first `end` bytes of `text` as a JSON list, with one copy."""
-    return b"".join((b"[", memoryview(text)[:end], b"]"))
+def as_list(pieces: Sequence[Piece]) -> bytes:
+    """The events of all `pieces` as a JSON list, with one copy."""
+    texts = (part for text, start, end in pieces for part in (b",", memoryview(text)[start:end]))
+    next(texts)
+    return b"".join((b"[", *texts, b"]"))
+
+
+def parts_of(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
+    """The pieces in `count` parts of about the same size, cut where Kineto ends events; in fewer where it does not."""
+    *before, (text, start, end) = pieces
+    size = end - start
+    cuts = {text.rfind(KINETO_CUT, start, start + size * number // count) for number in range(1, count)} - {-1}
+    ends = [cut + 4 for cut in sorted(cuts)]
+    first, *others = (
+        Piece(text, *each) for each in zip([start, *(cut + 1 for cut in ends)], [*ends, end], strict=True)
+    )
+    return [[*before, first], *([each] for each in others)]
 
 
 def _ending(header: bytes, text: bytes, tail: _Tail) -> Ending:

@@ -80,7 +80,6 @@ class Activity:
 
 
 class _MergedArgs(msgspec.Struct, frozen=True, rename={"kind": "device kind", "name": "device name"}):
-    device: int = ABSENT
     kind: str = "other"
     name: str = ""
 
@@ -228,10 +227,9 @@ def _stacked(table: EventTable, launches: EventTable, kernels: EventTable, args:
         table,
         **columns,
         args=ArgsText(
-            blocks=(*old.blocks, args),
-            block=_extended(old.block, len(old.blocks), count),
-            start=_extended(old.start, 0, count),
-            end=_extended(old.end, len(args), count),
+            blocks=(*old.blocks, b"," + args),
+            ends=np.append(old.ends, old.ends[-1] + 1 + len(args)),
+            number=_extended(old.number, len(old.ends), count),
         ),
     )
     return whole.take(np.lexsort((whole.start_ns, whole.thread)))
@@ -353,15 +351,16 @@ def _as_inferred(table: EventTable) -> EventTable:
     correlation = table.correlation[_inferred_launches(table)]
     kernels = (table.category == Category.KERNEL) & np.isin(table.correlation, correlation)
     _, first = np.unique(table.device[kernels], return_index=True)
-    devices = table.args.decoded(np.flatnonzero(kernels)[first], _MergedArgs)
+    rows = np.flatnonzero(kernels)[first]
+    devices = list(zip(table.device[rows].tolist(), table.args.decoded(rows, _MergedArgs), strict=True))
     metadata = replace(
         table.metadata,
-        devices=(*table.metadata.devices, *(DeviceProperties(id=found.device, name=found.name) for found in devices)),
-        inferred_devices={found.device: found.kind for found in devices},
+        devices=(*table.metadata.devices, *(DeviceProperties(id=index, name=found.name) for index, found in devices)),
+        inferred_devices={index: found.kind for index, found in devices},
         notes=tuple(
-            f"Device times of {found.kind}:{found.device} come from a side file, merged into the trace; start times "
+            f"Device times of {found.kind}:{index} come from a side file, merged into the trace; start times "
             "are inferred."
-            for found in devices
+            for index, found in devices
         ),
     )
     return replace(table, metadata=metadata)

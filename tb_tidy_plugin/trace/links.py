@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Ids, Rows
 
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
 """Categories of the arrows from launch to device work, by era."""
@@ -26,7 +26,7 @@ def launches(table: EventTable) -> Rows:
     return launch
 
 
-def _joined(wanted: Rows, keys: Rows, rows: Rows) -> Rows:
+def _joined(wanted: Ids, keys: Ids, rows: Rows) -> Rows:
     """For each of `wanted` the first of `rows` with an equal key, `ABSENT` where there is none or no key."""
     order = np.argsort(keys, kind="stable")
     if not len(order):

@@ -61,7 +61,7 @@ def event_list_of(trace: Path) -> EventList:
     """
     text = _Counted(read_blocks(trace))
     decoder = msgspec.json.Decoder(list[_Anything])
-    pieces = event_pieces(text, lambda piece, end: decoder.decode(as_list(piece, end)), lambda _: [])
+    pieces = event_pieces(text, lambda pieces: decoder.decode(as_list(pieces)), lambda _: [])
     ending = _last(pieces)
     if ending.cut_short is not None:
         advice = "Record again; the job may have ended while the trace was written."

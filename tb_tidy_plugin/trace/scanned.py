@@ -10,27 +10,32 @@ import importlib.util
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.trace.chunks import ID_FIELDS, Chunk, ChunkDecoder, Ids, InputTexts
-from tb_tidy_plugin.trace.columns import Numbers, Times
-from tb_tidy_plugin.trace.document import KINETO_CUT
+from tb_tidy_plugin.trace.chunks import ID_FIELDS, USUAL, Chunk, ChunkDecoder, InputTexts, as_one
+from tb_tidy_plugin.trace.columns import Ids, Numbers
+from tb_tidy_plugin.trace.document import Piece, parts_of
 from tb_tidy_plugin.trace.recover import NOT_JSON
-from tb_tidy_plugin.trace.strings import NumberTable, Value
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.trace._scan import Scanner
 
 MOST_THREADS = 4  # beyond that, what follows the scanning takes longer
 SMALLEST_PART = 1 << 20
-DEFAULTS = (0, 0, 0, *(getattr(Ids(), field) for field in ID_FIELDS))
+USUAL_IDS = tuple(getattr(USUAL, field) for field in ID_FIELDS)
 EXTENSION = "tb_tidy_plugin.trace._scan"
+
+_Numbers: TypeAlias = list[Numbers]
+"""For each table of a scanner what its numbers are in the trace."""
+
+TABLES = 5
+NO_NUMBERS = np.empty(0, np.int32)
 
 _TEXTS = msgspec.json.Decoder(list[str])
 _THREADS = msgspec.json.Decoder(list[tuple[int | str, int | str]])
@@ -70,96 +75,119 @@ class _Part:
 
     Attributes:
         wide, narrow: columns in the order of `Scanner.columns`.
-        phases, categories, names, threads, inputs: what the numbers stand for.
-        args: text of all args.
+        known: of how many texts of each table the scanner told before.
+        phases, categories, names, threads, inputs: what the numbers from there on stand for.
+        args, args_ends: as in `Chunk`.
     """
 
     count: int
     wide: list[bytes | None]
     narrow: list[bytes]
+    known: list[int]
     phases: list[str]
     categories: list[str]
     names: list[str]
     threads: list[tuple[int | str, int | str]]
     inputs: list[bytes]
     args: bytes
+    args_ends: bytes
 
 
 class ScanningDecoder(ChunkDecoder):
     """Makes the same chunks as `ChunkDecoder`, several times as fast.
 
     Attributes:
-        refused: how many pieces of the text were left to the portable decoder, by reason.
+        refused: how many times the text was left to the portable decoder, by reason.
     """
 
     def __init__(self, scanners: Sequence[Scanner], pool: ThreadPoolExecutor) -> None:
         super().__init__()
         self.refused: Counter[str] = Counter()
         self._scanners = scanners
+        self._numbers: list[_Numbers] = []
         self._pool = pool
+        self._forget()
 
-    def decode(self, text: bytes, end: int) -> list[Chunk]:
+    def _forget(self) -> None:
+        for scanner in self._scanners:
+            scanner.forget()
+        self._numbers = [[NO_NUMBERS] * TABLES for _ in self._scanners]
+
+    def decode(self, pieces: Sequence[Piece]) -> list[Chunk]:
         """As the portable decoder does it."""
         from tb_tidy_plugin.trace._scan import RefusedError
 
         try:
-            parts = self._scanned(text, end)
+            parts = self._scanned(pieces)
         except (RefusedError, *NOT_JSON) as reason:
+            self._forget()
             self.refused[str(reason)] += 1
-            return super().decode(text, end)
-        return [self._numbered(part) for part in parts]
+            return super().decode(pieces)
+        return [self._numbered(part, numbers) for part, numbers in zip(parts, self._numbers, strict=False)]
 
-    def _scanned(self, text: bytes, end: int) -> list[_Part]:
-        bounds = _bounds(text, end, len(self._scanners))
-        if len(bounds) == 1:
-            return [_scanned(self._scanners[0], text, *bounds[0])]
-        scanners = self._scanners[: len(bounds)]
-        starts, ends = zip(*bounds, strict=True)
-        return list(self._pool.map(_scanned, scanners, [text] * len(bounds), starts, ends))
+    def _scanned(self, pieces: Sequence[Piece]) -> list[_Part]:
+        size = pieces[-1].end - pieces[-1].start
+        parts = parts_of(pieces, max(1, min(len(self._scanners), size // SMALLEST_PART)))
+        if len(parts) == 1:
+            return [_scanned(self._scanners[0], parts[0])]
+        coming = [
+            self._pool.submit(_scanned, scanner, part) for scanner, part in zip(self._scanners, parts, strict=False)
+        ]
+        wait(coming)  # for all of them: no scanner may be asked again before it has answered
+        return [each.result() for each in coming]
 
-    def _numbered(self, part: _Part) -> Chunk:
-        phase, category, name, thread, inputs, args_end = (np.frombuffer(column, np.int32) for column in part.narrow)
-        start_ns, duration_ns, flow, *ids = (
-            _column(*each, part.count) for each in zip(DEFAULTS, part.wide, strict=True)
+    def _numbered(self, part: _Part, numbers: _Numbers) -> Chunk:
+        news = (
+            self.phases.numbers(part.phases, len(part.phases)),
+            self.categories.numbers(part.categories, len(part.categories)),
+            self.names.numbers(part.names, len(part.names)),
+            self.threads.numbers(part.threads, len(part.threads)),
+            self.inputs.numbers(part.inputs, len(part.inputs)),
         )
+        numbers[:] = [
+            np.concatenate([old[:known], new]) for old, known, new in zip(numbers, part.known, news, strict=True)
+        ]
+        phase, category, name, thread, inputs, args_number = (np.frombuffer(column, np.int32) for column in part.narrow)
+        start_ns, duration_ns, flow = (np.frombuffer(column or b"", np.int64) for column in part.wide[:3])
+        ids = (_column(*each, part.count) for each in zip(USUAL_IDS, part.wide[3:], strict=True))
         return Chunk(
-            phase=_renumbered(phase, part.phases, self.phases),
-            category=_renumbered(category, part.categories, self.categories),
-            name=_renumbered(name, part.names, self.names),
-            thread=_renumbered(thread, part.threads, self.threads),
-            inputs=_renumbered(inputs, part.inputs, self.inputs),
+            phase=numbers[0][phase],
+            category=numbers[1][category],
+            name=numbers[2][name],
+            thread=numbers[3][thread],
+            inputs=numbers[4][inputs],
             start_ns=start_ns,
             duration_ns=duration_ns,
             flow=flow,
             ids=dict(zip(ID_FIELDS, ids, strict=True)),
             args=part.args,
-            args_end=args_end,
+            args_ends=np.frombuffer(part.args_ends, np.int32),
+            args_number=args_number,
         )
 
 
-def _bounds(text: bytes, end: int, most: int) -> list[tuple[int, int]]:
-    """Start and end of parts of about the same size, cut where Kineto ends events; one where there is no such cut."""
-    wanted = max(1, min(most, end // SMALLEST_PART))
-    cuts = {text.rfind(KINETO_CUT, 0, end * number // wanted) for number in range(1, wanted)} - {-1}
-    ends = [cut + len(b"\n  }") for cut in sorted(cuts)]
-    return list(zip([0, *(cut + 1 for cut in ends)], [*ends, end], strict=True))
-
-
-def _scanned(scanner: Scanner, text: bytes, start: int, end: int) -> _Part:
-    count, wide, narrow, tokens, args = scanner.columns(text, start, end)
-    *texts, threads, inputs = (b"[" + b",".join(each) + b"]" for each in tokens)
+def _scanned(scanner: Scanner, pieces: list[Piece]) -> _Part:
+    count, wide, narrow, tables, args, args_ends = scanner.columns(list(pieces))
+    *texts, threads, inputs = (b"[" + b",".join(new) + b"]" for _, new in tables)
     phases, categories, names = map(_TEXTS.decode, texts)
-    inputs_texts = [each.as_one() for each in _INPUTS.decode(inputs)]
-    return _Part(count, wide, narrow, phases, categories, names, _THREADS.decode(threads), inputs_texts, args)
+    return _Part(
+        count,
+        wide,
+        narrow,
+        [known for known, _ in tables],
+        phases,
+        categories,
+        names,
+        _THREADS.decode(threads),
+        [as_one(msgspec.structs.astuple(each)) for each in _INPUTS.decode(inputs)],
+        args,
+        args_ends,
+    )
 
 
-def _renumbered(column: Numbers, values: Sequence[Value], table: NumberTable[Value]) -> Numbers:
-    return table.numbers(values, len(values))[column]
-
-
-def _column(default: int, column: bytes | None, count: int) -> Times:
+def _column(default: int, column: bytes | None, count: int) -> Ids:
     """Of ids that no event has it takes no memory, of small ones half."""
     if column is None:
-        return np.broadcast_to(np.int64(default), count)
-    values: Times = np.frombuffer(column, f"i{len(column) // count if count else 8}")
+        return np.broadcast_to(np.int32(default), count)
+    values: Ids = np.frombuffer(column, f"i{len(column) // count if count else 8}")
     return values

@@ -31,5 +31,5 @@ class Agreement:
         for _ in range(3):  # anywhere in the text, as no caller would
             start = make.randint(0, len(text))
             with suppress(RefusedError):
-                self._scanners[0].columns(text, start, make.randint(start, len(text)))
+                self._scanners[0].columns([(text, start, make.randint(start, len(text)))])
         return result

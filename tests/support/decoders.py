@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.trace.chunks import ChunkDecoder
+from tb_tidy_plugin.trace.chunks import ChunkDecoder, Ids
 from tb_tidy_plugin.trace.columns import ROW_COLUMNS, EventTable, Flows
 from tb_tidy_plugin.trace.kineto import decoded
+from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.scanned import ScanningDecoder, fastest_decoder
 
 WHOLE_VALUES = ("names", "input_texts", "threads", "metadata", "origin_ns", "dropped", "partial")
+IN_COLUMNS = frozenset(field.encode_name for field in msgspec.structs.fields(Ids))
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,14 @@ def read_with(decoder: ChunkDecoder, blocks: Sequence[bytes]) -> EventTable | Un
         return decoded(iter(blocks), decoder)
     except TraceError as problem:
         return Unreadable(problem.error, problem.advice)
+
+
+def both(*blocks: bytes, threads: int = 2) -> tuple[EventTable | Unreadable, list[str], dict[str, int]]:
+    """What the portable decoder makes of a text, in what the compiled one differs, and what that one refused."""
+    portable = read_with(ChunkDecoder(), blocks)
+    with fastest_decoder(threads) as decoder:
+        assert isinstance(decoder, ScanningDecoder)
+        return portable, differences(read_with(decoder, blocks), portable), dict(decoder.refused)
 
 
 def differences(one: EventTable | Unreadable, other: EventTable | Unreadable) -> list[str]:
@@ -52,9 +64,28 @@ def _different_fields(one: EventTable, other: EventTable) -> Iterator[str]:
         yield "args"
 
 
-def args_of(table: EventTable) -> list[bytes]:
-    """The text of each row's args."""
-    return [table.args.text(row) for row in range(len(table))]
+def args_of(table: EventTable) -> list[object]:
+    """What each row's args hold besides what is in columns, undecoded; the text itself where that cannot be told."""
+    known: dict[bytes, object] = {}
+    texts = [table.args.text(row) for row in range(len(table))]
+    return [known.get(text) or known.setdefault(text, _not_in_columns(text)) for text in texts]
+
+
+def _not_in_columns(text: bytes) -> object:
+    try:
+        members = msgspec.json.decode(_as_text(text), type=dict[str, msgspec.Raw])
+    except NOT_JSON:
+        return text
+    return {key: bytes(value) for key, value in members.items() if key not in IN_COLUMNS}
+
+
+def _as_text(text: bytes) -> bytes:
+    """Keys may be in no encoding at all: then each byte is a character."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode("latin-1").encode()
+    return text
 
 
 def _kind(result: EventTable | Unreadable) -> str:

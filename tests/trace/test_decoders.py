@@ -18,9 +18,9 @@ from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.reader import read_blocks
-from tb_tidy_plugin.trace.scanned import EXTENSION, ScanningDecoder, fastest_decoder, is_compiled
+from tb_tidy_plugin.trace.scanned import EXTENSION, fastest_decoder, is_compiled
 from tests.fuzz.mutations import KEYS, NUMBERS, STRINGS, VALUES, mutated, seeds
-from tests.support.decoders import Unreadable, differences, read_with
+from tests.support.decoders import both
 from tests.support.recordings import ROOT, SHARED
 from tests.support.written import event, kineto_text, write
 
@@ -32,14 +32,6 @@ pytestmark = [
 RECORDED = sorted(SHARED.glob("traces/*/*.pt.trace.json.gz")) + sorted(SHARED.glob("parity/*/*.pt.trace.json.gz"))
 SAMPLES = sorted(ROOT.glob("sample_runs/*/**/*.pt.trace.json.gz"))
 PLAIN = event("aten::mm", 1.5, 2, args={"Ev Idx": 3})
-
-
-def both(*blocks: bytes, threads: int = 2) -> tuple[EventTable | Unreadable, list[str], dict[str, int]]:
-    """What the portable decoder makes of a text, in what the compiled one differs, and what that one refused."""
-    portable = read_with(ChunkDecoder(), blocks)
-    with fastest_decoder(threads) as decoder:
-        assert isinstance(decoder, ScanningDecoder)
-        return portable, differences(read_with(decoder, blocks), portable), dict(decoder.refused)
 
 
 def one_event(**fields: bytes) -> bytes:
@@ -284,7 +276,7 @@ def test_no_piece_of_a_text_is_read_beyond_its_end() -> None:
     scanner, taken = Scanner(), set()
     for start, end in pieces(text):
         try:
-            taken.add((text[start:end].strip(), scanner.columns(text, start, end)[0]))
+            taken.add((text[start:end].strip(), scanner.columns([(text, start, end)])[0]))
         except RefusedError:
             continue
     whole, first = text.strip(), text[: text.rindex(b",")].strip()
@@ -297,4 +289,4 @@ def test_a_piece_that_is_not_in_the_text_is_an_error(start: int, end: int) -> No
     from tb_tidy_plugin.trace._scan import Scanner
 
     with pytest.raises(ValueError, match="no such piece"):
-        Scanner().columns(b"{} ", start, end)
+        Scanner().columns([(b"{} ", start, end)])

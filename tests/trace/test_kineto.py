@@ -17,6 +17,7 @@ from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace import document, reader
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable
+from tb_tidy_plugin.trace.document import Piece
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.scanned import fastest_decoder
 from tests.support.recordings import SHARED, shared
@@ -149,7 +150,7 @@ class TestTimes:
         text = ",".join(f'{{"ph":"X","ts":{time // 1000}.{time % 1000:03d}}}' for time in times_ns).encode()
         with fastest_decoder() as fastest:
             for decoder in (ChunkDecoder(), fastest):
-                (chunk,) = decoder.decode(text, len(text))
+                (chunk,) = decoder.decode([Piece(text, 0, len(text))])
                 assert chunk.start_ns.tolist() == times_ns
 
     def test_sorted_by_thread_start_and_the_profilers_own_order(self, tmp_path: Path) -> None:
@@ -368,10 +369,9 @@ def test_agrees_with_the_json_module_on_real_traces(path: Path) -> None:
             int(table.duration_ns[row]),
             table.threads[table.thread[row]].pid,
             table.threads[table.thread[row]].tid,
-            int(table.external_id[row]),
-            int(table.correlation[row]),
-            int(table.event_index[row]),
-            json.loads(table.args.text(row)),
+            tuple(int(getattr(table, field)[row]) for field in ID_KEYS.values()),
+            json.loads(table.input_texts[table.inputs[row]]),
+            {key: value for key, value in json.loads(table.args.text(row)).items() if key not in IN_COLUMNS},
         )
         for row in range(len(table))
     }
@@ -388,11 +388,25 @@ def _plain(entry: dict[str, Any], origin: int) -> tuple[Any, ...]:
         duration,
         str(entry["pid"]),
         str(entry["tid"]),
-        args.get("External id", args.get("external id", ABSENT)),
-        args.get("correlation", ABSENT),
-        args.get("Ev Idx", ABSENT),
-        json.loads(json.dumps(args, default=float)),
+        tuple(_id(args, key) for key in ID_KEYS),
+        {key: args[key] for key in INPUTS if key in args},
+        {key: value for key, value in json.loads(json.dumps(args, default=float)).items() if key not in IN_COLUMNS},
     )
+
+
+ID_KEYS = {
+    "External id": "external_id", "correlation": "correlation", "Ev Idx": "event_index", "Sequence number": "sequence",
+    "Fwd thread id": "forward_thread", "Python id": "python_id", "Python parent id": "python_parent_id",
+    "device": "device", "stream": "stream", "bytes": "bytes",
+}  # fmt: skip
+INPUTS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+IN_COLUMNS = frozenset({*ID_KEYS, *INPUTS, "external id"})
+
+
+def _id(args: dict[str, Any], key: str) -> int:
+    absent = 0 if key == "Fwd thread id" else ABSENT
+    value = args.get(key.lower() if key == "External id" and key not in args else key, absent)
+    return int(value) if str(value).removeprefix("-").isdigit() else absent
 
 
 def test_shared_traces_are_known() -> None:
