@@ -37,6 +37,8 @@ ALLOCATORS = frozenset(
 ADDRESS_BITS = (1 << 63) - 1
 """Addresses are only compared; a column holds 63 bits of them."""
 
+AT_ONCE = 1 << 15  # events, of which no more exist as objects
+
 Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
@@ -146,25 +148,29 @@ def memory_events(profile: Profile) -> MemoryEvents:
     table = profile.table
     rows = np.flatnonzero(table.category == Category.MEMORY)
     rows = rows[np.lexsort((table.file_order[rows], table.event_index[rows], table.start_ns[rows]))]
-    args = table.args.decoded(rows, _Args)
-    places = sorted({(entry.type, entry.index) for entry in args})
-    numbers = {place: number for number, place in enumerate(places)}
-    entries = [
-        (numbers[entry.type, entry.index], entry.address & ADDRESS_BITS, entry.bytes, entry.allocated, entry.reserved)
-        for entry in args
-    ]
-    device, address, size, allocated, reserved = np.array(entries, np.int64).reshape(-1, 5).T
+    parts = [_amounts(table.args.decoded(some, _Args)) for some in np.array_split(rows, len(rows) // AT_ONCE + 1)]
+    amounts = np.concatenate(parts)
+    places, device = np.unique(amounts[:, :2], axis=0, return_inverse=True)
+    address, size, allocated, reserved = amounts[:, 2:].T
     return MemoryEvents(
-        devices=tuple(MemoryDevice(_kind(kind, profile.platform), index) for kind, index in places),
+        devices=tuple(MemoryDevice(_kind(kind, profile.platform), index) for kind, index in places.tolist()),
         row=rows,
         time_ns=table.start_ns[rows],
-        device=device,
+        device=device.reshape(-1),
         address=address,
         bytes=size,
         allocated=allocated,
         reserved=reserved,
         failed=np.isin(table.name[rows], numbers_where(table.names, OUT_OF_MEMORY.__eq__)),
     )
+
+
+def _amounts(args: list[_Args]) -> Times:
+    """One row per event: the device's kind and index, address, bytes, and what is allocated and reserved after it."""
+    rows = [
+        (each.type, each.index, each.address & ADDRESS_BITS, each.bytes, each.allocated, each.reserved) for each in args
+    ]
+    return np.array(rows, np.int64).reshape(-1, 6)
 
 
 def _kind(number: int, platform: str) -> str:

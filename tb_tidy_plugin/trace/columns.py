@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from itertools import accumulate
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -102,10 +100,6 @@ class ArgsText:
     blocks: tuple[bytes, ...]
     ends: Times
     number: Numbers
-    _starts: tuple[int, ...] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_starts", tuple(accumulate(map(len, self.blocks), initial=0)))
 
     def take(self, rows: Rows) -> ArgsText:
         """The same text seen by the events `rows`, in that order."""
@@ -116,16 +110,16 @@ class ArgsText:
         [text] = self._texts(np.array([row]))
         return text
 
-    def _texts(self, rows: Rows) -> Iterator[bytes]:
-        number = self.number[rows]
-        return map(self._text, self.ends[number - 1].tolist(), np.where(number, self.ends[number], 0).tolist())
-
-    def _text(self, before: int, end: int) -> bytes:
-        if not end:
-            return b"{}"
-        block = bisect_right(self._starts, before) - 1
-        start = self._starts[block]
-        return self.blocks[block][before + 1 - start : end - start]
+    def _texts(self, rows: Rows) -> list[bytes]:
+        number, block_starts = self.number[rows], np.cumsum([0, *map(len, self.blocks)])
+        before, end = self.ends[number - 1], np.where(number, self.ends[number], -1)
+        block = np.searchsorted(block_starts[1:-1], before, side="right")
+        places = (block, before + 1 - block_starts[block], end - block_starts[block])
+        blocks = self.blocks
+        return [
+            blocks[block][start:end] if end > 0 else b"{}"
+            for block, start, end in zip(*(each.tolist() for each in places), strict=True)
+        ]
 
     def decoded(self, rows: Rows, kind: type[_Args]) -> list[_Args]:
         """The args of `rows` as values of the type `kind`; fields that an event lacks take their default.
