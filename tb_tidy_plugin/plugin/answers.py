@@ -97,6 +97,8 @@ def install(app: Flask, acting: Collection[str] = (), hosts: Hosts | None = None
     known = hosts or Hosts()
 
     def check() -> None:
+        if request.method == "POST":
+            _hurry()
         if request.path in acting and request.method == "POST":
             _is_own(known)
         elif request.path.startswith(API) and known.is_local and not _is_meant(known):
@@ -117,14 +119,18 @@ def posted(kind: type[_Posted]) -> _Posted:
     Raises:
         BadQueryError: it is something else.
     """
-    with contextlib.suppress(KeyError, OSError):  # of the server that TensorBoard starts
-        request.environ["werkzeug.socket"].settimeout(POST_PATIENCE_S)
     if request.mimetype != JSON or (request.content_length or MOST_POSTED + 1) > MOST_POSTED:
         raise BadQueryError("This is no JSON, or too much of it.", f"Post at most {Bytes(MOST_POSTED)} of JSON.")
     try:
         return msgspec.json.decode(request.get_data(), type=kind)
     except msgspec.MsgspecError as problem:
         raise BadQueryError(f"This is no `{kind.__name__}`: {problem}.", ADVICE[400]) from None
+
+
+def _hurry() -> None:
+    """Bounds the wait for a body, also for one that is refused: the server reads what is left of it."""
+    with contextlib.suppress(KeyError, OSError):  # of the server that TensorBoard starts
+        request.environ["werkzeug.socket"].settimeout(POST_PATIENCE_S)
 
 
 def _is_own(known: Hosts) -> None:
