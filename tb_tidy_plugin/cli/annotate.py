@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.configured import with_limits
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.sources import with_source_roots
@@ -24,6 +25,7 @@ from tb_tidy_plugin.sources.align import Aligner, Sources
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
+from tb_tidy_plugin.trace.limits import Limits
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds, Share
 
@@ -35,7 +37,8 @@ AROUND = 2  # lines without cost that are shown between lines with one; more are
 @click.argument("file", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_source_roots
-def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path, ...]) -> None:
+@with_limits
+def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path, ...], limits: Limits) -> None:
     """Print the sources of the recording PATH with what each line costs: all files of the user's own, or FILE.
 
     PATH is a trace file, or a folder that holds exactly one. A line's time is that of the calls on it, with all that
@@ -48,7 +51,7 @@ def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path,
     """
     trace = _only(path)
     try:
-        profile = Profile(read_with_side_files(trace.path))
+        profile = Profile(read_with_side_files(trace.path, limits=limits))
     except TraceError as problem:
         click.echo(f"{visible(str(trace.path))}: {visible(problem.error)}\n{problem.advice}", err=True)
         sys.exit(NOTHING_READ)

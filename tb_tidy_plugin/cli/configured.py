@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from tb_tidy_plugin.configuration.checks import Wanted, checks_of
+from tb_tidy_plugin.configuration.checks import Wanted, checks_of, limits_of
 from tb_tidy_plugin.configuration.files import Configuration, find_configuration, read_configuration
 
 R = TypeVar("R")
@@ -34,6 +34,34 @@ def with_configuration(command: Callable[..., R]) -> Callable[..., R]:
     return configured
 
 
+def _with_limit_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command`, after its configuration, what its options say by the keys of `[limits]`, as `given`."""
+
+    @click.option("--max-text-gb", type=float, metavar="GB", help="Refuse traces with more text, inflated; usually 16.")
+    @click.option("--max-inflation", type=float, metavar="TIMES", help="Refuse gz that inflates more; usually 300.")
+    @wraps(command)
+    def limited(
+        configuration: Configuration, max_text_gb: float | None, max_inflation: float | None, **others: object
+    ) -> R:
+        limits = {"max-text-gb": max_text_gb, "max-inflation": max_inflation}
+        given = {key: value for key, value in limits.items() if value is not None}
+        return command(configuration, given=given, **others)
+
+    return limited
+
+
+def with_limits(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` how much a trace may hold, by its configuration and its options, as `limits`."""
+
+    @with_configuration
+    @_with_limit_options
+    @wraps(command)
+    def limited(configuration: Configuration, given: dict[str, float], **others: object) -> R:
+        return command(limits=limits_of(configuration.settings.limits | given, str(configuration.path)), **others)
+
+    return limited
+
+
 def with_checks(command: Callable[..., R]) -> Callable[..., R]:
     """Gives `command` what its configuration and its `--rule`, `--select` and `--ignore` ask for, as first argument."""
 
@@ -50,23 +78,19 @@ def with_checks(command: Callable[..., R]) -> Callable[..., R]:
         "separated by commas.",
     )
     @click.option("--ignore", callback=_listed, multiple=True, metavar="RULES", help="Do not check these.")
-    @click.option("--max-text-gb", type=float, metavar="GB", help="Refuse traces with more text, inflated; usually 16.")
-    @click.option("--max-inflation", type=float, metavar="TIMES", help="Refuse gz that inflates more; usually 300.")
+    @_with_limit_options
     @wraps(command)
     def chosen(
         configuration: Configuration,
         only: tuple[str, ...],
         select: tuple[str, ...],
         ignore: tuple[str, ...],
-        max_text_gb: float | None,
-        max_inflation: float | None,
+        given: dict[str, float],
         **others: object,
     ) -> R:
         if only and (select or ignore):
             raise click.UsageError("Give either --rule or --select and --ignore.")
-        given = {"max-text-gb": max_text_gb, "max-inflation": max_inflation}
-        limits = {key: value for key, value in given.items() if value is not None}
-        return command(checks_of(configuration, Wanted(only, select, ignore, limits)), **others)
+        return command(checks_of(configuration, Wanted(only, select, ignore, given)), **others)
 
     return chosen
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from tb_tidy_plugin import child
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.worker import OUT_OF_MEMORY, printable
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.remote import Place, place_of
 
 if TYPE_CHECKING:
@@ -67,13 +68,14 @@ About: TypeAlias = Lanes | Slice | Event | Marks | Crop
 class Question(msgspec.Struct, frozen=True):
     """A question about the file `path` (in bytes, since a path need not be text), in the state that `stamp` tells.
 
-    `cache` is the folder in which its columns may be.
+    `cache` is the folder in which its columns may be, `configuration` the file that says how much a trace may hold.
     """
 
     path: bytes
     stamp: str
     about: About
     cache: bytes | None = None
+    configuration: bytes | None = None
 
 
 class Answered(msgspec.Struct, frozen=True, tag="answered"):
@@ -113,7 +115,7 @@ class Shelf:
         """The answer, or why there is none."""
         try:
             return Answered(answer_to(question.about, self._timeline(question)))
-        except TraceError as problem:
+        except (ConfigurationError, TraceError) as problem:
             return Refused(printable(problem.error), printable(problem.advice))
         except MemoryError:
             return Refused(OUT_OF_MEMORY.error, OUT_OF_MEMORY.advice)
@@ -122,8 +124,11 @@ class Shelf:
         key = (question.path, question.stamp)
         if key not in self._known:
             self._make_room(question.path)
-            folder = None if question.cache is None else Path(os.fsdecode(question.cache))
-            self._known[key] = read_timeline(place_of(os.fsdecode(question.path)), Cache(folder))
+            cache, configuration = (
+                None if path is None else Path(os.fsdecode(path)) for path in (question.cache, question.configuration)
+            )
+            limits = USUAL if configuration is None else configured_limits(configuration)
+            self._known[key] = read_timeline(place_of(os.fsdecode(question.path)), Cache(cache), limits)
         self._known.move_to_end(key)
         return self._known[key]
 
@@ -135,7 +140,19 @@ class Shelf:
             self._known.popitem(last=False)
 
 
-def read_timeline(path: Place, cache: Cache = NOWHERE) -> Timeline:
+def configured_limits(configuration: Path) -> Limits:
+    """How much a trace may hold.
+
+    Raises:
+        ConfigurationError: the file cannot be used.
+    """
+    from tb_tidy_plugin.configuration.checks import limits_of
+    from tb_tidy_plugin.configuration.files import read_configuration
+
+    return limits_of(read_configuration(configuration).settings.limits, str(configuration))
+
+
+def read_timeline(path: Place, cache: Cache = NOWHERE, limits: Limits = USUAL) -> Timeline:
     """The timeline of the trace `path`.
 
     Raises:
@@ -145,7 +162,7 @@ def read_timeline(path: Place, cache: Cache = NOWHERE) -> Timeline:
     from tb_tidy_plugin.profile.timeline import timeline_of
     from tb_tidy_plugin.trace.beside import read_with_side_files
 
-    table = read_with_side_files(path, cache=cache)
+    table = read_with_side_files(path, cache=cache, limits=limits)
     return timeline_of(table, steps_of(table))
 
 

@@ -54,9 +54,11 @@ class Timelines:
             TimelineError: the process broke, or took too long.
         """
         kept = self._library.kept(key, patience_s)
-        folder = self._library.asked.cache.folder
-        cache = None if folder is None else os.fsencode(folder)
-        question = Question(os.fsencode(kept.file.path), _stamp(kept), about, cache)
+        asked = self._library.asked
+        cache, configuration = (
+            None if path is None else os.fsencode(path) for path in (asked.cache.folder, asked.configuration)
+        )
+        question = Question(os.fsencode(kept.file.path), _stamp(kept), about, cache, configuration)
         with self._lock:
             reply = self._asked(msgspec.json.encode(question) + b"\n")
         if isinstance(reply, Refused):

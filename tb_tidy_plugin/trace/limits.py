@@ -10,6 +10,8 @@ GB = 10**9
 FREE_BYTES = 64 << 20
 """So much text is read whatever it was packed into: short and regular recordings shrink a hundredfold."""
 
+CONFIGURED = "`[limits]` in the configuration, which TensorBoard takes by `--torchtidy_config`"
+
 LONGEST_NAME = 1 << 14
 """Characters of a name that are kept; the longest of a real kernel are some 8,000."""
 
@@ -35,13 +37,13 @@ class Limits:
         if text_bytes > self.text_bytes:
             raise TraceError(
                 f"The trace holds more than {self.text_bytes / GB:g} GB of text, the limit `max-text-gb`.",
-                "Record fewer steps, or raise it: `--max-text-gb`, or `[limits]` in the configuration.",
+                f"Record fewer steps, or raise it: `--max-text-gb`, or {CONFIGURED}.",
             )
         if packed_bytes is not None and text_bytes > max(FREE_BYTES, self.inflation * packed_bytes):
             raise TraceError(
                 f"The gz file inflates more than {self.inflation:g} times, the limit `max-inflation`; "
                 "recordings inflate 10 to 20 times.",
-                "If you trust the file, raise it: `--max-inflation`, or `[limits]` in the configuration.",
+                f"If you trust the file, raise it: `--max-inflation`, or {CONFIGURED}.",
             )
 
 

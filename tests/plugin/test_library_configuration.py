@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.library import Library
-from tests.support.libraries import finished, started, states
+from tb_tidy_plugin.plugin.timeline_reader import Lanes
+from tb_tidy_plugin.plugin.timelines import Timelines
+from tests.support.libraries import LIMIT_S, RUN, finished, started, states
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
 from tests.support.waiting import until
@@ -55,6 +58,15 @@ class TestConfiguration:
         until(lambda: states(library)["run"].version > broken.version)
         mended = finished(library)
         assert (mended.state, self.findings(library)) == ("done", ["slow-multiplication"])
+
+    def test_its_limits_hold_for_reports_and_timelines(self, path: Path, file: Path) -> None:
+        library = started(path.parents[1], WORKER, configuration=file)
+        assert finished(library).state == "done"
+        file.write_text("[limits]\nmax-text-gb = 1e-8\n")
+        with pytest.raises(TraceError, match="the limit `max-text-gb`"):
+            Timelines(library).answer(RUN, Lanes(), LIMIT_S)
+        refused = finished(started(path.parents[1], WORKER, configuration=file))
+        assert (refused.state, refused.problem and "--torchtidy_config" in refused.problem.advice) == ("error", True)
 
     def test_a_rule_that_cannot_be_imported_is_told_with_its_line(self, path: Path, file: Path) -> None:
         (file.parent / "checks" / "slow_multiplication.py").write_text("import sys\nsys.exit('enough')\n")

@@ -87,9 +87,10 @@ class TestConfigured:
         with pytest.raises(ConfigurationError, match=key):
             checks_of(Configuration(), Wanted(limits={key: value}))
 
-    def test_by_the_flag(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("command", ["check", "annotate"])
+    def test_by_the_flag(self, tmp_path: Path, command: str) -> None:
         write(tmp_path / "w.pt.trace.json", ONE)
-        done = CliRunner().invoke(commands, ["check", str(tmp_path), "--isolated", "--max-text-gb", "1e-8"])
+        done = CliRunner().invoke(commands, [command, str(tmp_path), "--isolated", "--max-text-gb", "1e-8"])
         assert done.exit_code == 2
         assert "the limit `max-text-gb`" in " ".join(done.output.split())
 
