@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO
 
 INPUT = 0
@@ -94,9 +95,24 @@ def private_output() -> IO[bytes]:
 
 
 def question() -> bytes:
-    """The line that the child was asked with."""
-    with os.fdopen(INPUT, "rb", buffering=0, closefd=False) as stream:
+    """The line that the child was asked with; nothing comes after it."""
+    with os.fdopen(INPUT, "rb", closefd=False) as stream:
         return stream.readline()
+
+
+def questions() -> Iterator[bytes]:
+    """The lines that the child is asked with; it ends with its input at once, in the middle of an answer, too."""
+    lines: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_fill, args=(lines,), daemon=True).start()
+    while True:
+        yield lines.get()
+
+
+def _fill(lines: SimpleQueue[bytes]) -> None:
+    with os.fdopen(INPUT, "rb", closefd=False) as stream:
+        for line in stream:
+            lines.put(line)
+        os._exit(0)
 
 
 def end_with_input(end: Callable[[], object] = lambda: os._exit(1)) -> None:

@@ -1,23 +1,24 @@
 """One comparison in a process of its own: many ranks of large recordings must not hold TensorBoard up.
 
-`python -m tb_tidy_plugin.plugin.comparing` reads a `Question` from its input up to its end, and writes an
-`Answer`.
+`python -m tb_tidy_plugin.plugin.comparing` reads a line from its input, a `Question`, and writes an `Answer`.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.recording import Recording, StepsError, step_range
 from tb_tidy_plugin.report.model import Finding
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.compare.compare import Asked
+
+
+NICE = 5  # TensorBoard goes first
 
 
 class SideAsked(msgspec.Struct, frozen=True):
@@ -57,11 +58,13 @@ Answer: TypeAlias = Compared | Refused
 
 
 def main() -> None:
-    """Answers the question on the standard input."""
-    if hasattr(os, "nice"):
-        os.nice(5)
-    question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
-    sys.stdout.buffer.write(msgspec.json.encode(answer_to(question)))
+    """Answers one question."""
+    output = child.private_output()
+    question = msgspec.json.decode(child.question(), type=Question)
+    child.end_with_input()
+    child.step_back(nice=NICE)
+    output.write(msgspec.json.encode(answer_to(question)))
+    output.close()
 
 
 def answer_to(question: Question) -> Answer:

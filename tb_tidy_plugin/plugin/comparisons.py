@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -178,22 +179,33 @@ def _recording(side: Side, kept: Kept) -> msgspec.Raw:
 
 def _asked(question: bytes) -> Comparison:
     """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
-    command = [*COMMAND, *child.import_folders()]
+    with child.complaints() as errors:
+        with child.start(COMMAND, errors) as process:
+            patience = threading.Timer(LIMIT_S, process.kill)
+            patience.daemon = True
+            patience.start()
+            said = _said(process, question)
+            is_late = not patience.is_alive()
+            patience.cancel()
+        if complaint := child.said(errors):
+            log.warning("torchtidy: comparison: %s", complaint)
+    if is_late:
+        raise ComparisonError(f"The comparison took longer than {LIMIT_S:.0f} s.", "Choose one rank.")
     try:
-        ended = subprocess.run(
-            command, input=question, capture_output=True, timeout=LIMIT_S, start_new_session=True, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise ComparisonError(f"The comparison took longer than {LIMIT_S:.0f} s.", "Choose one rank.") from None
-    if ended.stderr:
-        log.warning("torchtidy: comparison: %s", ended.stderr[-child.MOST_SAID :].decode("utf-8", "replace").strip())
-    try:
-        answer: Answer = msgspec.json.decode(ended.stdout, type=Answer)
+        answer: Answer = msgspec.json.decode(said, type=Answer)
     except msgspec.MsgspecError:
         raise ComparisonError("The comparison broke off with an internal error.", "See TensorBoard's log.") from None
     if isinstance(answer, Refused):
         raise StepsError(answer.error, answer.advice)
     return answer.comparison
+
+
+def _said(process: subprocess.Popen[bytes], question: bytes) -> bytes:
+    """All that the process answers; its input stays open meanwhile."""
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        child.ask(process, question)
+    return process.stdout.read()
 
 
 def _holding(rows: Sequence[_Change], text: str) -> list[_Change]:

@@ -99,10 +99,9 @@ def main() -> None:
     output = child.private_output()
     child.step_back()
     shelf = Shelf()
-    with os.fdopen(child.INPUT, "rb", closefd=False) as stream:
-        for line in stream:
-            output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=Question))) + b"\n")
-            output.flush()
+    for line in child.questions():
+        output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=Question))) + b"\n")
+        output.flush()
 
 
 class Shelf:
