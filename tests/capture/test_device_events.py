@@ -12,6 +12,7 @@ import tb_tidy_plugin
 from tb_tidy_plugin.capture import device_events, write_device_events
 from tb_tidy_plugin.trace import side_file
 from tb_tidy_plugin.trace.side_file import read_device_events
+from tests.support.full_disk import filling_disk
 from tests.support.made_up_device import KERNELS_US, Recorded, events_in, record, record_markers
 
 if TYPE_CHECKING:
@@ -117,15 +118,9 @@ class TestFailures:
         assert "could not be captured" in caplog.text
 
     def test_a_disk_that_is_full_leaves_no_half_file(
-        self, recorded: Recorded, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+        self, recorded: Recorded, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        def fill(self: Path, content: bytes) -> int:
-            with self.open("wb") as stream:
-                stream.write(content[:10])
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "write_bytes", fill)
+        with filling_disk():
             assert write_device_events(recorded.prof, tmp_path / "t.pt.trace.json") is None
         assert list(tmp_path.iterdir()) == []
         assert "No space left" in caplog.text

@@ -14,6 +14,7 @@ from tb_tidy_plugin.capture import guarded, handler, live_tree, settings, tidy_t
 from tb_tidy_plugin.capture.live_tree import walk
 from tb_tidy_plugin.capture.own_files import OwnFiles
 from tests.support.captured_job import document_of, record, traces_in
+from tests.support.full_disk import filling_disk
 
 pytestmark = pytest.mark.torch
 
@@ -62,16 +63,8 @@ class TestNothingBreaksTheJob:
         (entry,) = caplog.records
         assert (entry.levelno, "the side file could not be captured" in entry.getMessage()) == (logging.WARNING, True)
 
-    def test_a_disk_that_is_full_leaves_no_half_file(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        def fill(self: Path, content: bytes) -> int:
-            with self.open("wb") as stream:
-                stream.write(content[:10])
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "write_bytes", fill)
+    def test_a_disk_that_is_full_leaves_no_half_file(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        with filling_disk():
             record(tidy_trace_handler(str(tmp_path)))
         assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
         assert "No space left" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -139,6 +140,17 @@ class TestFiles:
         os.utime(path, (time.time() + seconds,) * 2)
         until(lambda: state(board) == "queued")
         assert board.analysed(KEY)["report"]["profiles"][0]["events"] == 13
+
+    def test_a_logdir_that_is_removed_and_comes_back(self, board: Served, logs: Path) -> None:
+        assert board.analysed(KEY)["states"][0]["state"] == "done"
+        shutil.rmtree(logs)
+        until(lambda: board.runs() == [])
+        assert board.get(f"{API}/report?{KEY}").status == 404
+        assert board.get("data/environment").status == 200
+        trace(logs / "run" / "w.pt.trace.json", operators=5)
+        until(lambda: board.runs() == ["run"])
+        assert board.analysed(KEY)["report"]["profiles"][0]["events"] == 9
+        assert "Traceback" not in board.log.read_text()
 
     def test_one_that_is_replaced_by_another_of_the_same_size_and_time_is_read_anew(
         self, board: Served, logs: Path

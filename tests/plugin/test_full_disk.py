@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,25 +18,13 @@ from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import BenchmarkRequest
 from tb_tidy_plugin.plugin.worker import PairOf
 from tb_tidy_plugin.trace.cache import Cache
+from tests.support.full_disk import full_disk
 from tests.support.libraries import LIMIT_S, RUN, finished, started
 from tests.support.logdirs import trace
 from tests.support.measurements import MEASURED_AT_ONCE, PAIR, measurement
 from tests.support.waiting import until
 
-resource = pytest.importorskip("resource", reason="this system has no limit on the size of files")
-
 OURS = {"X-TorchTidy": "1"}
-
-
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """Writing into any file fails, here and in processes that are started: no file may be longer than nothing."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture(autouse=True)

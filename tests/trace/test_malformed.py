@@ -98,7 +98,7 @@ ROWS = {
     "slices that overlap": Malformed(
         [f"{TORCH}#193440", f"{TORCH}#174555"], timed("9.5", "1000"), ("first", "last", "odd")
     ),
-    "a bracket in traceName": Malformed([f"{KINETO}#888"], WHOLE.replace(b'"x.json"', b'"/tmp/a]}],b]"')),
+    "a bracket in traceName": Malformed([f"{KINETO}#888"], WHOLE.replace(b'"x.json"', b'"job/a]}],b]"')),
     "integers beyond int64": Malformed(
         ["HolisticTraceAnalysis!324"],
         with_args("18446744073709551616, \"correlation\": 99999999999999999999"),
