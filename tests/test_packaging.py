@@ -154,7 +154,8 @@ def test_a_source_distribution_installs_without_npm(checkout: Path) -> None:
     [unpacked] = (checkout / "unpacked").iterdir()
     assert not (unpacked / "frontend" / "node_modules").exists()
     sources = {path.name for path in (unpacked / "tb_tidy_plugin").rglob("*.p[yx][xi]")}
-    assert sources == {"_nest.pyx", "_scan.pyx", *PARTS, "_nest.pyi", "_scan.pyi"}, "what is compiled is there"
+    compiled = {f"{name}.{end}" for name in ("_nest", "_scan", "_walk") for end in ("pyx", "pyi")}
+    assert sources == {*PARTS, *compiled}, "what is compiled is there"
     done = run_setup(unpacked, "build_py")
     assert (done.returncode, "WARNING" in done.stderr) == (0, False)
 
@@ -226,7 +227,7 @@ def built(checkout: Path) -> list[str]:
 
 def test_the_wheel_has_what_is_compiled_and_says_for_which_platform(wheel_files: dict[str, str]) -> None:
     compiled = {name.partition(".")[0] for name in wheel_files if name.endswith((".so", ".pyd"))}
-    assert compiled == {"tb_tidy_plugin/trace/_scan", "tb_tidy_plugin/profile/_nest"}
+    assert compiled == {f"tb_tidy_plugin/{name}" for name in ("trace/_scan", "profile/_nest", "estimate/_walk")}
     [text] = (text for name, text in wheel_files.items() if name.endswith("WHEEL"))
     assert "Root-Is-Purelib: false" in text
 

@@ -2,13 +2,14 @@
 
 Everything begins as early as what it waits for allows, in the recorded order. Without a change that is the recording
 itself, to the ns.
+
+The loop over all activities is there twice: in Python, and compiled (`_walk.pyx`) where the install had a compiler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -17,10 +18,19 @@ from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows
 
+try:
+    from tb_tidy_plugin.estimate._walk import begin
+except ImportError:
+    IS_COMPILED = False
+else:
+    IS_COMPILED = True
+
 NEVER = -np.inf
 
-_Activity: TypeAlias = tuple[int, int, float, float, int, float, float]
+_Activities: TypeAlias = tuple[Rows, Rows, Floats, Floats, Rows, Floats, Floats]
 """Stream; epoch of the launch, and time added to it; time after the stream; other activity, time after it; length."""
+
+_Numbers: TypeAlias = Floats | list[float]
 
 _Wait: TypeAlias = tuple[int, int, float, int, float, bool, float]
 """Activities begun before; epoch, and time added to it; the same of another thread; whether it waits for devices; time
@@ -101,7 +111,7 @@ def replay(graph: Graph, changes: Changes | None = None) -> Schedule:
     )
 
 
-def _activities(graph: Graph, passed_ns: Floats, changes: Changes | None) -> list[_Activity]:
+def _activities(graph: Graph, passed_ns: Floats, changes: Changes | None) -> _Activities:
     """What the walk needs of each activity."""
     device = graph.device
     has_launch = device.launch_cut != ABSENT
@@ -116,8 +126,8 @@ def _activities(graph: Graph, passed_ns: Floats, changes: Changes | None) -> lis
         # Rests between activities go with them; what ran beside others still does.
         shorter_ns = np.where(after_stream_ns > 0, after_stream_ns * changes.device, after_stream_ns)
         after_stream_ns = np.where(changes.gone, 0.0, shorter_ns)
-    columns = (device.stream, epochs, launched_ns, after_stream_ns, device.other, device.after_other_ns, duration_ns)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+    other = np.where(device.other == ABSENT, len(device), device.other)  # behind the last one, which never ends
+    return device.stream, epochs, launched_ns, after_stream_ns, other, device.after_other_ns, duration_ns
 
 
 def _waits(graph: Graph, passed_ns: Floats, changes: Changes | None) -> list[_Wait]:
@@ -136,43 +146,55 @@ def _waits(graph: Graph, passed_ns: Floats, changes: Changes | None) -> list[_Wa
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _walk(
-    graph: Graph, waits: list[_Wait], activities: list[_Activity], passed_ns: Floats
-) -> tuple[list[float], list[float]]:
+def _walk(graph: Graph, waits: list[_Wait], activities: _Activities, passed_ns: Floats) -> tuple[_Numbers, _Numbers]:
     """The offset of each epoch, and the end of each activity, in recorded order."""
     lanes = graph.host.first[:-1]
-    offsets = (graph.host.time_ns[lanes] - passed_ns[lanes]).tolist()
-    first_wait = len(offsets)
-    offsets += [0.0] * (len(waits) + 1)
-    free = [NEVER] * (int(graph.device.stream.max(initial=0)) + 1)
-    ends = [NEVER] * (len(activities) + 1)  # the last one is what `ABSENT` points at
-    remaining = enumerate(activities)
+    known = graph.host.time_ns[lanes] - passed_ns[lanes]
+    streams, count = int(graph.device.stream.max(initial=0)) + 1, len(graph.device)
+    empty = (np.concatenate([known, np.zeros(len(waits) + 1)]), np.full(streams, NEVER), np.full(count + 1, NEVER))
+    state: list[_Numbers] = [*empty] if IS_COMPILED else [column.tolist() for column in empty]
+    columns = activities if IS_COMPILED else [column.tolist() for column in activities]
+    run: Callable[..., None] = begin if IS_COMPILED else _begin
+    offsets, _, ends = state
     begun = 0
     for number, (before, epoch, own, thread_epoch, thread, blocked, passed) in enumerate(waits):
-        _begin(islice(remaining, before - begun), offsets, free, ends)
+        run(*columns, begun, before, *state)
         begun = before
         end = max(offsets[epoch] + own, offsets[thread_epoch] + thread)
         if blocked:
             for activity, after in graph.waits[number].activities:
                 end = max(end, ends[activity] + after)
-        offsets[first_wait + number] = end - passed
-    _begin(remaining, offsets, free, ends)
+        offsets[len(known) + number] = end - passed
+    run(*columns, begun, count, *state)
     return offsets[:-1], ends[:-1]
 
 
-def _begin(
-    activities: Iterable[tuple[int, _Activity]], offsets: list[float], free: list[float], ends: list[float]
+def _begin(  # noqa: PLR0913, PLR0917 - as the compiled one
+    stream: list[int],
+    epoch: list[int],
+    launched: list[float],
+    after_stream: list[float],
+    other: list[int],
+    after_other: list[float],
+    duration: list[float],
+    first: int,
+    last: int,
+    offsets: list[float],
+    free: list[float],
+    ends: list[float],
 ) -> None:
-    """Fills in the ends of `activities`, whose launches are known, and when all work of each stream is done.
+    """Fills in the ends of the activities from `first` to `last`, and when all work of each stream is done.
 
     Comparisons stand where `max` would read better: this loop is nearly all of a replay, and they halve it.
     """
-    for at, (stream, epoch, launched, after_stream, other, after_other, duration) in activities:
-        start = offsets[epoch] + launched
-        if (free_at := free[stream] + after_stream) > start:
+    columns = (stream, epoch, launched, after_stream, other, after_other, duration)
+    rows = zip(*(column[first:last] for column in columns), strict=True)
+    for at, (line, place, launch, rest, another, behind, length) in enumerate(rows, first):
+        start = offsets[place] + launch
+        if (free_at := free[line] + rest) > start:
             start = free_at
-        if (other_at := ends[other] + after_other) > start:
+        if (other_at := ends[another] + behind) > start:
             start = other_at
-        ends[at] = end = start + duration
-        if end > free[stream]:  # noqa: PLR1730 - as above
-            free[stream] = end
+        ends[at] = end = start + length
+        if end > free[line]:  # noqa: PLR1730 - as above
+            free[line] = end

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.estimate import replay as replaying
 from tb_tidy_plugin.estimate.saving import Estimates, Fix
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
@@ -102,6 +103,22 @@ class TestLaws:
         waits = np.flatnonzero(profile.table.category == Category.OPERATOR).tolist()
         assert expected_us(profile, *(Unblock(row) for row in waits)) == 0
         assert expected_us(profile, *(Unblock(row) for row in waits), Remove(tuple(waits[1:]))) == 0
+
+    @pytest.mark.compiled
+    @pytest.mark.skipif(not replaying.IS_COMPILED, reason="the loop over activities was not compiled")
+    @settings(max_examples=30)
+    @given(PROGRAMS, KINDS, st.integers(0, 20))
+    def test_the_compiled_loop_replays_as_the_one_in_python(
+        self, program: list[list[Instruction]], kinds: list[str], first: int
+    ) -> None:
+        profile = recorded(program)
+        fix = Fix([edit_of(profile, kind, first + at) for at, kind in enumerate(kinds)])
+        found = []
+        for is_compiled in (True, False):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(replaying, "IS_COMPILED", is_compiled)
+                found.append(Estimates(profile).saving(fix))
+        assert found[0] == found[1]
 
     @pytest.mark.parametrize("name", shared_names("traces"))
     def test_on_real_recordings(self, name: str) -> None:
