@@ -105,8 +105,8 @@ def _kind(edit: Edit) -> Kind:
     match edit:
         case Scale(_, factor, low, high):
             return Scale, (low, factor, high), 1
-        case Overlap(_, at_once):
-            return Overlap, (0.0, 0.0, 1.0), at_once  # nothing is certain to hide
+        case Overlap(_, at_once, left):
+            return Overlap, (0.0, left, 1.0), at_once  # nothing is certain to hide
         case Unblock():
             return Unblock, (0.0, 0.0, 0.0), 1
         case _:

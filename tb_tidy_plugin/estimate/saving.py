@@ -228,8 +228,8 @@ def _by_fractions(
         match edit:
             case Scale(events, factor, low, _):
                 found.setdefault((1 - factor, 1 - low), []).extend(events)
-            case Overlap(events, _):
-                found.setdefault((_hidden(profile, beside, spans), 1.0), []).extend(events)
+            case Overlap(events, _, left):
+                found.setdefault((_hidden(profile, beside, spans) * (1 - left), 1.0), []).extend(events)
             case Unblock(event):
                 found.setdefault((1.0, 1.0), []).append(event)
             case _:

@@ -32,10 +32,14 @@ class Unblock:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """These events would run beside the rest of the step instead of in line with it, so many at a time."""
+    """These events would run beside the rest of the step instead of in line with it, so many at a time.
+
+    Most likely a `left` part of each stays in line (0 to 1), such as taking over what was made beside.
+    """
 
     events: tuple[int, ...]
     at_once: int = 1
+    left: float = 0.0
 
 
 Edit: TypeAlias = Remove | Scale | Unblock | Overlap

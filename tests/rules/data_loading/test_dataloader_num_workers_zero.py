@@ -119,12 +119,12 @@ class TestReports:
 
 class TestSaves:
     def test_all_loading_of_a_step_at_most(self) -> None:
-        # 4 ms in the first step and 2 ms in the second.
-        assert saving_ns(DataloaderNumWorkersZero, draw(TWO_STEPS)) == (0, 3_000_000, 3_000_000)
+        # 4 ms in the first step and 2 ms in the second; handing over each of the batches is expected to take 1 ms.
+        assert saving_ns(DataloaderNumWorkersZero, draw(TWO_STEPS)) == (0, 2_000_000, 3_000_000)
 
     def test_nothing_for_what_was_loaded_outside_the_steps(self) -> None:
         profile = draw(f"{LOADING} 0-9000\nProfilerStep#1 10000-20000\n  {LOADING} 10010-12010")
-        assert saving_ns(DataloaderNumWorkersZero, profile) == (0, 2_000_000, 2_000_000)
+        assert saving_ns(DataloaderNumWorkersZero, profile) == (0, 1_000_000, 2_000_000)
 
 
 class TestStaysQuiet:
