@@ -6,10 +6,30 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+import numpy as np
+
 from tb_tidy_plugin.trace._scan import RefusedError, Scanner
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.scanned import ScanningDecoder
 from tests.support.decoders import differences, read_with
+
+
+class Known(dict[int, list[bytes]]):
+    """The texts that a scanner has told of, by table."""
+
+
+def _scanned(scanner: Scanner, events: bytes, known: Known) -> object:
+    """What a scanner says of all events, its numbers replaced by what they stand for; None where it refuses them."""
+    try:
+        count, wide, narrow, tables, args, args_ends = scanner.columns([(events, 0, len(events))])
+    except RefusedError:
+        return None
+    for which, (first, new) in enumerate(tables):
+        known[which] = known.get(which, [])[:first] + new
+    numbers = [np.frombuffer(column, np.int32).tolist() for column in narrow]
+    ends = [0, *np.frombuffer(args_ends, np.int32).tolist()]
+    rests = [args[ends[number - 1] : ends[number]] if number else b"" for number in numbers.pop()]
+    return count, wide, [[known[which][number] for number in column] for which, column in enumerate(numbers)], rests
 
 
 class Agreement:
@@ -18,6 +38,7 @@ class Agreement:
     def __init__(self) -> None:
         self._scanners = [Scanner(), Scanner()]
         self._pool = ThreadPoolExecutor(2)
+        self._fresh, self._warm, self._known = Scanner(), Scanner(), Known()
         self.accepted = 0
 
     def differences(self, text: bytes, seed: int) -> list[str]:
@@ -32,4 +53,11 @@ class Agreement:
             start = make.randint(0, len(text))
             with suppress(RefusedError):
                 self._scanners[0].columns([(text, start, make.randint(start, len(text)))])
-        return result
+        return result + self._surprises(text[text.find(b"[") + 1 : max(text.rfind(b"]"), 0)])
+
+    def _surprises(self, events: bytes) -> list[str]:
+        """What a scanner that expects what it saw in earlier texts makes otherwise than one that expects nothing."""
+        self._fresh.forget()
+        alone = _scanned(self._fresh, events, Known())
+        expected = _scanned(self._warm, events, self._known)
+        return [] if alone == expected else ["expected"]
