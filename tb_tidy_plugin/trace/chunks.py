@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 import msgspec
@@ -32,6 +32,7 @@ NO_TIME = -(1 << 63)
 NO_ARGS = msgspec.Raw(b"{}")
 NOTHING = msgspec.Raw(b"")
 INT64_MAX = (1 << 63) - 1
+INT32_MAX = (1 << 31) - 1
 
 
 class Event(msgspec.Struct, gc=False):
@@ -306,17 +307,24 @@ def _durations(durations: NDArray[np.float64]) -> Times:
 
 def _id_columns(ids: _Columns) -> dict[str, IdColumn]:
     """Columns by `ID_FIELDS`; of an id that no event has it takes no memory, of small ones half."""
-    columns = {field: _int_column(ids[field]) for field in (*ID_FIELDS, SECOND_SPELLING)}
-    second = columns.pop(SECOND_SPELLING)
-    columns["external_id"] = np.where(second != ABSENT, second, columns["external_id"])
-    return {field: _narrowed(column, getattr(USUAL, field)) for field, column in columns.items()}
+    columns = [ids[field] for field in (*ID_FIELDS, SECOND_SPELLING)]
+    count = len(columns[0])
+    try:
+        values = np.fromiter(chain.from_iterable(columns), np.int64, len(columns) * count).reshape(len(columns), count)
+    except (TypeError, OverflowError):
+        values = np.stack([_int_column(column) for column in columns])
+    values[0] = np.where(values[-1] != ABSENT, values[-1], values[0])  # `external_id`, however it is spelled
+    low, high = values.min(axis=1, initial=INT64_MAX).tolist(), values.max(axis=1, initial=-INT64_MAX).tolist()
+    return {
+        field: _narrowed(values[at], getattr(USUAL, field), low[at], high[at]) for at, field in enumerate(ID_FIELDS)
+    }
 
 
-def _narrowed(column: Times, usual: int) -> IdColumn:
-    if not (column != usual).any():
+def _narrowed(column: Times, usual: int, low: int, high: int) -> IdColumn:
+    """`column`, whose values go from `low` to `high`, in as little memory as holds it."""
+    if low == high == usual or not len(column):
         return np.broadcast_to(np.int32(usual), len(column))
-    narrow = column.astype(np.int32)
-    return narrow if np.array_equal(narrow, column) else column
+    return column.astype(np.int32) if max(-low, high) <= INT32_MAX else column.copy()
 
 
 def _int_column(values: Sequence[Any]) -> Times:
