@@ -48,6 +48,7 @@ def first_additions(profile: Profile, cleared: Mapping[Clearing, Counter[Shape]]
     added = profile.named("aten::add_")
     above = profile.tree.parent[added]
     added = added[(above != ABSENT) & np.isin(above, accumulations(profile))]
+    added = added[np.argsort(profile.table.start_ns[added], kind="stable")]  # of all threads
     found: dict[Clearing, list[int]] = {clearing: [] for clearing in cleared}
     later = deque(sorted(cleared, key=lambda clearing: profile.start_ns(clearing[0])))
     left: dict[str, tuple[Clearing, Counter[Shape]]] = {}

@@ -30,11 +30,13 @@ def costs_of_parameters(profile: Profile) -> ParameterCosts:
     part of that time is whose nobody recorded, so they take it in the order of their gradients.
     """
     handed, loops = accumulations(profile), profile.matching(LOOPS, Category.ANNOTATION)
-    steps, loops_in = profile.step_of(handed), profile.step_of(loops)
+    operators = np.flatnonzero(profile.calls.outermost & profile.inside(loops)[: profile.tree.size])
+    steps, loops_in, operators_in = (profile.step_of(rows) for rows in (handed, loops, operators))
     found: dict[int, tuple[tuple[int, int], ...]] = {}
     for step in np.unique(steps[steps != ABSENT]).tolist():
         ours = handed[steps == step]
-        shares = _shares(_per_call(profile, loops[loops_in == step], len(ours)), len(ours))
+        time = _per_call(profile, loops[loops_in == step], operators[operators_in == step], len(ours))
+        shares = _shares(time, len(ours))
         for row, share in zip(ours.tolist(), shares, strict=True):
             outer = _outer(profile, row)
             found[row] = ((profile.start_ns(outer), profile.end_ns(outer)), *share)
@@ -58,9 +60,8 @@ def _outer(profile: Profile, row: int) -> int:
     return above if above is not None and profile.name(above).startswith("autograd::engine::") else row
 
 
-def _per_call(profile: Profile, loops: Rows, parameters: int) -> Intervals:
-    """The time of `loops` without that of operators that work on elements."""
-    operators = np.flatnonzero(profile.calls.outermost & profile.inside(loops)[: profile.tree.size])
+def _per_call(profile: Profile, loops: Rows, operators: Rows, parameters: int) -> Intervals:
+    """The time of `loops` without that of those `operators` in them that work on elements."""
     names = [profile.name(row) for row in operators.tolist()]
     calls = np.array([parameters if BATCHED.match(name) else 1 for name in names], np.int64)
     on_elements = operators[profile.table.duration_ns[operators] > CALL_NS * calls]

@@ -141,7 +141,7 @@ def _finding(
         saving=saving_in_report(profile, saved, *(MEASURED if factor else ())),
         details=[
             Note(text=rule.why.format(**facts).rstrip(".") + "."),
-            *_beyond_cost(matches, saved.expected_ns - cost_ns),
+            *_beyond_cost(profile, matches, saved.expected_ns - cost_ns),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         measurement=measurement,
@@ -149,13 +149,15 @@ def _finding(
     return Evidence(finding, rows, tuple(anchor for _, anchor in places), pair, fix)
 
 
-def _beyond_cost(matches: Sequence[Match], beyond_ns: int) -> list[Note]:
+def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> list[Note]:
     """What else goes, where a fix is expected to save more than what it fixes costs itself."""
     if beyond_ns <= 0:
         return []
-    others = "what belongs to it gets faster, and " if any(match.related for match in matches) else ""
-    more = f"{Nanoseconds(beyond_ns)} more than this is expected to be saved"
-    return [Note(text=f"{more}: {others}memory that it takes is given back in time that no event has.")]
+    reasons = ["what belongs to it gets faster"] if any(match.related for match in matches) else []
+    if "device" not in profile.recorded:
+        reasons.append("memory that it takes is given back in time that no event has")
+    why = " and ".join(reasons) or "what waits for it comes earlier"
+    return [Note(text=f"{Nanoseconds(beyond_ns)} more than this is expected to be saved: {why}.")]
 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:

@@ -77,11 +77,11 @@ class ConvBiasBeforeBatchnorm(Rule):
     def detect(self, profile: Profile) -> Iterator[Match]:
         convs = profile.named(*CONVOLUTIONS)
         convs = convs[~profile.inside(convs)[convs]]
-        costs = {} if "device" in profile.recorded else costs_of_parameters(profile)
-        for conv, inputs in zip(convs.tolist(), profile.inputs_of(convs), strict=True):
-            norm = _norm_after(profile, conv, inputs, int(self.max_operators))
-            if norm is not None:
-                yield _match(profile, conv, inputs, norm, costs)
+        given, reach = zip(convs.tolist(), profile.inputs_of(convs), strict=True), int(self.max_operators)
+        norms = {conv: norm for conv, each in given if (norm := _norm_after(profile, conv, each, reach)) is not None}
+        costs = costs_of_parameters(profile) if norms and "device" not in profile.recorded else {}
+        for conv, norm in norms.items():
+            yield _match(profile, conv, profile.inputs(conv), norm, costs)
 
     def benchmark(self, match: Match) -> Benchmark | None:
         module = MODULES.get(str(match.facts["op"]))

@@ -143,9 +143,15 @@ ACCUMULATED = """
 
 
 class TestSaves:
-    def test_the_first_addition_to_each_gradient_that_was_cleared(self) -> None:
+    @pytest.mark.parametrize("thread", [1, 2])
+    def test_the_first_addition_to_each_gradient_that_was_cleared(self, thread: int) -> None:
         """Not those to other gradients, nor that of a second backward pass, nor additions elsewhere."""
-        profile = draw("    aten::mm  0-9" + ACCUMULATED.format(1) + ACCUMULATED.format(2))
+        text = "    aten::mm  0-9" + ACCUMULATED.format(1) + ACCUMULATED.format(2)
+        backward = ("AccumulateGrad", "add_")
+        lines = text.splitlines()
+        profile = draw(
+            "\n".join(f"{line}  thread={thread}" if any(map(line.count, backward)) else line for line in lines)
+        )
         first, second = matches(profile)
         for match, start_ns in ((first, 100_000), (second, 200_000)):
             taken = [(profile.start_ns(row) - start_ns, profile.duration_ns(row)) for row in match.events]
