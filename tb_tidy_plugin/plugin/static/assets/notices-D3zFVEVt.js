@@ -1,1 +1,0 @@
-import{an as e}from"./Spans-DnMsxoEM.js";var t=e(``),n=e(``),r=5e3,i;function a(e){t.value=e,clearTimeout(i),i=setTimeout(()=>{t.value=``},r)}function o(e){n.value=e}export{t as i,n,a as r,o as t};
