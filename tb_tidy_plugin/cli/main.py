@@ -39,7 +39,12 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"tb_tidy_plugin.cli.{name}"), name)
+        try:
+            command: click.Command = getattr(import_module(f"tb_tidy_plugin.cli.{name}"), name)
+        except ModuleNotFoundError as missing:
+            error = f"The package {missing.name}, which TorchTidy needs, is not installed."
+            advice = "`pip install tb-tidy-plugin` installs what is missing; in a checkout, `pip install -e .`."
+            raise TidyError(error, advice) from missing
         return command
 
 

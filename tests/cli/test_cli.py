@@ -170,6 +170,15 @@ def test_real_traces_print_a_report(name: str) -> None:
     assert done.stderr == ""
 
 
+def test_a_package_that_is_missing_is_named() -> None:
+    code = "import sys; sys.modules['numpy'] = None; from tb_tidy_plugin.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor"], cwd=ROOT, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tb-tidy: The package numpy, which TorchTidy needs, is not installed.\n")
+
+
 def test_every_command_is_in_the_list_of_commands() -> None:
     modules = (import_module(f"{cli.__name__}.{found.name}") for found in pkgutil.iter_modules(cli.__path__))
     here = {module.__name__.rpartition(".")[2]: module for module in modules}
