@@ -347,7 +347,7 @@ describe('until it is there', () => {
     const fine = server.answers['compare'];
     server.answers['compare'] = () => { throw new Refusal(404, 'There is no run `gone` in the logdir.', 'Reload the list of runs.'); };
     await openPage(LINK.replace('with=after', 'with=gone'));
-    expect((await screen.findByRole('alert')).textContent).toContain('There is no run `gone` in the logdir. Reload the list of runs.');
+    expect((await screen.findByRole('alert')).textContent).toContain('There is no run gone in the logdir. Reload the list of runs.');
     expect((await side('Candidate')).getByLabelText<HTMLSelectElement>('Run').value).toBe('gone');
     if (fine) server.answers['compare'] = fine;
     fireEvent.click(screen.getByRole('button', { name: 'Try again' }));
