@@ -157,7 +157,7 @@ def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> 
     if "device" not in profile.recorded:
         reasons.append("memory that it takes is given back in time that no event has")
     why = " and ".join(reasons) or "what waits for it comes earlier"
-    return [Note(text=f"{Nanoseconds(beyond_ns)} more than this is expected to be saved: {why}.")]
+    return [Note(text=f"{Nanoseconds(beyond_ns)} more than it costs is expected to be saved: {why}.")]
 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:

@@ -63,10 +63,10 @@ class UnfusedAttention(Rule):
 
     code = "TT703"
     needs = frozenset({"shapes"})
-    message = "Attention of {queries} queries over {keys} keys is written out: between its products go {time}"
+    message = "Attention of {queries} queries over {keys} keys is written out: up to {time} a call between its products"
     why = (
-        "{operators} operators, and {gradients} of the backward pass, go over scores of {sizes} in {dtype}, which are "
-        "{ratio} times the size of the queries. Reported from {least} queries and keys on"
+        "{operators} operators, and {gradients} more in the backward pass, go over scores of {sizes} in {dtype}, which "
+        "are {ratio} times the size of the queries. Reported from {least} queries and keys on"
     )
     fix = "{fix}"
     caveat = "Results differ in their last bits, and dropout draws other random numbers. The weights cannot be had."
