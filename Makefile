@@ -29,7 +29,9 @@ demo: $(DEMO)/.installed ## serve the sample runs; PORT=6007 for another port
 	@echo "TorchTidy is at http://localhost:$(PORT)/#torchtidy&p.torchtidy.run=image_classifier_untidy"
 	@$(DEMO)/bin/tensorboard --logdir sample_runs --port $(PORT)
 
-test: lint types generated frontend pytest ## run every check
+# Two at a time: while Python's packages are installed, the frontend is checked.
+test: ## run every check
+	@$(MAKE) --jobs=2 lint types generated frontend pytest
 
 lint: $(TEST)/.installed ## check style and who imports whom
 	$(BIN)/ruff check .

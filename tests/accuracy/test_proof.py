@@ -62,7 +62,8 @@ class TestProof:
         (tmp_path / "trace").mkdir()
         record_in(tmp_path / "trace", slow)
         expected = promised(answer_in(tmp_path / "trace", slow), slow.rule)
-        found = benchmarked(tmp_path / "trace", slow)
+        tries = (benchmarked(tmp_path / "trace", slow) for _ in range(3))  # of a busy machine nothing clear may come
+        found = next((each for each in tries if each), None)
         assert expected is not None
         assert found is not None
         assert found != expected

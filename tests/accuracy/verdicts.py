@@ -14,6 +14,8 @@ from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.accuracy.corpus import Program
 from tests.accuracy.processes import ProgramError, record_in
 
+MOST_AGAIN = 2
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -42,7 +44,7 @@ class Verdict:
         missed: the program's own rule, where it found nothing.
         false_alarms: rules that found what is not there.
         stale: rules that the program says find something in it, and do not.
-        unsteady: rules that were wrong in one of two recordings only; none of the above.
+        unsteady: rules that were wrong in some recordings only; none of the above.
     """
 
     program: Program
@@ -75,7 +77,7 @@ class Verdict:
 
 
 def verdict_on(program: Program, rules: Sequence[AnyRule] | None = None) -> Verdict:
-    """The verdict on a program; one that is wrong somewhere is recorded a second time before it counts.
+    """The verdict on a program; one that is wrong somewhere is recorded again, up to twice, before it counts.
 
     Costs differ from recording to recording, and some lie next to a rule's threshold. Such a rule is called unsteady,
     which is neither right nor wrong, and is shown.
@@ -83,10 +85,11 @@ def verdict_on(program: Program, rules: Sequence[AnyRule] | None = None) -> Verd
     Raises:
         ProgramError: the program broke.
     """
-    first = judged(program, answer_of(program, rules))
-    if not first.wrong or program.is_drawn:
-        return first
-    return both(first, judged(program, answer_of(program, rules)))
+    verdict = judged(program, answer_of(program, rules))
+    for _ in range(0 if program.is_drawn else MOST_AGAIN):
+        if verdict.wrong:
+            verdict = both(verdict, judged(program, answer_of(program, rules)))
+    return verdict
 
 
 def answer_of(program: Program, rules: Sequence[AnyRule] | None = None) -> Answer:
@@ -155,7 +158,7 @@ def both(first: Verdict, second: Verdict) -> Verdict:
     missed, stale = first.missed & second.missed, first.stale & second.stale
     false_alarms = first.false_alarms & second.false_alarms
     failed = {**first.answer.failed, **second.answer.failed}
-    unsteady = (first.wrong | second.wrong) - missed - stale - false_alarms - frozenset(failed)
+    unsteady = (first.wrong | first.unsteady | second.wrong) - missed - stale - false_alarms - frozenset(failed)
     once = {rule: found for rule, found in first.answer.findings.items() if rule in unsteady}
     answer = replace(second.answer, findings={**once, **second.answer.findings}, failed=failed)
     return Verdict(second.program, answer, missed, false_alarms, stale, unsteady)
@@ -170,7 +173,7 @@ class Count:
         found: those of them in which it was found.
         true: all programs in which it found what is there.
         false_alarms: programs in which it found what is not there.
-        unsteady: programs in which it was wrong in one of two recordings.
+        unsteady: programs in which it was wrong in some recordings only.
         checked: programs in which it could look.
     """
 

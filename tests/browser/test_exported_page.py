@@ -108,9 +108,9 @@ def test_nothing_in_a_trace_runs_or_becomes_an_element(browser: Browser, report:
 def test_the_tab_saves_the_page_of_what_it_lists(tab: Tab, browser: Browser, tmp_path: Path) -> None:
     frame = tab.open(run=UNTIDY)
     options = frame.get_by_role("listbox", name="Findings").get_by_role("option")
-    expect(options).to_have_count(4, timeout=60_000)
+    expect(options).to_have_count(5, timeout=60_000)
     frame.get_by_role("button", name="Mute", exact=True).click()
-    expect(options).to_have_count(3)
+    expect(options).to_have_count(4)
     frame.get_by_role("button", name="Export").click()
     with tab.page.expect_download() as saving:
         frame.get_by_role("button", name="Download as a page (HTML)").click()
@@ -118,5 +118,5 @@ def test_the_tab_saves_the_page_of_what_it_lists(tab: Tab, browser: Browser, tmp
     file = tmp_path / "saved.html"
     saving.value.save_as(file)
     with shown(browser, file) as page:
-        expect(page.locator("article")).to_have_count(3)
+        expect(page.locator("article")).to_have_count(4)
         expect(page.get_by_text("1 finding muted and left out.")).to_be_visible()

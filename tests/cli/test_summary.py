@@ -143,7 +143,7 @@ def test_a_broken_trace_leaves_the_others_unharmed(tmp_path: Path) -> None:
     done = tidy("summary", tmp_path)
     assert done.returncode == 0
     assert "good · w · 1" in done.stdout
-    assert "problem: " in done.stdout
+    assert "\nproblem:" in done.stdout
 
 
 def test_nothing_that_can_be_read(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
@@ -249,12 +251,16 @@ class TestRecordedLines:
     """The capture side file, and newer traces, know lines of calls; operators between them are still aligned."""
 
     def profile(self, *lines: tuple[str, int], parent: int | None = None) -> Profile:
-        profile = draw(RECORDED)
+        return self.of(draw(RECORDED), *lines, parent=parent)
+
+    def of(self, profile: Profile, *lines: tuple[str, int], parent: int | None = None) -> Profile:
+        table = profile.table
+        called_from, parents = table.called_from.copy(), table.python_parent_id.astype(np.int64)
         for name, line in lines:
             row = row_of(profile, name)
-            profile.table.called_from[row] = line
-            profile.table.python_parent_id[row] = profile.table.python_id[0] if parent is None else parent
-        return profile
+            called_from[row] = line
+            parents[row] = table.python_id[0] if parent is None else parent
+        return Profile(replace(table, called_from=called_from, python_parent_id=parents))
 
     def test_they_are_exact_without_any_source(self) -> None:
         profile = self.profile(("<built-in method mean of Tensor object at 0x2>", 10))
@@ -286,9 +292,6 @@ class TestRecordedLines:
         )
         recorded = "train.py(1): step 0-900\n  <built-in method f of type object at 0x1> 10-50\n  aten::mul 60-90\n"
         for line, product in ((3, 4), (6, 7)):
-            profile = draw(recorded)
-            call = row_of(profile, "<built-in method f of type object at 0x1>")
-            profile.table.called_from[call] = line
-            profile.table.python_parent_id[call] = profile.table.python_id[0]
+            profile = self.of(draw(recorded), ("<built-in method f of type object at 0x1>", line))
             found = place(profile, "aten::mul", source=source)
             assert (found.line, found.precision, found.ties) == (product, "aligned", ())
