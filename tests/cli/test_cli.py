@@ -109,7 +109,9 @@ class TestBadInput:
         assert done.returncode == 2
         assert "tensorboard_trace_handler" in done.stderr
 
-    @pytest.mark.parametrize("data", [b"", b"not json", b'{"a": 1}', b'{"traceEvents": []}', gzip.compress(b"x", mtime=0)[:9]])
+    @pytest.mark.parametrize(
+        "data", [b"", b"not json", b'{"a": 1}', b'{"traceEvents": []}', gzip.compress(b"x", mtime=0)[:9]]
+    )
     def test_a_broken_trace_alone(self, tmp_path: Path, data: bytes) -> None:
         (tmp_path / "w.1.pt.trace.json").write_bytes(data)
         done = tidy("check", tmp_path)
