@@ -33,9 +33,16 @@ def gloo_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with what takes long go first, so that no process is left alone with one in the end."""
-    long = {item.path for item in items if any(map(item.get_closest_marker, TAKES_LONG))}
-    items.sort(key=lambda item: item.path not in long)
+    """Files with what takes long go first, so that no process is left alone with one in the end.
+
+    Those with a browser, which keeps all cores busy, go before those that record ranks, which would wait for each
+    other.
+    """
+    orders: dict[Path, int] = {}
+    for item in items:
+        order = next((at for at, mark in enumerate(TAKES_LONG) if item.get_closest_marker(mark)), len(TAKES_LONG))
+        orders[item.path] = min(order, orders.get(item.path, order))
+    items.sort(key=lambda item: orders[item.path])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -31,7 +31,7 @@ small, and written by those who wrote the rules: the counts say that nothing kno
 - **found** of **present**: slow programs in which the rule found its pattern. *Recall* is found / present.
 - **false alarms**: programs in which it found something that is not there. *Precision* is true / (true + false): true
   ones are in slow programs, and in programs that are said to hold the pattern, too, with the reason.
-- **unsteady**: what is wrong is recorded again, up to twice; what is right then is neither a miss nor a false alarm,
+- **unsteady**: what is wrong is recorded again, a few times; what is right then is neither a miss nor a false alarm,
   and not counted as found. Such costs are near the rule's threshold.
 - A program counts once per rule, however many findings the rule has in it.
 """

@@ -14,7 +14,8 @@ from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.accuracy.corpus import Program
 from tests.accuracy.processes import ProgramError, record_in
 
-MOST_AGAIN = 2
+MOST_AGAIN, MOST_AGAIN_TOGETHER = 2, 4
+"""How often; of ranks more often: they wait for each other wherever something else uses the machine, too."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Verdict:
 
 
 def verdict_on(program: Program, rules: Sequence[AnyRule] | None = None) -> Verdict:
-    """The verdict on a program; one that is wrong somewhere is recorded again, up to twice, before it counts.
+    """The verdict on a program; one that is wrong somewhere is recorded again before it counts.
 
     Costs differ from recording to recording, and some lie next to a rule's threshold. Such a rule is called unsteady,
     which is neither right nor wrong, and is shown.
@@ -86,7 +87,8 @@ def verdict_on(program: Program, rules: Sequence[AnyRule] | None = None) -> Verd
         ProgramError: the program broke.
     """
     verdict = judged(program, answer_of(program, rules))
-    for _ in range(0 if program.is_drawn else MOST_AGAIN):
+    again = MOST_AGAIN if program.ranks == 1 else MOST_AGAIN_TOGETHER
+    for _ in range(0 if program.is_drawn else again):
         if verdict.wrong:
             verdict = both(verdict, judged(program, answer_of(program, rules)))
     return verdict

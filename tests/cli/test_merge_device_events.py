@@ -17,6 +17,7 @@ import pytest
 import tb_tidy_plugin
 from tb_tidy_plugin.capture import write_device_events
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -72,6 +73,11 @@ def device_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.torch
+def about_the_side_file(profile: ProfileReport) -> list[str]:
+    """Its notes but for one on times: how fast the host was is not the same in all recordings."""
+    return [note for note in profile.quality.notes if not note.startswith("Devices fall behind")]
+
+
 class TestMerged:
     @pytest.mark.parametrize("suffix", ["", ".gz"])
     def test_the_original_is_in_it_untouched(self, device_trace: Path, tmp_path: Path, suffix: str) -> None:
@@ -136,7 +142,7 @@ class TestMerged:
         out = tmp_path / "out.pt.trace.json"
         assert "Device times of npu:0 come from a side file" in merged(device_trace, out)
         (profile,) = tb_tidy_plugin.analyze(out).runs[0].profiles
-        assert profile.quality.notes == [
+        assert about_the_side_file(profile) == [
             "Device times of npu:0 come from a side file, merged into the trace; start times are inferred."
         ]
         assert [(device.kind, device.name) for device in profile.devices] == [("npu", "Acme X1 (inferred)")]
@@ -149,7 +155,7 @@ class TestMerged:
         out.with_name("out.pt.trace.json.device_events.json").write_bytes(events)
         (profile,) = tb_tidy_plugin.analyze(out).runs[0].profiles
         assert profile.breakdown == alone
-        assert profile.quality.notes[-1].endswith("is not used: it is merged into the trace.")
+        assert about_the_side_file(profile)[-1].endswith("is not used: it is merged into the trace.")
 
 
 class TestText:
