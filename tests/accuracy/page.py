@@ -11,7 +11,7 @@ from statistics import median
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.report.value import Severity
 from tests.accuracy.corpus import CLEAN, Program
-from tests.accuracy.record import StepSeconds
+from tests.accuracy.turns import StepSeconds
 from tests.accuracy.verdicts import Count, Verdict, count, total
 
 PROOF_HEADING = "## Do the fixes help?"
@@ -157,9 +157,10 @@ def proof_section(proofs: Iterable[Proof], rounds: int) -> str:
     return f"""{PROOF_HEADING}
 
 How many times faster a step of the fixed program is than one of the slow one, without the profiler, on one core: the
-median of {rounds} rounds, with the smallest and largest. In each round both run in a fresh process of their own; the
-order is swapped from round to round. *CPU time* is the same ratio of the processes' CPU time, without what loaders'
-workers take. The slow program's process also records a few of its steps with `tidy_profile`, as a user's would.
+median of {rounds} rounds, with the smallest and largest. In each round both run in fresh processes, in turns of a
+fraction of a second: one is held while the other one runs. *CPU time* is the same ratio of the processes' CPU time,
+without what loaders' workers take. The slow program's process has recorded a few of its steps with `tidy_profile`
+before, as a user's would.
 *Predicted* is the part of the step that remains by the report on that recording, times the slow program's own step
 without the profiler; *error* is by how much that is longer than the *fixed* step: in each round, then the median.
 *Saved* is by how much the step gets shorter, *expected* and *at most* are what the report says, *held* whether what is

@@ -7,30 +7,32 @@ none pays for the import: 1 s instead of 4 s.
 from __future__ import annotations
 
 import gc
-import json
 import multiprocessing
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tests.accuracy.corpus import Program
-from tests.accuracy.record import StepSeconds, captured, loaded, prepared, record, timed
+from tests.accuracy.record import captured, loaded, prepared, record, timed
 from tests.lines.marked import record_step
 
 Work: TypeAlias = Literal["record", "time", "capture", "mark", "record step"]
+Processes: TypeAlias = Sequence[ForkServerProcess]
 
 LIMIT_S = 240.0
 """No program takes longer; compiling one takes half a minute on a busy machine."""
 
-TIMED_STEPS = 40
 OUTPUT_LINES = 30
 STEP_TRACE = "step.pt.trace.json"
+STEPS = "steps-"
+"""Files with the times of steps, one per rank, begin like this."""
 WARM = ["torch", "torch._dynamo", "torch.profiler", "torch.utils.checkpoint", "torch.utils.data"]
 
 _forks = multiprocessing.get_context("forkserver")
@@ -50,29 +52,6 @@ def record_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> None:
     _run("record", folder, program, limit_s)
 
 
-def step_seconds(folder: Path, program: Program, limit_s: float = LIMIT_S) -> StepSeconds:
-    """The program's median step without the profiler, in a fresh process; of the slowest rank, where it has several.
-
-    Raises:
-        ProgramError: it broke or did not end in time.
-    """
-    return _timed("time", folder, program, limit_s)
-
-
-def capture_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> StepSeconds:
-    """The same of a program that also records a few of its steps into `folder`, with the side file, as users do.
-
-    Raises:
-        ProgramError: it broke or did not end in time.
-    """
-    return _timed("capture", folder, program, limit_s)
-
-
-def _timed(work: Work, folder: Path, program: Program, limit_s: float) -> StepSeconds:
-    _run(work, folder, program, limit_s)
-    return max(StepSeconds(*json.loads(path.read_text())) for path in folder.glob("seconds-*.json"))
-
-
 def record_step_in(folder: Path, program: Program, *, is_marked: bool, limit_s: float = LIMIT_S) -> Path:
     """The trace of one step of the program, with the true line of each instruction where it is to be marked.
 
@@ -83,20 +62,44 @@ def record_step_in(folder: Path, program: Program, *, is_marked: bool, limit_s: 
     return folder / STEP_TRACE
 
 
-def _run(work: Work, folder: Path, program: Program, limit_s: float) -> None:
+@contextmanager
+def started(work: Work, folder: Path, program: Program) -> Iterator[Processes]:
+    """A process per rank of the program, all of which are ended at the end of the block."""
     ranks = [None] if program.ranks == 1 else list(range(program.ranks))
     processes = [_forks.Process(target=_in_child, args=(work, program.path, folder, rank)) for rank in ranks]
     for process in processes:
         process.start()
     try:
-        _until_all_ended(processes, limit_s)
-        _check(processes, folder, program, limit_s)
+        yield processes
     finally:
         for process in processes:
             _end(process)
 
 
-def _until_all_ended(processes: Sequence[ForkServerProcess], limit_s: float) -> None:
+def signal_to(processes: Processes, number: signal.Signals) -> None:
+    """Sends a signal to the processes and all that they have started, such as workers of loaders."""
+    for process in processes:
+        assert process.pid is not None
+        with suppress(ProcessLookupError):  # it has ended, or has no group of its own yet
+            os.killpg(process.pid, number)
+
+
+def failure(processes: Processes, folder: Path, program: Program, limit_s: float) -> ProgramError:
+    """What is to be said of processes of which one has broken, or that were not done in time."""
+    broken = [process.exitcode for process in processes if process.exitcode]
+    what = f"ended with exit status {broken[0]}" if broken else f"did not end within {limit_s:g} s"
+    said = [line for path in sorted(folder.glob("output-*.txt")) for line in path.read_text().splitlines()]
+    return ProgramError("\n".join([f"{program} {what}", *said[-OUTPUT_LINES:]]))
+
+
+def _run(work: Work, folder: Path, program: Program, limit_s: float) -> None:
+    with started(work, folder, program) as processes:
+        _until_all_ended(processes, limit_s)
+        if any(process.exitcode != 0 for process in processes):
+            raise failure(processes, folder, program, limit_s)
+
+
+def _until_all_ended(processes: Processes, limit_s: float) -> None:
     """Returns early where one breaks, since the other ranks then wait for it forever."""
     deadline = time.monotonic() + limit_s
     while running := [process for process in processes if process.exitcode is None]:
@@ -105,22 +108,11 @@ def _until_all_ended(processes: Sequence[ForkServerProcess], limit_s: float) -> 
         wait([process.sentinel for process in running], max(deadline - time.monotonic(), 0.0))
 
 
-def _check(processes: Sequence[ForkServerProcess], folder: Path, program: Program, limit_s: float) -> None:
-    broken = [process.exitcode for process in processes if process.exitcode]
-    if not broken and all(process.exitcode == 0 for process in processes):
-        return
-    what = f"ended with exit status {broken[0]}" if broken else f"did not end within {limit_s:g} s"
-    said = [line for path in sorted(folder.glob("output-*.txt")) for line in path.read_text().splitlines()]
-    raise ProgramError("\n".join([f"{program} {what}", *said[-OUTPUT_LINES:]]))
-
-
 def _end(process: ForkServerProcess) -> None:
     """Ends the process and what it has started, such as workers of its loaders."""
-    if process.exitcode is None and process.pid is not None:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:  # it has no group of its own yet
-            process.kill()
+    if process.exitcode is None:
+        signal_to([process], signal.SIGKILL)
+        process.kill()
         process.join()
     process.close()
 
@@ -136,8 +128,8 @@ def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
         case "record":
             record(step, folder)
         case "time":
-            (folder / f"seconds-{rank}.json").write_text(json.dumps(timed(step, TIMED_STEPS)))
+            timed(step, folder / f"{STEPS}{rank}")
         case "capture":
-            (folder / f"seconds-{rank}.json").write_text(json.dumps(captured(step, folder, TIMED_STEPS)))
+            captured(step, folder, folder / f"{STEPS}{rank}")
         case "mark" | "record step":
             record_step(step, path, folder / STEP_TRACE, is_marked=work == "mark")

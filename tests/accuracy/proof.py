@@ -1,4 +1,4 @@
-"""Whether the fixes help: slow against fixed, in turns, each in a fresh process, without the profiler."""
+"""Whether the fixes help: slow against fixed, and against what the report on slow promises."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from tb_tidy_plugin.report.pairs import BUDGET_S, pairs_in
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy.corpus import Program
 from tests.accuracy.page import Promise, Proof
-from tests.accuracy.processes import capture_in, step_seconds
-from tests.accuracy.record import StepSeconds
+from tests.accuracy.turns import StepSeconds, captured, in_turns
 from tests.accuracy.verdicts import Answer, answer_in
 
 
@@ -32,19 +31,18 @@ def pairs(programs: Sequence[Program]) -> Iterator[tuple[Program, Program]]:
             yield by_kind["slow"], by_kind["fixed"]
 
 
-class Captured(NamedTuple):
-    """The seconds of a program, and what the report on its recording promises: by itself, and with a benchmark."""
+class Round(NamedTuple):
+    """The seconds of both programs, and what the report on slow promises: by itself, and with a benchmark."""
 
-    seconds: StepSeconds
+    seconds: tuple[StepSeconds, StepSeconds]
     promise: Promise | None
     benchmarked: Promise | None
 
 
 def proof(slow: Program, fixed: Program, rounds: int) -> Proof:
     """How much faster the fixed program is, and what the report on the slow one promises."""
-    found = [_round(slow, fixed, swapped=bool(turn % 2)) for turn in range(rounds)]
-    times = [(before.seconds, after) for before, after in found]
-    return Proof(slow.rule, times, [each.promise for each, _ in found], [each.benchmarked for each, _ in found])
+    found = [_round(slow, fixed) for _ in range(rounds)]
+    return Proof(slow.rule, *zip(*found, strict=True))
 
 
 def promised(answer: Answer, rule: str) -> Promise | None:
@@ -76,22 +74,12 @@ def _measurement(rule: str, pair: Benchmark) -> Measurement | NotMeasured:
     return Run(Request(rule=rule, pair=pair, asked="cpu", budget_s=BUDGET_S)).result()
 
 
-def _round(slow: Program, fixed: Program, *, swapped: bool) -> tuple[Captured, StepSeconds]:
-    """What is known of slow, and the seconds of fixed, measured the other way round where `swapped`."""
-    if swapped:
-        after = _seconds(fixed)
-        return _captured(slow), after
-    return _captured(slow), _seconds(fixed)
-
-
-def _captured(program: Program) -> Captured:
-    """The seconds of a program and what the reports on its recording promise, all of the same process."""
+def _round(slow: Program, fixed: Program) -> Round:
+    """The process that is timed is also the one that was recorded."""
     with TemporaryDirectory(prefix="torchtidy-proof-") as name:
-        folder = Path(name)
-        seconds = capture_in(folder, program)
-        return Captured(seconds, promised(answer_in(folder, program), program.rule), benchmarked(folder, program))
-
-
-def _seconds(program: Program) -> StepSeconds:
-    with TemporaryDirectory(prefix="torchtidy-proof-") as folder:
-        return step_seconds(Path(folder), program)
+        folder, beside = Path(name, "slow"), Path(name, "fixed")
+        folder.mkdir()
+        beside.mkdir()
+        with captured(folder, slow) as running:
+            seconds = in_turns(running, beside, fixed)
+        return Round(seconds, promised(answer_in(folder, slow), slow.rule), benchmarked(folder, slow))

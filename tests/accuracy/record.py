@@ -16,7 +16,7 @@ import argparse
 import ctypes
 import multiprocessing
 import os
-import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,29 +25,21 @@ from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import NoReturn
 
 M_MMAP_THRESHOLD = -3
 WAIT, WARMUP, ACTIVE, ACTIVE_TOGETHER = 1, 2, 4, 8
-DISCARDED, TIMED = 5, 40
+DISCARDED, UNRECORDED = 5, 20
 
-
-class StepSeconds(NamedTuple):
-    """The median step of a process; CPU time is that of all its threads, without processes that it started."""
-
-    wall: float
-    cpu: float
+STEP_TIMES = struct.Struct("=ddd")
+"""When a step began and ended, in seconds of `time.perf_counter`; and its CPU time, without that of other processes."""
 
 
 def main() -> None:
-    """Records or times one program."""
+    """Records one program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=Path)
     parser.add_argument("--into", type=Path, help="folder of the trace; by default a new one")
-    parser.add_argument(
-        "--time", action="store_true", help="print the median step, wall and CPU seconds, without the profiler"
-    )
-    parser.add_argument("--steps", type=int, default=TIMED)
     parser.add_argument("--no-stack", action="store_true")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -58,10 +50,7 @@ def main() -> None:
         processes = [subprocess.Popen([*own, "--rank", str(rank)]) for rank in range(ranks)]
         sys.exit(max(process.wait() for process in processes))
     step = prepared(module, given.rank, Path(tempfile.gettempdir(), f"tb-tidy-accuracy-{os.getppid()}"))
-    if given.time:
-        sys.stdout.write("{:.6f} {:.6f}\n".format(*timed(step, given.steps)))
-    else:
-        record(step, given.into or Path("trace"), with_stack=not given.no_stack)
+    record(step, given.into or Path("trace"), with_stack=not given.no_stack)
 
 
 def loaded(program: Path) -> ModuleType:
@@ -98,30 +87,30 @@ def prepared(module: ModuleType, rank: int | None, store: Path) -> Callable[[], 
     return step
 
 
-def timed(step: Callable[[], object], steps: int) -> StepSeconds:
-    """Median seconds of a step, without the profiler."""
-    times = []
-    for _ in range(steps + DISCARDED):
-        start, cpu_start = time.perf_counter(), time.process_time()
+def timed(step: Callable[[], object], into: Path) -> NoReturn:
+    """Makes steps without the profiler until the process is ended, and writes the times of each into a file.
+
+    The file appears when the first few steps, whose times do not count, are done.
+    """
+    for _ in range(DISCARDED):
         step()
-        times.append((time.perf_counter() - start, time.process_time() - cpu_start))
-    return StepSeconds(*map(statistics.median, zip(*times[DISCARDED:], strict=True)))
+    with into.open("wb", buffering=0) as file:
+        while True:
+            start, cpu_start = time.perf_counter(), time.process_time()
+            step()
+            file.write(STEP_TIMES.pack(start, time.perf_counter(), time.process_time() - cpu_start))
 
 
-def captured(step: Callable[[], object], folder: Path, steps: int) -> StepSeconds:
-    """Records a few steps with `tidy_profile`, as its page says, and times those around them in the same process."""
+def captured(step: Callable[[], object], folder: Path, into: Path) -> NoReturn:
+    """Records a few steps with `tidy_profile`, as its page says, and times others in the same process."""
     from tb_tidy_plugin.capture import tidy_profile
 
     rank, active = _rank_and_active()
     with tidy_profile(str(folder), wait=DISCARDED, warmup=WARMUP, active=active, worker_name=rank) as recording:
-
-        def marked() -> None:
+        for _ in range(DISCARDED + WARMUP + active + UNRECORDED):
             step()
             recording.step()
-
-        for _ in range(DISCARDED + WARMUP + active):
-            marked()
-        return timed(marked, steps)
+    timed(step, into)
 
 
 def _rank_and_active() -> tuple[str | None, int]:

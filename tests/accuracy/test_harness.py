@@ -20,7 +20,7 @@ from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import CorpusError, Program, programs
 from tests.accuracy.page import page, proof_in
-from tests.accuracy.processes import ProgramError, record_in, step_seconds
+from tests.accuracy.processes import ProgramError, record_in
 from tests.accuracy.record import ACTIVE, ACTIVE_TOGETHER
 from tests.accuracy.verdicts import Answer, Count, Verdict, both, count, judged, merged, total, verdict_on
 from tests.support.made_up_rule import SlowMultiplication
@@ -183,17 +183,6 @@ class TestRuns:
         text = "import torch\nassert not hasattr(torch, 'left')\ntorch.left = 1\ndef build():\n    return lambda: 1"
         for _ in range(2):
             record_in(tmp_path, only(tmp_path, text))
-
-    @pytest.mark.torch
-    def test_timing_runs_the_steps_without_the_profiler(self, tmp_path: Path) -> None:
-        text = """import time, torch
-def build():
-    def step():
-        assert not torch.autograd.profiler._is_profiler_enabled
-        time.sleep(0.01)
-    return step"""
-        measured = step_seconds(tmp_path, only(tmp_path, text))
-        assert measured.wall >= 0.01 > measured.cpu
 
     @pytest.mark.torch
     def test_what_breaks_says_so(self, tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.accuracy import turns
 from tests.accuracy.corpus import programs
 from tests.accuracy.page import Promise, Proof, proof_section
 from tests.accuracy.processes import record_in
 from tests.accuracy.proof import benchmarked, pairs, promised, proof
-from tests.accuracy.record import StepSeconds
 from tests.accuracy.test_harness import STEP, Products, only, write
+from tests.accuracy.turns import StepSeconds
 from tests.accuracy.verdicts import Answer, answer_in, answer_of
 
 
@@ -25,7 +26,8 @@ class TestProof:
 
     @pytest.mark.torch
     @pytest.mark.slow
-    def test_slow_is_held_against_fixed_in_every_round(self, tmp_path: Path) -> None:
+    def test_slow_is_held_against_fixed_in_every_round(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(turns, "TURNS", 2)
         waits = "def build():\n    import time, torch\n    return lambda: (torch.ones(4), time.sleep({}))\n"
         files = {"a-b/slow.py": waits.format(0.02), "a-b/fixed.py": waits.format(0.001)}
         ((slow, fixed),) = pairs(write(tmp_path, files))

@@ -1,0 +1,98 @@
+"""The steps of two programs, timed in turns, without the profiler.
+
+Machines get faster and slower within seconds: other guests, clocks, caches. So both programs are there at once, each in
+fresh processes of its own, and each is held while the other one runs, a fraction of a second at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.accuracy.corpus import Program
+from tests.accuracy.processes import LIMIT_S, STEPS, Processes, failure, signal_to, started
+from tests.accuracy.record import STEP_TIMES
+
+TURNS, TURN_S = 8, 0.25
+POLL_S = 0.005
+
+
+class StepSeconds(NamedTuple):
+    """The median step of a program; CPU time is that of all threads of a process, without what it started."""
+
+    wall: float
+    cpu: float
+
+
+class Timed(NamedTuple):
+    """A program whose processes make steps when it is its turn; otherwise they are held, with all that they started."""
+
+    program: Program
+    folder: Path
+    processes: Processes
+
+    def turn(self, seconds: float) -> StepSeconds:
+        """The median step of one turn, of the slowest rank; a turn is longer where no step is done so soon.
+
+        Raises:
+            ProgramError: it broke, or made no step in time.
+        """
+        start = time.perf_counter()
+        signal_to(self.processes, SIGCONT)
+        time.sleep(seconds)
+        return self._held_after_a_step(start)
+
+    def ready(self) -> Timed:
+        """Held after the steps that do not count.
+
+        Raises:
+            ProgramError: it broke, or made no step in time.
+        """
+        self._held_after_a_step(time.perf_counter())
+        return self
+
+    def _held_after_a_step(self, start: float) -> StepSeconds:
+        while not (steps := self.steps_since(start)):
+            if any(process.exitcode for process in self.processes) or time.perf_counter() > start + LIMIT_S:
+                raise failure(self.processes, self.folder, self.program, LIMIT_S)
+            time.sleep(POLL_S)
+        signal_to(self.processes, SIGSTOP)
+        return max(steps)
+
+    def steps_since(self, start: float) -> list[StepSeconds]:
+        """The median step of each rank since then; nothing where one of them has made none."""
+        found = []
+        for path in self.folder.glob(f"{STEPS}*"):
+            data = path.read_bytes()
+            times = np.frombuffer(data[: len(data) // STEP_TIMES.size * STEP_TIMES.size]).reshape(-1, 3)
+            starts, ends, cpu = times[times[:, 0] >= start].T
+            if len(starts):
+                found.append(StepSeconds(float(np.median(ends - starts)), float(np.median(cpu))))
+        return found if len(found) == len(self.processes) else []
+
+
+@contextmanager
+def captured(folder: Path, program: Program) -> Iterator[Timed]:
+    """The program, after it has recorded a few of its steps into `folder`, with the side file, as users do."""
+    with started("capture", folder, program) as processes:
+        yield Timed(program, folder, processes).ready()
+
+
+def in_turns(captured: Timed, folder: Path, other: Program) -> tuple[StepSeconds, StepSeconds]:
+    """The steps of both programs, the other one's in a fresh process: the median over their turns.
+
+    Raises:
+        ProgramError: one broke, or made no step in time.
+    """
+    with started("time", folder, other) as processes:
+        both = captured, Timed(other, folder, processes).ready()
+        turns = [[each.turn(TURN_S) for each in both] for _ in range(TURNS)]
+    first, second = (StepSeconds(*map(median, zip(*steps, strict=True))) for steps in zip(*turns, strict=True))
+    return first, second
