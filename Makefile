@@ -112,7 +112,7 @@ chromium:
 %/bin/pip:
 	$(PYTHON) -m venv $*
 
-$(DEMO)/.installed: setup.py | $(DEMO)/bin/pip
+$(DEMO)/.installed: setup.py $(COMPILED) | $(DEMO)/bin/pip
 	$(DEMO)/$(INSTALL) --editable .
 	@touch $@
 

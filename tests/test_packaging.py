@@ -250,3 +250,16 @@ def test_a_wheel_for_every_platform_on_request(checkout: Path) -> None:
 def test_an_unknown_mode_of_the_extension_stops_the_build(checkout: Path) -> None:
     done = run_setup(checkout, "build_py", extension="sometimes")
     assert (done.returncode, "TORCHTIDY_EXTENSION=sometimes is not one of" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("environment", [".venv-demo", ".venv"])
+def test_make_installs_again_once_a_source_of_what_is_compiled_has_changed(checkout: Path, environment: str) -> None:
+    shutil.copy(setup.ROOT / "Makefile", checkout)
+    pip, installed = f"{environment}/bin/pip", f"{environment}/.installed"
+    for name in ("tests/requirements.txt", "tests/constraints.txt", pip, installed):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).touch()
+    asked = ["make", "--question", installed]
+    assert subprocess.run(asked, cwd=checkout, check=False).returncode == 0
+    (checkout / "tb_tidy_plugin" / "trace" / PARTS[0]).touch()
+    assert subprocess.run(asked, cwd=checkout, check=False).returncode == 1

@@ -16,11 +16,11 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin import child
+from tb_tidy_plugin.compiled import DECODER, EXTENSIONS, is_stale
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.cache import default_folder
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.remote import Place, size_of
-from tb_tidy_plugin.trace.scanned import EXTENSION, is_compiled
 from tb_tidy_plugin.units import Bytes
 
 State: TypeAlias = Literal["fine", "optional", "wrong"]
@@ -28,7 +28,8 @@ State: TypeAlias = Literal["fine", "optional", "wrong"]
 
 DISTRIBUTION = "tb-tidy-plugin"
 PLUGIN = "torchtidy"
-PAGE = Path(__file__).resolve().parents[1] / "plugin" / "static" / "index.js"
+CHECKOUT = Path(__file__).resolve().parents[2]  # or the folder of all packages
+PAGE = CHECKOUT / "tb_tidy_plugin" / "plugin" / "static" / "index.js"
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^]]*\])?(?:>=(?P<least>[\d.]+))?\s*(?P<marker>;.*)?")
 COMPILERS = ("cc", "gcc", "clang", "cl")
 REBUILD = f"pip install --force-reinstall --no-deps --no-cache-dir {DISTRIBUTION}"
@@ -108,15 +109,18 @@ def of_requirement(name: str, least: str) -> Check:
 
 
 def of_decoder() -> Check:
-    """Whether the compiled decoder is there and can be loaded, and why not."""
+    """Whether the compiled decoder is there and can be loaded, whether all that is compiled is current, and why not."""
     name = "compiled decoder"
-    if not is_compiled():
+    if old := [each for each in EXTENSIONS if is_stale(each)]:
+        text = f"Compiled parts are older than their sources and not used, which is slower: {', '.join(old)}."
+        return Check(name, "optional", text, f"Install the checkout again: run `pip install --editable {CHECKOUT}`.")
+    if find_spec(DECODER) is None:
         text = "The compiled decoder is missing: traces are read several times slower, and otherwise the same."
         if any(map(shutil.which, COMPILERS)):
             return Check(name, "optional", text, f"A C compiler is here now: run `{REBUILD}`.")
         return Check(name, "optional", text, f"Install a C compiler (gcc, clang or MSVC), then run `{REBUILD}`.")
     try:
-        import_module(EXTENSION)
+        import_module(DECODER)
     except ImportError as problem:
         text = f"The compiled decoder cannot be loaded: {problem}."
         return Check(name, "wrong", text, f"It was made for another Python or system: run `{REBUILD}`.")

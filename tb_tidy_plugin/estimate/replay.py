@@ -14,16 +14,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows
 
-try:
+IS_COMPILED = is_usable("tb_tidy_plugin.estimate._walk")
+if IS_COMPILED:
     from tb_tidy_plugin.estimate._walk import begin
-except ImportError:
-    IS_COMPILED = False
-else:
-    IS_COMPILED = True
 
 NEVER = -np.inf
 

@@ -16,15 +16,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
-try:
+IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
+if IS_COMPILED:
     from tb_tidy_plugin.profile._nest import contain
-except ImportError:
-    IS_COMPILED = False
-else:
-    IS_COMPILED = True
 
 HOST_CALLS = (Category.OPERATOR, Category.ANNOTATION, Category.RUNTIME)
 

@@ -16,14 +16,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows
 
-try:
+IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
+if IS_COMPILED:
     from tb_tidy_plugin.profile._nest import pre_order, replay
-except ImportError:
-    IS_COMPILED = False
-else:
-    IS_COMPILED = True
 
 Stack: TypeAlias = list[tuple[int, float]]
 

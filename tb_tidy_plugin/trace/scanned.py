@@ -1,12 +1,11 @@
 """The compiled decoder: parts of the text are scanned natively at the same time.
 
 What the scanner refuses is decoded portably. It is an optional part of the package: where there was no compiler at the
-install, the portable decoder does everything.
+install, or where it is older than its sources, the portable decoder does everything.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.compiled import DECODER, is_usable
 from tb_tidy_plugin.trace.chunks import ID_FIELDS, USUAL, Chunk, ChunkDecoder, InputTexts, as_one
 from tb_tidy_plugin.trace.columns import Ids, Numbers
 from tb_tidy_plugin.trace.document import Piece, parts_of
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MOST_THREADS = 4  # beyond that, what follows the scanning takes longer
 SMALLEST_PART = 1 << 20
 USUAL_IDS = tuple(getattr(USUAL, field) for field in ID_FIELDS)
-EXTENSION = "tb_tidy_plugin.trace._scan"
 
 _Numbers: TypeAlias = list[Numbers]
 """For each table of a scanner what its numbers are in the trace."""
@@ -42,11 +41,6 @@ _THREADS = msgspec.json.Decoder(list[tuple[int | str, int | str]])
 _INPUTS = msgspec.json.Decoder(list[InputTexts])
 
 
-def is_compiled() -> bool:
-    """Whether the compiled decoder is there."""
-    return importlib.util.find_spec(EXTENSION) is not None
-
-
 @contextmanager
 def fastest_decoder(threads: int | None = None) -> Iterator[ChunkDecoder]:
     """A new decoder for one trace: the compiled one where it is there, else the portable one.
@@ -54,7 +48,7 @@ def fastest_decoder(threads: int | None = None) -> Iterator[ChunkDecoder]:
     Args:
         threads: how many parts of the text are scanned at the same time; by default one per core, up to 4.
     """
-    if not is_compiled():
+    if not is_usable(DECODER):
         yield ChunkDecoder()
         return
     from tb_tidy_plugin.trace._scan import Scanner

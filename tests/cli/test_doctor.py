@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.cli import examined
 from tb_tidy_plugin.cli.doctor import doctor
-from tb_tidy_plugin.trace.scanned import EXTENSION, is_compiled
+from tb_tidy_plugin.compiled import DECODER, is_usable
 from tests.support.logdirs import trace
 from tests.support.served import needs_the_installed_plugin
 
@@ -49,7 +49,7 @@ def test_ends_with_the_verdict_and_an_exit_code_to_match(tmp_path: Path) -> None
 
 
 @pytest.mark.compiled
-@pytest.mark.skipif(not is_compiled(), reason="the compiled decoder was not built")
+@pytest.mark.skipif(not is_usable(DECODER), reason="the compiled decoder was not built")
 def test_says_that_the_compiled_decoder_is_there(text: str) -> None:
     assert "The compiled decoder is there." in text
 
@@ -59,7 +59,7 @@ class TestDecoder:
 
     @pytest.fixture
     def without(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, EXTENSION, None)  # as on a machine that had no compiler
+        monkeypatch.setitem(sys.modules, DECODER, None)  # as on a machine that had no compiler
 
     def test_says_what_is_lost_and_how_to_get_it(self, without: None, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", "")
@@ -74,10 +74,26 @@ class TestDecoder:
         monkeypatch.setenv("PATH", str(tmp_path))
         assert examined.of_decoder().advice.startswith("A C compiler is here now: run `pip install --force-reinstall")
 
-    def test_one_of_another_python_is_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(examined, "is_compiled", lambda: True)
-        monkeypatch.setattr(examined, "EXTENSION", "tb_tidy_plugin.trace._gone")
-        assert examined.of_decoder().state == "wrong"
+    def test_one_of_another_python_is_wrong(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "for_another.py").write_text("raise ImportError('undefined symbol')\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(examined, "EXTENSIONS", ())
+        monkeypatch.setattr(examined, "DECODER", "for_another")
+        check = examined.of_decoder()
+        assert (check.state, "cannot be loaded: undefined symbol." in check.text) == ("wrong", True)
+
+    def test_one_that_is_older_than_its_sources_is_not_used_and_asks_for_another_install(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        built = tmp_path / "pulled.py"
+        built.touch()
+        os.utime(built, (1, 1))
+        (tmp_path / "pulled.pyx").touch()
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(examined, "EXTENSIONS", ("pulled",))
+        check = examined.of_decoder()
+        assert (check.state, "older than their sources and not used" in check.text) == ("optional", True)
+        assert f"`pip install --editable {Path(examined.__file__).parents[2]}`" in check.advice
 
 
 class TestPackages:

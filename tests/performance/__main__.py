@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.trace.scanned import is_compiled
+from tb_tidy_plugin.compiled import DECODER, is_usable
 from tests.performance.measured import Figure
 from tests.performance.traces import Trace, recorded
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="the fastest process counts")
     parser.add_argument("--no-page", action="store_true", help="print only")
     given = parser.parse_args()
-    if not is_compiled():
+    if not is_usable(DECODER):
         sys.exit("The compiled decoder is missing: `tb-tidy doctor` says how to get it.")
     text = page([recorded(given.traces, name) for name in SIZES], given.rounds)
     sys.stdout.write(text)

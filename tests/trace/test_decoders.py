@@ -13,12 +13,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.compiled import DECODER, is_usable
 from tb_tidy_plugin.trace import scanned
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.reader import read_blocks
-from tb_tidy_plugin.trace.scanned import EXTENSION, fastest_decoder, is_compiled
+from tb_tidy_plugin.trace.scanned import fastest_decoder
 from tests.fuzz.mutations import KEYS, NUMBERS, STRINGS, VALUES, mutated, seeds
 from tests.support.decoders import both
 from tests.support.recordings import ROOT, SHARED
@@ -26,7 +27,7 @@ from tests.support.written import event, kineto_text, write
 
 pytestmark = [
     pytest.mark.compiled,
-    pytest.mark.skipif(not is_compiled(), reason="the compiled decoder was not built: `tb-tidy doctor` says why"),
+    pytest.mark.skipif(not is_usable(DECODER), reason="the compiled decoder was not built: `tb-tidy doctor` says why"),
 ]
 
 RECORDED = sorted(SHARED.glob("traces/*/*.pt.trace.json.gz")) + sorted(SHARED.glob("parity/*/*.pt.trace.json.gz"))
@@ -56,7 +57,7 @@ def test_a_sample_run_is_read_the_same_and_nothing_of_it_is_refused(path: Path) 
 
 
 def test_without_the_compiled_decoder_the_portable_one_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, EXTENSION, None)  # as on a machine that had no compiler
+    monkeypatch.setitem(sys.modules, DECODER, None)  # as on a machine that had no compiler
     with fastest_decoder() as decoder:
         assert type(decoder) is ChunkDecoder
     assert len(read_trace(write(tmp_path / "t.pt.trace.json", kineto_text([PLAIN])))) == 1

@@ -6,16 +6,17 @@ import json
 
 import pytest
 
+from tb_tidy_plugin.compiled import DECODER, is_usable
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.document import Piece
-from tb_tidy_plugin.trace.scanned import ScanningDecoder, fastest_decoder, is_compiled
+from tb_tidy_plugin.trace.scanned import ScanningDecoder, fastest_decoder
 from tests.support.decoders import both
 from tests.support.written import event, kineto_text
 
 pytestmark = [
     pytest.mark.compiled,
-    pytest.mark.skipif(not is_compiled(), reason="the compiled decoder was not built: `tb-tidy doctor` says why"),
+    pytest.mark.skipif(not is_usable(DECODER), reason="the compiled decoder was not built: `tb-tidy doctor` says why"),
 ]
 
 USUAL = b'{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":2,"ts":%d,"dur":3,"args":{"Ev Idx":%d,"x":0}}'
