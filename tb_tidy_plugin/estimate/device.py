@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tidy_plugin.estimate.host import Floats, HostLanes
+from tb_tidy_plugin.estimate.named import BY_STREAM, named_waits
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
@@ -159,16 +160,19 @@ def _latency(idle_ns: Times) -> int:
 def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: Times) -> Rows:
     """For each activity the last one of another stream that it waited for, `ABSENT` where it waited for none.
 
-    A stream is told to wait by a call between two launches, which names neither stream: the launch that follows waits
-    for all that was launched before on other streams, as far as that was done when it began. Where such calls are not
-    recorded, work that began late is taken to wait for long work that ended just before; within a graph, and without
-    a launch, for any.
+    A stream is told to wait by a call between two launches, of which few recordings name the streams: else the launch
+    that follows waits for all that was launched before on other streams, as far as that was done when it began. Where
+    such calls are not recorded, work that began late is taken to wait for long work that ended just before; within a
+    graph, and without a launch, for any.
     """
     found = np.full(len(order.row), ABSENT, np.int64)
     if len(np.unique(order.stream)) < 2:
         return found
-    told, blind = _told_to_wait(profile, host, order), _blind(order)
+    named = named_waits(profile, BY_STREAM, order)
+    is_named = (named.waiting != ABSENT) & (order.end_ns[named.awaited] <= order.start_ns[named.waiting] + CLOCKS_NS)
+    told, blind = _told_to_wait(profile, host, order, named.call), _blind(order)
     late = order.start_ns - ready_ns > EXPLAINED_NS
+    late[named.waiting[is_named]] = False
     for device in np.unique(order.device).tolist():
         streams = np.unique(order.stream[order.device == device])
         if len(streams) > MOST_STREAMS:
@@ -182,14 +186,17 @@ def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: T
                 told_last = np.where(told[here], last, ABSENT)
                 awaited = np.where(told_last != ABSENT, told_last, np.where(any_ended, ended, ABSENT))
                 found[here] = _later(order, found[here], awaited)
+    waiting, awaited = named.waiting[is_named], named.awaited[is_named]
+    found[waiting] = _later(order, found[waiting], awaited)  # of several that it waits for, the last one to end stays
     found[found >= np.arange(len(found))] = ABSENT
     return found
 
 
-def _told_to_wait(profile: Profile, host: HostLanes, order: _Order) -> Mask:
-    """Before which activities, since the launch before on their thread, a stream was told to wait."""
+def _told_to_wait(profile: Profile, host: HostLanes, order: _Order, named: Rows) -> Mask:
+    """Before which activities, since the launch before on their thread, calls that are not `named` told one to wait."""
     told = np.zeros(len(order.row), np.bool_)
-    calls = np.sort(host.start_cut[profile.matching("StreamWaitEvent", Category.RUNTIME)])
+    calls = np.setdiff1d(profile.matching("StreamWaitEvent", Category.RUNTIME), named)
+    calls = np.sort(host.start_cut[calls])
     launched = np.flatnonzero(order.launch_cut != ABSENT)
     launched = launched[np.argsort(order.launch_cut[launched], kind="stable")]
     cuts = order.launch_cut[launched]

@@ -12,6 +12,7 @@ import numpy as np
 
 from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
 from tb_tidy_plugin.estimate.host import HostLanes
+from tb_tidy_plugin.estimate.named import BY_HOST, named_waits
 from tb_tidy_plugin.profile.debug_modes import blocking_launches
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION
 from tb_tidy_plugin.profile.profile import Profile
@@ -143,10 +144,14 @@ def _for_devices(profile: Profile, host: HostLanes, device: Activities) -> Itera
 def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
     """Calls that wait, with the last activity of each stream that was done by their end.
 
-    What was launched before on a stream that went on is not waited for, except what ended together with the wait.
+    What was launched before on a stream that went on is not waited for, except what ended together with the wait. Few
+    recordings name what is waited for.
     """
     table = profile.table
-    calls = profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME)
+    named = named_waits(profile, BY_HOST, device)
+    is_named = device.end_ns[named.awaited] <= table.end_ns[named.call] + CLOCKS_NS
+    yield from zip(named.call[is_named].tolist(), named.awaited[is_named].tolist(), strict=True)
+    calls = np.setdiff1d(profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME), named.call[is_named])
     begin, end = table.start_ns[calls], table.end_ns[calls]
     for stream in np.unique(device.stream).tolist():
         ours = np.flatnonzero(device.stream == stream)

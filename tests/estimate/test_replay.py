@@ -29,7 +29,8 @@ INSTRUCTIONS = st.builds(
     kernel_us=st.sampled_from([0, 0, 1, 20, 150, 600]),
     stream=st.integers(0, 2),
     joins=st.booleans(),
-    sync=st.sampled_from(["", "", "", "stream", "device"]),
+    awaits=st.sampled_from([0, 0, 1, 2, 3]),
+    sync=st.sampled_from(["", "", "", "stream", "device", "event"]),
     kernels=st.sampled_from([1, 1, 1, 5]),
     backward=st.sampled_from([False, False, True]),
 )
@@ -206,6 +207,22 @@ class TestDevice:
         step = [Instruction(5, kernel_us=600, stream=1), Instruction(5, kernel_us=100, joins=True)]
         profile = recorded([[*step, Instruction(1, sync="device")]])
         assert expected_us(profile, Scale((row_of(profile, "kernel0.0"),), 0.5, 0.5, 0.5)) == 300
+
+    def test_a_stream_waits_for_what_the_recording_names_only(self) -> None:
+        """The last kernel waits for the first one; that the second one was done by then, too, is a coincidence."""
+        step = [Instruction(5, kernel_us=500), Instruction(5, kernel_us=480), Instruction(1000)]
+        last, end = Instruction(5, kernel_us=600, stream=1), Instruction(1, sync="device")
+        guessed = recorded([[*step, replace(last, joins=True), end]])
+        named = recorded([[*step, replace(last, awaits=3), end]])
+        assert expected_us(guessed, Remove((row_of(guessed, "op2"),))) == pytest.approx(1000 - 980, abs=30)
+        assert expected_us(named, Remove((row_of(named, "op2"),))) == pytest.approx(1000 - 500, abs=30)
+
+    def test_a_host_waits_for_what_the_recording_names_only(self) -> None:
+        """It waits for the first kernel; that the second one ends just before the wait does is a coincidence."""
+        step = [Instruction(5, kernel_us=500), Instruction(5, kernel_us=487, stream=1)]
+        profile = recorded([[*step, Instruction(5, awaits=2, sync="event"), Instruction(900)]])
+        assert expected_us(profile, Scale((row_of(profile, "kernel0.0"),), 0.5, 0.5, 0.5)) == pytest.approx(250, abs=5)
+        assert expected_us(profile, Scale((row_of(profile, "kernel1.0"),), 0.5, 0.5, 0.5)) == 0
 
     def test_communication_beside_other_work_frees_the_step(self) -> None:
         step = [

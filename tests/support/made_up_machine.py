@@ -21,15 +21,17 @@ class Instruction:
     """An operator that works `host_us`, then launches a kernel of `kernel_us` (0 for none), then waits if it `sync`s.
 
     Streams 0 and 1 are of the first device, stream 2 of the second one. With `joins`, its stream first waits for the
-    others of its device; with `kernels` it launches a graph of so many. `backward` is done on a thread of its own while
-    the main one waits. It waits for its own stream, or for all of them.
+    others of its device; with `awaits`, for the kernel of the instruction so many before it, which the recording says.
+    With `kernels` it launches a graph of so many. `backward` is done on a thread of its own while the main one waits.
+    It waits for its own stream, for all of them, or for what it `awaits`.
     """
 
     host_us: int
     kernel_us: int = 0
     stream: int = 0
     joins: bool = False
-    sync: Literal["", "stream", "device"] = ""
+    awaits: int = 0
+    sync: Literal["", "stream", "device", "event"] = ""
     kernels: int = 1
     backward: bool = False
 
@@ -39,6 +41,8 @@ class _Machine:
     now: int = 0
     free: list[int] = field(default_factory=lambda: [0, 0, 0])
     thread: int = MAIN
+    awaited: frozenset[int] = frozenset()
+    done: dict[int, tuple[int, int]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
 
     def put(self, category: str, name: str, start: int, end: int, thread: int, **args: object) -> None:
@@ -62,7 +66,10 @@ class _Machine:
         self.now += instruction.host_us
         if instruction.kernel_us:
             self.launch(number, instruction)
-        if instruction.sync:
+        if instruction.sync == "event":
+            if number - instruction.awaits in self.done:
+                self.wait_for(number, number - instruction.awaits, "cudaEventSynchronize", stream=-1)
+        elif instruction.sync:
             waits_for = self.free if instruction.sync == "device" else [self.free[instruction.stream]]
             wait = max(max(waits_for) - self.now, 0) + RETURN_US
             self.call(f"cuda{instruction.sync.capitalize()}Synchronize", wait)
@@ -76,6 +83,9 @@ class _Machine:
         if instruction.joins:
             self.call("cudaStreamWaitEvent", 1)
             self.free[stream] = max(self.free[:2] if device == 0 else self.free[2:])
+        if number - instruction.awaits in self.done and instruction.sync != "event":
+            done = self.wait_for(number, number - instruction.awaits, "cudaStreamWaitEvent", stream=7 + stream)
+            self.free[stream] = max(self.free[stream], done)
         call = "cudaLaunchKernel" if instruction.kernels == 1 else "cudaGraphLaunch"
         launched = self.call(call, LAUNCH_US, correlation=correlation)
         for at in range(instruction.kernels):
@@ -83,11 +93,25 @@ class _Machine:
             self.free[stream] = start + instruction.kernel_us
             self.put("kernel", f"kernel{number}.{at}", start, self.free[stream], 7 + stream,
                      correlation=correlation, device=device, stream=7 + stream)  # fmt: skip
+        if number in self.awaited:
+            self.call("cudaEventRecord", 1, correlation=2000 + number)
+            self.done[number] = stream, self.free[stream]
+
+    def wait_for(self, number: int, other: int, call: str, stream: int) -> int:
+        """The call that waits, or tells a stream to, until what another instruction launched is done; gives when."""
+        other_stream, done = self.done[other]
+        begin = self.call(call, max(done - self.now, 0) + RETURN_US if stream < 0 else 1, correlation=3000 + number)
+        kind = "Event Sync" if stream < 0 else "Stream Wait Event"
+        self.put("cuda_sync", kind, begin, begin + 1, stream, correlation=3000 + number, device=other_stream // 2,
+                 stream=stream, wait_on_stream=7 + other_stream,
+                 wait_on_cuda_event_record_corr_id=2000 + other)  # fmt: skip
+        return done
 
 
 def recorded(steps: Sequence[Sequence[Instruction]]) -> Profile:
     """The profile of `steps`, each a list of instructions; operators are called `op0`, `op1`, … over all steps."""
-    machine, number = _Machine(), 0
+    flat = enumerate(instruction for step in steps for instruction in step)
+    machine, number = _Machine(awaited=frozenset(at - each.awaits for at, each in flat if each.awaits)), 0
     for at, instructions in enumerate(steps):
         begin = machine.now
         for instruction in instructions:

@@ -1,0 +1,91 @@
+"""Waits of which the recording names both ends: what waits, and the work that it waits for.
+
+Kineto writes a `cuda_sync` event for each with `_ExperimentalConfig(enable_cuda_sync_events=True)`. It has the
+correlation of the call that waits, the stream that was told to wait, if it is one, and stream and correlation of the
+`cudaEventRecord` that is waited for, which means all that was launched on that stream before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Amount, Category, Ids, Rows, Times
+
+BY_STREAM, BY_HOST = "^Stream Wait Event$", "^Event Sync$"
+
+
+class Work(Protocol):
+    """Activities: their rows in the profile, the number of their stream, when they were launched and ended."""
+
+    @property
+    def row(self) -> Rows: ...
+
+    @property
+    def stream(self) -> Rows: ...
+
+    @property
+    def launched_ns(self) -> Times: ...
+
+    @property
+    def end_ns(self) -> Times: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Named waits, in the order in which what they wait for ended.
+
+    Attributes:
+        call: row of the call that waits, or tells a stream to.
+        waiting: the first activity of that stream that was launched after it, `ABSENT` where there is none.
+        awaited: the activity that is waited for.
+    """
+
+    call: Rows
+    waiting: Rows
+    awaited: Rows
+
+
+class _Sync(msgspec.Struct, frozen=True):
+    wait_on_stream: Amount = ABSENT
+    wait_on_cuda_event_record_corr_id: Amount = ABSENT
+
+
+def named_waits(profile: Profile, kind: str, work: Work) -> Named:
+    """The waits of one kind whose call, stream and awaited work are all in the recording."""
+    table = profile.table
+    rows = profile.matching(kind, Category.OTHER)
+    said = table.args.decoded(rows, _Sync)
+    call = _with_correlation(profile, "StreamWaitEvent|EventSynchronize", table.correlation[rows])
+    recorded = np.array([each.wait_on_cuda_event_record_corr_id for each in said], np.int64)
+    record = _with_correlation(profile, "EventRecord", recorded)
+    awaited_stream = np.array([each.wait_on_stream for each in said], np.int64)
+    waiting, awaited = np.full(len(rows), ABSENT, np.int64), np.full(len(rows), ABSENT, np.int64)
+    _, firsts = np.unique(work.stream, return_index=True)
+    for number, row in enumerate(work.row[firsts].tolist() if len(rows) else ()):
+        ours = np.flatnonzero(work.stream == number)
+        ours = ours[np.argsort(work.launched_ns[ours], kind="stable")]
+        is_here = (table.device[rows] == table.device[row]) & (call != ABSENT) & (record != ABSENT)
+        waits = np.flatnonzero(is_here & (table.stream[rows] == table.stream[row]))
+        after = np.searchsorted(work.launched_ns[ours], table.start_ns[call[waits]])
+        waiting[waits] = np.append(ours, ABSENT)[after]
+        waits = np.flatnonzero(is_here & (awaited_stream == table.stream[row]))
+        before = np.searchsorted(work.launched_ns[ours], table.start_ns[record[waits]])
+        awaited[waits] = np.concatenate([[ABSENT], ours])[before]
+    known = np.flatnonzero(awaited != ABSENT)
+    known = known[np.argsort(work.end_ns[awaited[known]], kind="stable")]
+    return Named(call[known], waiting[known], awaited[known])
+
+
+def _with_correlation(profile: Profile, name: str, correlations: Ids) -> Rows:
+    """For each correlation the call of the runtime that has it, `ABSENT` where none has."""
+    table = profile.table
+    calls = profile.matching(name, Category.RUNTIME)
+    calls = calls[np.argsort(table.correlation[calls], kind="stable")]
+    at = np.searchsorted(table.correlation[calls], correlations)
+    found = np.append(calls, ABSENT)[at]
+    return np.where((found != ABSENT) & (correlations >= 0) & (table.correlation[found] == correlations), found, ABSENT)
