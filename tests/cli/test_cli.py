@@ -172,13 +172,22 @@ def test_real_traces_print_a_report(name: str) -> None:
     assert done.stderr == ""
 
 
-def test_a_package_that_is_missing_is_named() -> None:
+def without_numpy(*arguments: str) -> subprocess.CompletedProcess[str]:
     code = "import sys; sys.modules['numpy'] = None; from tb_tidy_plugin.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "doctor"], cwd=ROOT, capture_output=True, text=True, check=False
-    )  # fmt: skip
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_a_package_that_is_missing_is_named() -> None:
+    done = without_numpy("check", "sample_runs")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("tb-tidy: The package numpy, which TorchTidy needs, is not installed.\n")
+
+
+def test_the_doctor_needs_no_numpy_to_say_that_it_is_missing() -> None:
+    done = without_numpy("doctor")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "WRONG: numpy is not installed.\n  pip install 'numpy>=" in done.stdout
 
 
 def test_every_command_is_in_the_list_of_commands() -> None:
