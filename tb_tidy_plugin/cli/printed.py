@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
+from collections.abc import Iterator
 from typing import Literal
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
 
 WIDTH_WITHOUT_TERMINAL = 100
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=(%|[nµm]?s|[KMGT]?i?B)(?!\w))")
+GLUE = "\ue000"  # in no alphabet, and as wide as a space; rich ends lines at no-break spaces, too
 
 
 def say(*parts: RenderableType, no_wrap: bool = False) -> None:
     """Prints `parts`, each below the other. With `no_wrap` lines that are too long end in `…`."""
     if sys.stdout.isatty():
-        _print(Console(), *parts, no_wrap=no_wrap)
+        _print(_Console(), *parts, no_wrap=no_wrap)
     else:
-        click.echo(
-            _lines(*parts, no_wrap=no_wrap, colours="auto"), nl=False, color=True
-        )  # `FORCE_COLOR` may ask for some
+        lines = _lines(*parts, no_wrap=no_wrap, colours="auto")
+        click.echo(lines, nl=False, color=True)  # what colours there are, `FORCE_COLOR` has asked for
 
 
 def as_lines(*parts: RenderableType) -> str:
@@ -27,10 +32,24 @@ def as_lines(*parts: RenderableType) -> str:
     return _lines(*parts, no_wrap=False, colours=None)
 
 
+class _Console(Console):
+    """Ends no line between a number and its unit."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """As rich does it, with glue in place of such a space while lines are broken."""
+        if not isinstance(renderable, Text):
+            yield from super().render(renderable, options)
+            return
+        text = renderable.copy()
+        text.plain = BEFORE_UNIT.sub(GLUE, text.plain)
+        for segment in super().render(text, options):
+            yield segment._replace(text=segment.text.replace(GLUE, " "))
+
+
 def _lines(*parts: RenderableType, no_wrap: bool, colours: Literal["auto"] | None) -> str:
     """Without the spaces with which tables fill their lines."""
     text = io.StringIO()
-    _print(Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=colours), *parts, no_wrap=no_wrap)
+    _print(_Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=colours), *parts, no_wrap=no_wrap)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])
 
 
