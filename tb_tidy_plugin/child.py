@@ -64,7 +64,9 @@ def ask(process: subprocess.Popen[bytes], question: bytes) -> None:
         BrokenPipeError: it is gone.
     """
     assert process.stdin is not None
-    os.write(process.stdin.fileno(), question + b"\n")
+    left = memoryview(question + b"\n")
+    while left:  # a signal may end a write in the middle
+        left = left[os.write(process.stdin.fileno(), left) :]
 
 
 @contextmanager
