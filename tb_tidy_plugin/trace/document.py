@@ -36,6 +36,7 @@ MAX_EVENT_BYTES = 64 << 20  # an event this long is no event: stop looking for i
 MAX_METADATA_BYTES = 256 << 20
 
 KINETO_CUT = b"\n  },\n  {"  # how Kineto itself ends one event and starts the next
+TO_COMMA = KINETO_CUT.index(b",")  # bytes of a cut that are the one event's; those behind the comma are the next one's
 TRIED_CUTS = 8
 TRIED_ENDS = 64
 LIST_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -112,15 +113,15 @@ def _blocks_in_place(
         first, last = block.find(KINETO_CUT), block.rfind(KINETO_CUT)
         if first < 0:
             return rest, block
-        bridge = rest + block[: first + 4]
+        bridge = rest + block[: first + TO_COMMA]
         pieces = [Piece(bridge, 0, len(bridge))]
         if first < last:
-            pieces.append(Piece(block, first + 5, last + 4))
+            pieces.append(Piece(block, first + TO_COMMA + 1, last + TO_COMMA))
         try:
             yield decode(pieces)
         except NOT_JSON:
             return rest, block
-        rest = block[last + 5 :]
+        rest = block[last + TO_COMMA + 1 :]
         del pieces, block  # before the next one is read
     return rest, None
 
@@ -182,7 +183,7 @@ def _last_cut(text: bytes) -> tuple[int, int] | None:
     """End of the last event that seems to be followed by another, and the start of that other one."""
     at = text.rfind(KINETO_CUT)
     if at >= 0:
-        return at + 4, at + 5
+        return at + TO_COMMA, at + TO_COMMA + 1
     return next(_cuts(text), None)
 
 
@@ -262,7 +263,7 @@ def parts_of(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
     *before, (text, start, end) = pieces
     size = end - start
     cuts = {text.rfind(KINETO_CUT, start, start + size * number // count) for number in range(1, count)} - {-1}
-    ends = [cut + 4 for cut in sorted(cuts)]
+    ends = [cut + TO_COMMA for cut in sorted(cuts)]
     first, *others = (
         Piece(text, *each) for each in zip([start, *(cut + 1 for cut in ends)], [*ends, end], strict=True)
     )
