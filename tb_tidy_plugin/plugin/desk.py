@@ -104,7 +104,7 @@ class Desk:
                 raise NotFoundError(f"There is no benchmark {job}.", "Start it again.")
             run = self._runs.get(job)
             if run is not None and self._ahead_of(job):
-                self._finish(job, CANCELLED, _problem(CANCELLED))
+                self._finish(job, CANCELLED)
         if run is not None:
             run.cancel()
         with self._changed:
@@ -157,11 +157,11 @@ class Desk:
                     return
                 run = self._runs[job]
             result = run.result(lambda progress, of=job: self._note(of, progress))  # type: ignore[misc]
-            problem = _problem(result)
+            problem = _keep(result) if isinstance(result, Measurement) else None
             with self._changed:
                 self._finish(job, result, problem)
 
-    def _finish(self, job: int, result: Measurement | NotMeasured, problem: ErrorInfo | None) -> None:
+    def _finish(self, job: int, result: Measurement | NotMeasured, problem: ErrorInfo | None = None) -> None:
         del self._runs[job]
         self._states[job] = _finished(self._states[job], result, problem)
         self._changed.notify_all()
@@ -186,12 +186,10 @@ def _names(of: BenchmarkState | BenchmarkRequest) -> tuple[str, str, str, str]:
     return (of.run, of.worker, of.span, of.finding)
 
 
-def _problem(result: Measurement | NotMeasured) -> ErrorInfo | None:
-    """Why there is no measurement, or why it could not be kept; None where it was."""
-    if isinstance(result, NotMeasured):
-        return ErrorInfo(code=422, message=result.error, advice=result.advice)
+def _keep(measurement: Measurement) -> ErrorInfo | None:
+    """Keeps it for the next time; the result says why that cannot be done."""
     try:
-        keep(result)
+        keep(measurement)
     except StoreError as problem:
         return ErrorInfo(code=507, message=f"{problem.error} {NOT_KEPT}", advice=problem.advice)
     return None
@@ -201,4 +199,5 @@ def _finished(state: BenchmarkState, result: Measurement | NotMeasured, problem:
     if isinstance(result, Measurement):
         return msgspec.structs.replace(state, state="done", stage="", fraction=1.0, measurement=result, problem=problem)
     outcome = "cancelled" if result == CANCELLED else "failed"
+    problem = ErrorInfo(code=422, message=result.error, advice=result.advice)
     return msgspec.structs.replace(state, state=outcome, stage="", problem=problem)
