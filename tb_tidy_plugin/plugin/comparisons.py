@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -107,7 +107,7 @@ class Comparisons:
             StepsError: a range of steps is none, or has no steps.
             TraceError: one of the traces could not be read.
             StillAnalysingError: an analysis takes longer than `patience_s`; it goes on.
-            ComparisonError: there are too many recordings, or the process broke.
+            ComparisonError: there are too many recordings, or the process could not be started or broke.
         """
         for side in (base, candidate):
             if side.steps:
@@ -180,7 +180,7 @@ def _recording(side: Side, kept: Kept) -> msgspec.Raw:
 def _asked(question: bytes) -> Comparison:
     """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
     with child.complaints() as errors:
-        with child.start(COMMAND, errors) as process:
+        with _started(errors) as process:
             patience = threading.Timer(LIMIT_S, process.kill)
             patience.daemon = True
             patience.start()
@@ -198,6 +198,13 @@ def _asked(question: bytes) -> Comparison:
     if isinstance(answer, Refused):
         raise StepsError(answer.error, answer.advice)
     return answer.comparison
+
+
+def _started(errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    try:
+        return child.start(COMMAND, errors)
+    except OSError as problem:
+        raise ComparisonError(f"The comparison could not be started: {problem.strerror}.", "Try again.") from None
 
 
 def _said(process: subprocess.Popen[bytes], question: bytes) -> bytes:

@@ -51,7 +51,7 @@ class Timelines:
             NotFoundError: there is no such trace.
             TraceError: it could not be read.
             StillAnalysingError: its analysis takes longer than `patience_s`.
-            TimelineError: the process broke, or took too long.
+            TimelineError: the process could not be started, broke, or took too long.
         """
         kept = self._library.kept(key, patience_s)
         asked = self._library.asked
@@ -60,7 +60,7 @@ class Timelines:
         )
         question = Question(os.fsencode(kept.file.path), _stamp(kept), about, cache, configuration)
         with self._lock:
-            reply = self._asked(msgspec.json.encode(question) + b"\n")
+            reply = self._asked(msgspec.json.encode(question))
         if isinstance(reply, Refused):
             raise TraceError(reply.error, reply.advice)
         answer = bytes(reply.answer)
@@ -81,14 +81,12 @@ class Timelines:
 
     def _asked(self, question: bytes) -> Reply:
         process = self._running()
-        assert process.stdin is not None
         assert process.stdout is not None
         patience = threading.Timer(LIMIT_S, process.kill)
         patience.daemon = True
         patience.start()
         try:
-            process.stdin.write(question)
-            process.stdin.flush()
+            child.ask(process, question)
             reply: Reply = msgspec.json.decode(process.stdout.readline(), type=Reply)
         except (BrokenPipeError, msgspec.MsgspecError) as problem:
             process.kill()
@@ -104,7 +102,10 @@ class Timelines:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self.close()
-            self._process = child.start(COMMAND)
+            try:
+                self._process = child.start(COMMAND)
+            except OSError as problem:
+                raise TimelineError(f"The timeline could not be drawn: {problem.strerror}.", "Try again.") from None
         return self._process
 
     def _end_when_idle(self) -> None:

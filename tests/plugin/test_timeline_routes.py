@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.plugin import web
+from tb_tidy_plugin.plugin import timelines, web
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
@@ -31,10 +31,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def client(logs: Path) -> FlaskClient:
+def library(logs: Path) -> Library:
     library = Library([Logdir(str(logs))], WITH_MADE_UP_RULE)
     library.start()
     until(lambda: not library.scanning)
+    return library
+
+
+@pytest.fixture(scope="module")
+def client(library: Library) -> FlaskClient:
     return web.create_app(library, (), MuteStore(())).test_client()
 
 
@@ -131,3 +136,10 @@ def test_a_trace_that_cannot_be_read(client: FlaskClient) -> None:
     answer = client.get("/api/timeline/lanes?run=broken&worker=w&span=")
     assert answer.status_code == 404
     assert json.loads(answer.data)["error"]["message"]
+
+
+def test_a_process_that_cannot_be_started_is_no_crash(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timelines, "COMMAND", ("no-such-program",))
+    new = web.create_app(library, (), MuteStore(())).test_client()
+    error = json.loads(new.get(f"/api/timeline/lanes?{PROFILE}").data)["error"]
+    assert error["message"] == "The timeline could not be drawn: No such file or directory."

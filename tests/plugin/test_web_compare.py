@@ -147,6 +147,12 @@ def test_a_comparison_that_breaks_is_no_crash(client: FlaskClient, monkeypatch: 
     assert error(client, "base=base&candidate=slow", 404) == "The comparison broke off with an internal error."
 
 
+def test_a_comparison_that_cannot_be_started_is_no_crash(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparisons, "COMMAND", ("no-such-program",))
+    reason = "The comparison could not be started: No such file or directory."
+    assert error(client, "base=base&candidate=slow", 404) == reason
+
+
 def test_the_web_server_never_works_a_comparison_out() -> None:
     """Nothing of what compares is imported by the routes."""
     code = "import sys, tb_tidy_plugin.plugin.web; print('tb_tidy_plugin.compare.compare' in sys.modules)"
