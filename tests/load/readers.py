@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,8 +88,9 @@ def memory_of(process: int) -> int:
 
 
 def children_of(process: int) -> list[int]:
-    """Processes that a process started and that live, as Linux tells."""
+    """Processes that a process started and that live, as Linux tells; none where it is not Linux."""
     found: list[int] = []
-    for task in Path(f"/proc/{process}/task").iterdir():
-        found += map(int, (task / "children").read_text().split())
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has just ended; what it started is another one's now
+            found += map(int, children.read_text().split())
     return found

@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from tests.load.readers import children_of
 from tests.performance.traces import recorded
 from tests.support.served import Served, tensorboard
 
@@ -164,13 +165,7 @@ def until(condition: Callable[[], object]) -> None:
 
 def worker_bytes(parent: int) -> int:
     """The most memory that any child of a process has held until now; 0 where there is none, or no /proc."""
-    return max((_peak(int(folder.name)) for folder in _children(parent)), default=0)
-
-
-def _children(parent: int) -> Iterator[Path]:
-    for task in Path(f"/proc/{parent}/task").glob("*/children"):
-        for child in task.read_text().split():
-            yield Path("/proc", child)
+    return max(map(_peak, children_of(parent)), default=0)
 
 
 def _peak(process: int) -> int:
