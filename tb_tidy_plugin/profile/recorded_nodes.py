@@ -57,11 +57,13 @@ class UnusedPass:
     def time_recording(self, profile: Profile, node_ns: int, kept_share: float) -> Intervals:
         """The time of each operator in which it records its node, where no device works meanwhile.
 
-        That is `node_ns`, and `kept_share` of the operator for memory that is kept and cannot be used again. Both are
-        without the profiler: a recording that makes the step longer is taken to make this longer, too.
+        That is `node_ns`, and on a CPU `kept_share` of the operator for memory that is kept and cannot be used again:
+        that of a device comes out of torch's own cache. Both are without the profiler: a recording that makes the step
+        longer is taken to make this longer, too.
         """
         starts, durations = profile.table.start_ns[self.nodes], profile.table.duration_ns[self.nodes]
-        taken = node_ns * profile.pace.stretch + np.round(kept_share * durations)
+        on_device = profile.device_busy.total_ns > 0
+        taken = node_ns * profile.pace.stretch + np.round((0.0 if on_device else kept_share) * durations)
         time = Intervals.union(starts, starts + np.minimum(taken, durations).astype(np.int64))
         return time.minus(profile.device_busy)
 
