@@ -31,8 +31,9 @@ MOST_RESIDUAL = 0.05
 SOME_UNEXPLAINED, MUCH_UNEXPLAINED = 0.2, 0.5
 """From these shares of the steps on, waiting that the trace does not explain lowers confidence."""
 
-MOST_RECORDING, HALVINGS = 4.0, 10
-"""What one event takes to record lies below this multiple of what it usually takes; how closely that is sought."""
+EXPECTED_RECORDING, MOST_RECORDING, HALVINGS = 0.5, 4.0, 10
+"""So many times what an event usually takes to record is taken off it first, where a step's true time is known, and at
+most; how closely that is sought. Half of it, since all that is recorded gets longer, and what stays has events, too."""
 
 MOST_INFLATION = 1.5
 """By which recording may stretch what stays of a step more than it stretches the whole step."""
@@ -142,7 +143,7 @@ class Estimates:
         """The recording, without what it took to record it where the true time of a step tells that."""
         if self._recorded is None or not self._true_step_ns:
             return self._recorded
-        return _as_long_as(self._recorded, self._true_ns, self._length_ns)
+        return _as_long_as(self._recorded, self._true_ns, self._length_ns, EXPECTED_RECORDING)
 
     @property
     def _true_ns(self) -> float:
@@ -246,7 +247,7 @@ def _hidden(profile: Profile, beside: Sequence[Overlap], spans: Intervals | None
     return max(1 - longer_ns / time_ns, 0.0) if time_ns else 0.0
 
 
-def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float], recording: float = 1.0) -> Graph:
+def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float], recording: float) -> Graph:
     """The graph as its steps are without the profiler, which take `true_ns`, as near as that gets.
 
     First what recording usually takes is taken off each event, up to `recording` times. What the steps are still too

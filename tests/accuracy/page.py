@@ -51,7 +51,17 @@ class Promise:
     @property
     def left(self) -> float:
         """Which part of the step is expected to remain."""
-        return max(1 - self.expected_ns / self.step_ns, 0.0)
+        return max(1 - self.expected, 0.0)
+
+    @property
+    def expected(self) -> float:
+        """Which part of the step is expected to be saved."""
+        return self.expected_ns / self.step_ns
+
+    @property
+    def most(self) -> float:
+        """Which part of the step is saved at most."""
+        return self.most_ns / self.step_ns
 
 
 @dataclass(frozen=True)
@@ -108,18 +118,18 @@ class Proof:
         return median(slow.cpu / fixed.cpu for slow, fixed in self.rounds)
 
     @property
-    def saved_ns(self) -> list[float]:
-        """How much shorter the step gets, by wall time."""
-        return [(slow.wall - fixed.wall) * 1e9 for slow, fixed in self.rounds]
+    def saved(self) -> list[float]:
+        """By which part of itself the step gets shorter, by wall time."""
+        return [1 - fixed.wall / slow.wall for slow, fixed in self.rounds]
 
     @property
     def verdict(self) -> str:
         """Whether the bounds held: no loss, and no more than promised; `unsteady` where rounds disagree."""
         if self.promise is None:
             return "–"
-        if 0 <= median(self.saved_ns) <= self.promise.most_ns:
+        if 0 <= median(self.saved) <= self.promise.most:
             return "yes"
-        may_have = min(self.saved_ns) <= self.promise.most_ns and max(self.saved_ns) >= 0
+        may_have = min(self.saved) <= self.promise.most and max(self.saved) >= 0
         return "unsteady" if may_have else "no"
 
 
@@ -151,7 +161,7 @@ def proof_section(proofs: Iterable[Proof], rounds: int) -> str:
     """The section on the fixes, largest effect first."""
     ordered = sorted(proofs, key=lambda each: (-median(each.ratios), each.rule))
     header = (
-        "rule", "times faster", "range", "CPU time", "predicted, ms", "fixed, ms", "error", "saved, ms", "expected",
+        "rule", "times faster", "range", "CPU time", "predicted, ms", "fixed, ms", "error", "saved", "expected",
         "at most", "held", "benchmarked", "held",
     )  # fmt: skip
     return f"""{PROOF_HEADING}
@@ -159,13 +169,14 @@ def proof_section(proofs: Iterable[Proof], rounds: int) -> str:
 How many times faster a step of the fixed program is than one of the slow one, without the profiler, on one core: the
 median of {rounds} rounds, with the smallest and largest. In each round both run in fresh processes, in turns of a
 fraction of a second: one is held while the other one runs. *CPU time* is the same ratio of the processes' CPU time,
-without what loaders' workers take. The slow program's process has recorded a few of its steps with `tidy_profile`
-before, as a user's would.
+without what loaders' workers take. Just before, another process has recorded a few steps of the slow program with
+`tidy_profile`, as a user's would.
 *Predicted* is the part of the step that remains by the report on that recording, times the slow program's own step
 without the profiler; *error* is by how much that is longer than the *fixed* step: in each round, then the median.
-*Saved* is by how much the step gets shorter, *expected* and *at most* are what the report says, *held* whether what is
-saved lies between nothing and that bound. *Benchmarked* is the error where `tb-tidy bench` has measured the rule's own
-statements, whose factor then stands for the one that the rule expects. `make proof` measures it again.
+*Saved* is by which part of itself the step gets shorter, *expected* and *at most* are what the report says of that,
+*held* whether what is saved lies between nothing and that bound. *Benchmarked* is the error where `tb-tidy bench` has
+measured the rule's own statements, whose factor then stands for the one that the rule expects. `make proof` measures
+it again.
 
 {_errors_in_all(ordered)}
 With the benchmarks: {_errors_in_all([each.best for each in ordered])}
@@ -193,7 +204,7 @@ def proof_row(proof: Proof) -> tuple[str, ...]:
     predicted, expected, most = "–", "–", "–"
     benchmarked = proof.with_benchmark
     if promise is not None and error is not None:
-        predicted, expected, most = f"{fixed_ms * (1 + error):.2f}", _ms(promise.expected_ns), _ms(promise.most_ns)
+        predicted, expected, most = f"{fixed_ms * (1 + error):.2f}", _percent(promise.expected), _percent(promise.most)
     return (
         f"`{proof.rule}`",
         f"{median(ratios):.2f}",
@@ -202,7 +213,7 @@ def proof_row(proof: Proof) -> tuple[str, ...]:
         predicted,
         f"{fixed_ms:.2f}",
         _signed(error),
-        _ms(median(proof.saved_ns)),
+        _percent(median(proof.saved)),
         expected,
         most,
         proof.verdict,
@@ -213,10 +224,6 @@ def proof_row(proof: Proof) -> tuple[str, ...]:
 
 def _signed(error: float | None) -> str:
     return "–" if error is None else f"{100 * error:+.0f} %"
-
-
-def _ms(nanoseconds: float) -> str:
-    return f"{nanoseconds / 1e6:.2f}"
 
 
 def _summary(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: str) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tests.accuracy.corpus import Program
-from tests.accuracy.record import captured, loaded, prepared, record, timed
+from tests.accuracy.record import capture, loaded, prepared, record, timed
 from tests.lines.marked import record_step
 
 Work: TypeAlias = Literal["record", "time", "capture", "mark", "record step"]
@@ -50,6 +50,15 @@ def record_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> None:
         ProgramError: it broke or did not end in time.
     """
     _run("record", folder, program, limit_s)
+
+
+def capture_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> None:
+    """Records the program with the side file, one trace per rank, into `folder`, as users do with `tidy_profile`.
+
+    Raises:
+        ProgramError: it broke or did not end in time.
+    """
+    _run("capture", folder, program, limit_s)
 
 
 def record_step_in(folder: Path, program: Program, *, is_marked: bool, limit_s: float = LIMIT_S) -> Path:
@@ -130,6 +139,6 @@ def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
         case "time":
             timed(step, folder / f"{STEPS}{rank}")
         case "capture":
-            captured(step, folder, folder / f"{STEPS}{rank}")
+            capture(step, folder)
         case "mark" | "record step":
             record_step(step, path, folder / STEP_TRACE, is_marked=work == "mark")

@@ -18,7 +18,8 @@ from tb_tidy_plugin.report.pairs import BUDGET_S, pairs_in
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy.corpus import Program
 from tests.accuracy.page import Promise, Proof
-from tests.accuracy.turns import StepSeconds, captured, in_turns
+from tests.accuracy.processes import capture_in
+from tests.accuracy.turns import StepSeconds, in_turns
 from tests.accuracy.verdicts import Answer, answer_in
 
 
@@ -41,7 +42,7 @@ class Round(NamedTuple):
 
 def proof(slow: Program, fixed: Program, rounds: int) -> Proof:
     """How much faster the fixed program is, and what the report on the slow one promises."""
-    found = [_round(slow, fixed) for _ in range(rounds)]
+    found = [_round(slow, fixed, swapped=bool(turn % 2)) for turn in range(rounds)]
     return Proof(slow.rule, *zip(*found, strict=True))
 
 
@@ -74,12 +75,13 @@ def _measurement(rule: str, pair: Benchmark) -> Measurement | NotMeasured:
     return Run(Request(rule=rule, pair=pair, asked="cpu", budget_s=BUDGET_S)).result()
 
 
-def _round(slow: Program, fixed: Program) -> Round:
-    """The process that is timed is also the one that was recorded."""
+def _round(slow: Program, fixed: Program, *, swapped: bool) -> Round:
+    """What is recorded is not timed: the memory of a process is another one after a recording."""
     with TemporaryDirectory(prefix="torchtidy-proof-") as name:
-        folder, beside = Path(name, "slow"), Path(name, "fixed")
+        folder, beside = Path(name, "recorded"), Path(name, "timed")
         folder.mkdir()
         beside.mkdir()
-        with captured(folder, slow) as running:
-            seconds = in_turns(running, beside, fixed)
-        return Round(seconds, promised(answer_in(folder, slow), slow.rule), benchmarked(folder, slow))
+        capture_in(folder, slow)
+        first, second = in_turns(beside, *((fixed, slow) if swapped else (slow, fixed)))
+        promises = promised(answer_in(folder, slow), slow.rule), benchmarked(folder, slow)
+        return Round((second, first) if swapped else (first, second), *promises)

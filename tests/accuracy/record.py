@@ -101,8 +101,8 @@ def timed(step: Callable[[], object], into: Path) -> NoReturn:
             file.write(STEP_TIMES.pack(start, time.perf_counter(), time.process_time() - cpu_start))
 
 
-def captured(step: Callable[[], object], folder: Path, into: Path) -> NoReturn:
-    """Records a few steps with `tidy_profile`, as its page says, and times others in the same process."""
+def capture(step: Callable[[], object], folder: Path) -> None:
+    """Records a few steps with `tidy_profile`, as its page says, and makes others around them, which it times."""
     from tb_tidy_plugin.capture import tidy_profile
 
     rank, active = _rank_and_active()
@@ -110,7 +110,6 @@ def captured(step: Callable[[], object], folder: Path, into: Path) -> NoReturn:
         for _ in range(DISCARDED + WARMUP + active + UNRECORDED):
             step()
             recording.step()
-    timed(step, into)
 
 
 def _rank_and_active() -> tuple[str | None, int]:

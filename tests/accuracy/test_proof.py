@@ -34,15 +34,15 @@ class TestProof:
         measured = proof(slow, fixed, rounds=2)
         assert len(measured.ratios) == 2
         assert measured.cpu_ratio < min(measured.ratios), "sleeping takes no CPU time"
-        assert min(measured.saved_ns) > 10_000_000
+        assert min(measured.saved) > 0.5
         assert measured.promise is None
         assert measured.errors == []
 
     def test_the_table_has_the_median_and_the_range(self) -> None:
         text = proof_section([measured([1.5, 3.0, 2.0], Promise(4_000_000, 1_000_000, 3_000_000)), measured([4.0])], 3)
         assert text.splitlines()[-2:] == [
-            "| `a-b` | 4.00 | 4.00 to 4.00 | 2.00 | – | 1.00 | – | 3.00 | – | – | – | – | – |",
-            "| `a-b` | 2.00 | 1.50 to 3.00 | 1.00 | 1.50 | 1.00 | +50 % | 1.00 | 1.00 | 3.00 | yes | – | – |",
+            "| `a-b` | 4.00 | 4.00 to 4.00 | 2.00 | – | 1.00 | – | 75 % | – | – | – | – | – |",
+            "| `a-b` | 2.00 | 1.50 to 3.00 | 1.00 | 1.50 | 1.00 | +50 % | 50 % | 25 % | 75 % | yes | – | – |",
         ]
 
     def test_a_benchmark_has_an_error_and_a_bound_of_its_own(self) -> None:
@@ -50,7 +50,7 @@ class TestProof:
         by_rule, by_benchmark = Promise(2_000_000, 1_500_000, 2_000_000), Promise(2_000_000, 1_000_000, 900_000)
         both = replace(measured([2.0], by_rule), benchmarked=[by_benchmark])
         text = proof_section([both, measured([2.0], by_rule)], 1)
-        assert text.splitlines()[-2].endswith("| -50 % | 1.00 | 1.50 | 2.00 | yes | +0 % | no |")
+        assert text.splitlines()[-2].endswith("| -50 % | 50 % | 75 % | 100 % | yes | +0 % | no |")
         assert "Of 2 predictions the median error is 50 %" in text
         assert "With the benchmarks: Of 2 predictions the median error is 25 %" in text
 
@@ -95,17 +95,20 @@ class TestProof:
             assert promise.step_ns == step_ns
 
     @pytest.mark.parametrize(
-        ("ratios", "most_ns", "verdict"),
+        ("ratios", "most", "verdict"),  # 1.25, 1.4 and 1.6 times faster: 20, 29 and 38 % are saved
         [
-            ([1.2, 1.3, 1.4], 400_000, "yes"),
-            ([1.2, 1.3, 1.4], 250_000, "unsteady"),
-            ([1.2, 1.3, 1.4], 100_000, "no"),
-            ([0.9, 0.95, 1.1], 500_000, "unsteady"),
-            ([0.8, 0.9, 0.95], 500_000, "no"),
+            ([1.25, 1.4, 1.6], 0.3, "yes"),
+            ([1.25, 1.4, 1.6], 0.25, "unsteady"),
+            ([1.25, 1.4, 1.6], 0.15, "no"),
+            ([0.9, 0.95, 1.1], 0.5, "unsteady"),
+            ([0.8, 0.9, 0.95], 0.5, "no"),
         ],
     )
-    def test_the_bound_holds_or_not(self, ratios: list[float], most_ns: int, verdict: str) -> None:
-        assert measured(ratios, Promise(1_000_000, 50_000, most_ns)).verdict == verdict
+    def test_the_bound_holds_or_not(self, ratios: list[float], most: float, verdict: str) -> None:
+        """Of the step that was recorded, whatever the machine made of the one that was timed."""
+        for step_ns in (1_000_000, 9_000_000):
+            promise = Promise(step_ns, step_ns // 20, round(step_ns * most))
+            assert measured(ratios, promise).verdict == verdict
 
     def test_the_savings_of_all_findings_of_a_rule_are_promised_together(self, tmp_path: Path) -> None:
         called = "  model.py({0}): f{0}  {0}00-{0}90\n    aten::mm  {0}00-{0}80  dims=4x4,4x4  types=float,float\n"

@@ -10,24 +10,24 @@ import pytest
 
 from tests.accuracy import turns
 from tests.accuracy.corpus import Program
-from tests.accuracy.processes import ProgramError
+from tests.accuracy.processes import ProgramError, started
 from tests.accuracy.record import STEP_TIMES
 from tests.accuracy.test_harness import only
-from tests.accuracy.turns import Timed, captured, in_turns
+from tests.accuracy.turns import Timed, in_turns
 
 pytestmark = pytest.mark.torch
 
 SLEEPS = """import time, torch
 def build():
     def step():
-        assert not torch.autograd.profiler._is_profiler_enabled or {recorded}
-        time.sleep({seconds})
+        assert not torch.autograd.profiler._is_profiler_enabled
+        time.sleep({})
     return step"""
 
 
-def sleeping(folder: Path, seconds: float, *, recorded: bool = False) -> Program:
+def sleeping(folder: Path, seconds: float) -> Program:
     folder.mkdir()
-    return only(folder, SLEEPS.format(seconds=seconds, recorded=recorded))
+    return only(folder, SLEEPS.format(seconds))
 
 
 def steps_in(folder: Path) -> list[tuple[float, float]]:
@@ -35,16 +35,14 @@ def steps_in(folder: Path) -> list[tuple[float, float]]:
     return [(start, end) for start, end, _ in STEP_TIMES.iter_unpack((folder / "steps-None").read_bytes())]
 
 
-def test_both_are_timed_without_the_profiler_and_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_timed_without_the_profiler_and_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "TURNS", 3)
     monkeypatch.setattr(turns, "TURN_S", 0.1)
-    slow, fixed = sleeping(tmp_path / "a", 0.02, recorded=True), sleeping(tmp_path / "b", 0.005)
-    with captured(tmp_path / "a", slow) as running:
-        before, after = in_turns(running, tmp_path / "b", fixed)
+    programs = sleeping(tmp_path / "a", 0.02), sleeping(tmp_path / "b", 0.005)
+    before, after = in_turns(tmp_path, *programs)
     assert before.wall >= 0.02 > before.cpu
     assert 0.005 <= after.wall < before.wall
-    assert len(list((tmp_path / "a").glob("*.pt.trace.json.gz"))) == 1
-    runs = sorted((*times, name) for name in "ab" for times in steps_in(tmp_path / name))
+    runs = sorted((*times, name) for name in "01" for times in steps_in(tmp_path / name))
     changes = [(first, then) for first, then in pairwise(runs) if first[2] != then[2]]
     assert len(changes) >= 5, "three turns each"
     across = [end - start for start, end, _ in runs if end - start > 0.09]
@@ -52,8 +50,9 @@ def test_both_are_timed_without_the_profiler_and_in_turns(tmp_path: Path, monkey
 
 
 def test_a_step_that_began_in_an_earlier_turn_does_not_count(tmp_path: Path) -> None:
-    program = sleeping(tmp_path / "a", 0.001, recorded=True)
-    with captured(tmp_path / "a", program) as running:
+    program = sleeping(tmp_path / "a", 0.001)
+    with started("time", tmp_path / "a", program) as processes:
+        running = Timed(program, tmp_path / "a", processes).ready()
         for _ in range(3):
             time.sleep(0.2)
             assert running.turn(0).wall < 0.2
@@ -76,8 +75,8 @@ def build():
     def step():
         next(STEPS)
     return step"""
-    with (
-        captured(tmp_path, only(tmp_path, text)) as running,
-        pytest.raises(ProgramError, match=r"(?s)exit status 1\n.*StopIteration"),
-    ):
-        _ = [running.turn(0.1) for _ in range(9)]
+    program = only(tmp_path, text)
+    with started("time", tmp_path, program) as processes:
+        running = Timed(program, tmp_path, processes).ready()
+        with pytest.raises(ProgramError, match=r"(?s)exit status 1\n.*StopIteration"):
+            _ = [running.turn(0.1) for _ in range(9)]

@@ -7,8 +7,7 @@ fresh processes of its own, and each is held while the other one runs, a fractio
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 from statistics import median
@@ -78,21 +77,18 @@ class Timed(NamedTuple):
         return found if len(found) == len(self.processes) else []
 
 
-@contextmanager
-def captured(folder: Path, program: Program) -> Iterator[Timed]:
-    """The program, after it has recorded a few of its steps into `folder`, with the side file, as users do."""
-    with started("capture", folder, program) as processes:
-        yield Timed(program, folder, processes).ready()
-
-
-def in_turns(captured: Timed, folder: Path, other: Program) -> tuple[StepSeconds, StepSeconds]:
-    """The steps of both programs, the other one's in a fresh process: the median over their turns.
+def in_turns(folder: Path, *programs: Program) -> list[StepSeconds]:
+    """The steps of programs in fresh processes, which work below `folder`: of each the median over its turns.
 
     Raises:
         ProgramError: one broke, or made no step in time.
     """
-    with started("time", folder, other) as processes:
-        both = captured, Timed(other, folder, processes).ready()
-        turns = [[each.turn(TURN_S) for each in both] for _ in range(TURNS)]
-    first, second = (StepSeconds(*map(median, zip(*steps, strict=True))) for steps in zip(*turns, strict=True))
-    return first, second
+    with ExitStack() as stack:
+        running = [_ready(stack, folder / str(number), program) for number, program in enumerate(programs)]
+        turns = [[each.turn(TURN_S) for each in running] for _ in range(TURNS)]
+    return [StepSeconds(*map(median, zip(*steps, strict=True))) for steps in zip(*turns, strict=True)]
+
+
+def _ready(stack: ExitStack, folder: Path, program: Program) -> Timed:
+    folder.mkdir()
+    return Timed(program, folder, stack.enter_context(started("time", folder, program))).ready()

@@ -77,7 +77,7 @@ class TestReports:
     def test_a_pass_that_no_backward_uses(self) -> None:
         (finding,) = findings(GradGraphNeverConsumed, training().profile())
         assert finding.message == (
-            "Autograd records 12 nodes for each pass of `Net_0` whose result no backward pass uses: up to 67.2 µs each"
+            "Autograd records 12 nodes for each pass of `Net_0` whose result no backward pass uses: up to 96 µs each"
         )
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "validate")]
         assert (finding.matches, finding.confidence) == (3, "high")
