@@ -6,6 +6,7 @@ none pays for the import: 1 s instead of 4 s.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -30,6 +31,7 @@ LIMIT_S = 240.0
 """No program takes longer; compiling one takes half a minute on a busy machine."""
 
 OUTPUT_LINES = 30
+PR_SET_PDEATHSIG = 1
 STEP_TRACE = "step.pt.trace.json"
 STEPS = "steps-"
 """Files with the times of steps, one per rank, begin like this."""
@@ -128,6 +130,8 @@ def _end(process: ForkServerProcess) -> None:
 
 def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
     os.setsid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also where the tests are killed, or it is held
     with (folder / f"output-{rank}.txt").open("wb") as output:
         os.dup2(output.fileno(), sys.stdout.fileno())
         os.dup2(output.fileno(), sys.stderr.fileno())
