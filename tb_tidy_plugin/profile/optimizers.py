@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from tb_tidy_plugin.profile.nesting import without_overload
 from tb_tidy_plugin.profile.profile import Profile
@@ -49,6 +50,12 @@ class Update:
         names = Counter(name for _, name in self.operators)
         counts = [count for name, count in names.items() if IN_PLACE.match(name)]
         return min((count for count in counts if 4 * count >= max(counts)), default=0)
+
+    def elements(self, profile: Profile) -> int:
+        """Mean size of what the last operator for each parameter writes, 0 where shapes were not recorded."""
+        writes = [row for row, name in self.operators if name == self.operators[-1][1]]
+        sizes = [prod(shape) for row in writes if (shape := profile.inputs(row).shape(0)) is not None]
+        return round(sum(sizes) / len(sizes)) if sizes else 0
 
 
 def updates_one_by_one(profile: Profile) -> Iterator[Update]:

@@ -32,7 +32,7 @@ in 0.7 to 1.1 times its time. Sparse gradients and complex parameters, for which
 """
 
 from collections.abc import Iterator
-from math import log, prod, sqrt
+from math import log, sqrt
 
 from tb_tidy_plugin.rulekit import (
     WITH_FOREACH,
@@ -93,8 +93,7 @@ class OptimizerSingleTensor(Rule):
                     yield Match(update.events[0], update.events, facts, subject=optimizer)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        on_cpu = match.facts["device"] == CPU
-        yield Scale(match.events, *(_fused_on_cpu(match) if on_cpu else ON_GPU))
+        yield Scale(match.events, *(_fused_on_cpu(match) if match.facts["device"] == CPU else ON_GPU))
 
     def benchmark(self, match: Match) -> Benchmark | None:
         elements, parameters, each = (int(match.facts[name]) for name in ("elements", "parameters", "each"))
@@ -137,7 +136,7 @@ def _facts(profile: Profile, updates: list[Update], least: float) -> dict[str, F
         "parameters": parameters, "operators": operators, "each": each, "least": round(least),
         "time": Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
         "setting": "fused=True" if largest.algorithm in FUSED_ON_CPU else "foreach=True",
-        "elements": _elements(profile, largest), "switches": _switches(profile, largest.optimizer),
+        "elements": largest.elements(profile), "switches": _switches(profile, largest.optimizer),
     }  # fmt: skip
 
 
@@ -149,10 +148,3 @@ def _switches(profile: Profile, optimizer: str) -> str:
     given = {"foreach": known.foreach, "fused": known.fused, "capturable": known.capturable or None}
     text = " and ".join(f"`{name}={value}`" for name, value in given.items() if value is not None)
     return f"; it was made with {text}" if text else "; neither `foreach` nor `fused` was given"
-
-
-def _elements(profile: Profile, update: Update) -> int:
-    """Mean size of what the last operator for each parameter writes, 0 where shapes were not recorded."""
-    writes = [row for row, name in update.operators if name == update.operators[-1][1]]
-    sizes = [prod(shape) for row in writes if (shape := profile.inputs(row).shape(0)) is not None]
-    return round(sum(sizes) / len(sizes)) if sizes else 0
