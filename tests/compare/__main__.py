@@ -52,8 +52,8 @@ def section(truths: Sequence[Truth], rounds: int) -> str:
     return f"""{HEADING}
 
 Written by `python -m tests.compare`: each program of `tests/accuracy` that is slow or fixed, recorded {rounds} times in
-turn, four steps each, with shapes and stacks. The figures on this page are of two cores that had much else to do: steps
-of one program differed between recordings by up to six times.
+turn, four steps each, with shapes and stacks, on two cores with nothing else to do. On busy ones steps of one program
+differ between recordings by up to six times, and few of these pairs differ clearly.
 
 - The same program recorded twice: no clear difference in {quiet} of {len(same)} pairs
   ({100 * quiet / max(len(same), 1):.1f} %).
