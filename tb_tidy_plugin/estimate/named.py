@@ -59,6 +59,8 @@ def named_waits(profile: Profile, kind: str, work: Work) -> Named:
     """The waits of one kind whose call, stream and awaited work are all in the recording."""
     table = profile.table
     rows = profile.matching(kind, Category.OTHER)
+    if not len(rows):  # as in most recordings
+        return Named(rows, rows, rows)
     said = table.args.decoded(rows, _Sync)
     call = _with_correlation(profile, "StreamWaitEvent|EventSynchronize", table.correlation[rows])
     recorded = np.array([each.wait_on_cuda_event_record_corr_id for each in said], np.int64)
@@ -66,7 +68,7 @@ def named_waits(profile: Profile, kind: str, work: Work) -> Named:
     awaited_stream = np.array([each.wait_on_stream for each in said], np.int64)
     waiting, awaited = np.full(len(rows), ABSENT, np.int64), np.full(len(rows), ABSENT, np.int64)
     _, firsts = np.unique(work.stream, return_index=True)
-    for number, row in enumerate(work.row[firsts].tolist() if len(rows) else ()):
+    for number, row in enumerate(work.row[firsts].tolist()):
         ours = np.flatnonzero(work.stream == number)
         ours = ours[np.argsort(work.launched_ns[ours], kind="stable")]
         is_here = (table.device[rows] == table.device[row]) & (call != ABSENT) & (record != ABSENT)
