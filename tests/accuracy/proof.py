@@ -42,7 +42,7 @@ class Round(NamedTuple):
 
 def proof(slow: Program, fixed: Program, rounds: int) -> Proof:
     """How much faster the fixed program is, and what the report on the slow one promises."""
-    found = [_round(slow, fixed, swapped=bool(turn % 2)) for turn in range(rounds)]
+    found = [_round(slow, fixed) for _ in range(rounds)]
     return Proof(slow.rule, *zip(*found, strict=True))
 
 
@@ -75,13 +75,12 @@ def _measurement(rule: str, pair: Benchmark) -> Measurement | NotMeasured:
     return Run(Request(rule=rule, pair=pair, asked="cpu", budget_s=BUDGET_S)).result()
 
 
-def _round(slow: Program, fixed: Program, *, swapped: bool) -> Round:
+def _round(slow: Program, fixed: Program) -> Round:
     """What is recorded is not timed: the memory of a process is another one after a recording."""
     with TemporaryDirectory(prefix="torchtidy-proof-") as name:
         folder, beside = Path(name, "recorded"), Path(name, "timed")
         folder.mkdir()
         beside.mkdir()
         capture_in(folder, slow)
-        first, second = in_turns(beside, *((fixed, slow) if swapped else (slow, fixed)))
-        promises = promised(answer_in(folder, slow), slow.rule), benchmarked(folder, slow)
-        return Round((second, first) if swapped else (first, second), *promises)
+        before, after = in_turns(beside, slow, fixed)
+        return Round((before, after), promised(answer_in(folder, slow), slow.rule), benchmarked(folder, slow))
