@@ -5,8 +5,9 @@ PORT ?= 6006
 PYTHON_MIN ?= python3.10
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 PYTEST_FLAGS ?= --numprocesses auto --dist loadfile --no-loadscope-reorder
-CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
-export CHROMIUM
+
+# Programs that the system does not have; `tests/tools.sh` brings them.
+export PATH := $(CURDIR)/build/tools/bin:$(PATH)
 
 # Two environments, since the tests compare with another profiler plugin, which would show up in the demo.
 DEMO := .venv-demo
@@ -20,7 +21,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check load test-min test-install frontend bundle pytest clean npm chromium
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check load test-min test-install frontend bundle pytest clean compiler node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -73,7 +74,7 @@ test-install: $(TEST)/.installed ## install the wheel into clean environments, o
 proof: $(TEST)/.installed ## time the corpus' slow programs against the fixed ones, for the same page
 	$(BIN)/python -m tests.accuracy --proof
 
-screens: $(TEST)/.installed | chromium ## take the pictures of docs/screens/ anew
+screens: $(TEST)/.installed | browser ## take the pictures of docs/screens/ anew
 	$(BIN)/python -m tests.browser.screens
 
 generated: $(TEST)/.installed $(NODE_MODULES) ## check that the generated files are current
@@ -92,7 +93,7 @@ bundle: $(NODE_MODULES) ## check that the committed bundle is what its sources b
 	@diff --recursive --brief --exclude=.stamp build/frontend $(STATIC) \
 	    || { echo "$(STATIC) is stale: run 'npm run build' in frontend/ and commit what it writes" >&2; exit 1; }
 
-pytest: $(TEST)/.installed | npm chromium ## run the Python and browser tests
+pytest: $(TEST)/.installed | node browser ## run the Python and browser tests
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 clean: ## remove all that the other targets made
@@ -101,15 +102,14 @@ clean: ## remove all that the other targets made
 	find tb_tidy_plugin -name '*.so' -delete -o -path '*/_*.c' -delete
 	find tb_tidy_plugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-npm:
-	@command -v npm > /dev/null \
-	    || { echo "npm is missing: install Node.js >= 20.19 (https://nodejs.org)" >&2; exit 1; }
+compiler node:
+	@PYTHON="$(PYTHON)" tests/tools.sh venv $@
 
-chromium:
-	@test -x "$(CHROMIUM)" \
-	    || { echo "Chromium is missing: 'apt-get install chromium', or set CHROMIUM to its path" >&2; exit 1; }
+browser: $(TEST)/.installed
+	@VENV="$(TEST)" tests/tools.sh $@
 
 %/bin/pip:
+	@PYTHON="$(PYTHON)" tests/tools.sh venv
 	$(PYTHON) -m venv $*
 
 $(DEMO)/.installed: setup.py $(COMPILED) | $(DEMO)/bin/pip
@@ -118,7 +118,7 @@ $(DEMO)/.installed: setup.py $(COMPILED) | $(DEMO)/bin/pip
 
 # The install must not rebuild the bundle: whether it is current is one of the checks.
 # Without a compiler the checks fail: skipping the tests of what is compiled would look like a pass.
-$(TEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt $(COMPILED) | $(TEST)/bin/pip
+$(TEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt $(COMPILED) | $(TEST)/bin/pip compiler
 	TORCHTIDY_FRONTEND=skip TORCHTIDY_EXTENSION=require $(TEST)/$(INSTALL) --requirement tests/requirements.txt --editable .
 	@touch $@
 
@@ -129,6 +129,6 @@ $(MIN)/.installed: setup.py tests/constraints-min.txt
 	    --constraint tests/constraints-min.txt hypothesis jsonschema pytest setuptools .
 	@touch $@
 
-$(NODE_MODULES): frontend/package.json frontend/package-lock.json | npm
+$(NODE_MODULES): frontend/package.json frontend/package-lock.json | node
 	cd frontend && npm ci --no-audit --no-fund
 	@touch $@
