@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Request
@@ -54,12 +54,19 @@ def promised(answer: Answer, rule: str) -> Promise | None:
     return Promise(step_ns, expected_ns, most_ns) if savings else None
 
 
-def benchmarked(folder: Path, program: Program) -> Promise | None:
-    """What is promised once the statements of the program's own rule are measured; None where that changes nothing."""
+Measure: TypeAlias = Callable[[str, Benchmark], Measurement | NotMeasured]
+
+
+def benchmarked(folder: Path, program: Program, measure: Measure | None = None) -> Promise | None:
+    """The promise once the statements of the program's own rule are measured; None where that changes nothing.
+
+    `measure` takes a rule and its statements; by default it runs them on this machine.
+    """
+    measure = measure or _measurement
     analysed = [(file, analysis) for file, analysis in analyses(folder) if isinstance(analysis, Analysis)]
     for pair in pairs_in(analysed):
         if pair.rule == program.rule and pair.statements.of_events:
-            result = _measurement(pair.rule, pair.statements)
+            result = measure(pair.rule, pair.statements)
             if isinstance(result, Measurement):
                 for trace in pair.findings:
                     save_beside(trace, [result])
