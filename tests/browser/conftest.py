@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, Request, expect, sync_playwright
 
 from tests.support.recorded_ranks import record
 from tests.support.recordings import ROOT
 from tests.support.served import Served, needs_the_installed_plugin, tensorboard
 from tests.support.step_recordings import recording
+from tests.support.waiting import PATIENCE_S
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
 SWITCHES = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync",
 ]  # fmt: skip
+expect.set_options(timeout=PATIENCE_S * 1000)
 HARMLESS = ("Multiple instances of Three.js",)  # TensorBoard's own page says this
 
 
@@ -32,6 +34,7 @@ class Tab:
     page: Page
     address: str
     complaints: list[str] = field(default_factory=list)
+    unanswered: set[Request] = field(default_factory=set)
 
     def open(self, **link: str) -> FrameLocator:
         """Opens the tab, with the deep link's keys, and waits until it has painted."""
@@ -50,6 +53,14 @@ class Tab:
     def hash(self) -> str:
         """What a user would copy."""
         return str(self.page.evaluate("location.hash"))
+
+    def asks(self, request: Request) -> None:
+        """Counts a request that is under way."""
+        self.unanswered.add(request)
+
+    def hears(self, request: Request) -> None:
+        """Counts its answer, or its failure."""
+        self.unanswered.discard(request)
 
     def note(self, message: ConsoleMessage) -> None:
         """Keeps what should not have been said."""
@@ -102,10 +113,13 @@ def tab(browser: Browser, served: Served) -> Iterator[Tab]:
 def fresh_tab(browser: Browser, served: Served) -> Iterator[Tab]:
     """The tab in a page of its own, for tests that need a TensorBoard of their own or several pages."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(PATIENCE_S * 1000)
     tab = Tab(page, served.address)
     page.on("console", tab.note)
     page.on("pageerror", lambda error: tab.complaints.append(f"uncaught: {error}"))
+    page.on("request", tab.asks)
+    page.on("requestfinished", tab.hears)
+    page.on("requestfailed", tab.hears)
     yield tab
     page.close()
     assert tab.complaints == []

@@ -29,7 +29,6 @@ FOLDER = ROOT / "docs" / "screens"
 MOST_BYTES = 120_000
 COLOURS = (256, 128, 64)
 SIZE = (1400, 900)
-PATIENCE_MS = 60_000
 
 UNTIDY, TIDY = "image_classifier_untidy", "image_classifier_tidy"
 LATE = "two_ranks"
@@ -94,7 +93,7 @@ def _take(browser: Browser, address: str, screen: Screen) -> None:
     keys = "".join(f"&p.torchtidy.{key}={value}" for key, value in screen.link.items())
     page.goto(f"{address}#torchtidy{keys}")
     frame = page.frame_locator("iframe")
-    expect(frame.locator("body")).to_contain_text(screen.shows, timeout=PATIENCE_MS)
+    expect(frame.locator("body")).to_contain_text(screen.shows)
     for theme in ("light", "dark"):
         _set_theme(page, frame, theme)
         _save(page.locator("iframe").screenshot(), f"{screen.name}-{theme}")

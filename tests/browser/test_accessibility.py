@@ -12,7 +12,6 @@ from tests.browser.conftest import Tab
 pytestmark = pytest.mark.browser
 
 UNTIDY, TIDY = "image_classifier_untidy", "image_classifier_tidy"
-PATIENCE_MS = 60_000
 WIDTHS = (1400, 700, 320)
 ZOOMED = (640, 400)  # what 1280 x 800 pixels hold at 200 %
 MOST_TABS = 80
@@ -37,7 +36,7 @@ VIEWS: dict[str, tuple[dict[str, str], str]] = {
 def opened(tab: Tab, view: str) -> FrameLocator:
     link, shows = VIEWS[view]
     frame = tab.open(**link)
-    expect(frame.locator("body")).to_contain_text(shows, timeout=PATIENCE_MS)
+    expect(frame.locator("body")).to_contain_text(shows)
     return frame
 
 

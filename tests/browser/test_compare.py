@@ -20,7 +20,6 @@ pytestmark = pytest.mark.browser
 
 UNTIDY, TIDY = "image_classifier_untidy", "image_classifier_tidy"
 SAMPLES = ROOT / "sample_runs"
-PATIENCE_MS = 60_000  # two analyses, and the comparison in a process of its own
 MOST_TABS = 60
 
 
@@ -39,7 +38,7 @@ def truth() -> Comparison:
 def opened(tab: Tab, **link: str) -> FrameLocator:
     """The view, once the comparison is there."""
     frame = tab.open(**({"view": "compare", "cmp": UNTIDY, "with": TIDY} | link))
-    expect(verdict(frame)).to_be_visible(timeout=PATIENCE_MS)
+    expect(verdict(frame)).to_be_visible()
     return frame
 
 
@@ -145,12 +144,12 @@ def test_a_link_opens_the_same_comparison(tab: Tab) -> None:
     expect(steps).to_have_count(3)
     steps.nth(1).click()
     steps.nth(2).click(modifiers=["Shift"])
-    expect(side(frame, "Candidate")).to_contain_text("of 2 steps", timeout=PATIENCE_MS)
+    expect(side(frame, "Candidate")).to_contain_text("of 2 steps")
     tab.page.wait_for_url(re.compile("with_steps=3-4"))
     said, link = verdict(frame).inner_text(), tab.hash
     tab.page.goto("about:blank")
     tab.page.goto(tab.address + link)
-    expect(verdict(tab.frame)).to_have_text(said, timeout=PATIENCE_MS)
+    expect(verdict(tab.frame)).to_have_text(said)
     expect(side(tab.frame, "Candidate").get_by_role("textbox", name="Steps")).to_have_value("3-4")
     tab.page.go_back()
 
@@ -166,15 +165,15 @@ def test_without_a_link_two_runs_are_chosen_and_named(tab: Tab) -> None:
 def test_by_keyboard_alone(tab: Tab, truth: Comparison) -> None:
     frame = tab.open(run=TIDY)
     view = frame.get_by_role("tab", name="Findings")
-    expect(view).to_be_visible(timeout=PATIENCE_MS)
+    expect(view).to_be_visible()
     view.focus()
     tab.page.keyboard.press("c")
-    expect(verdict(frame)).to_be_visible(timeout=PATIENCE_MS)
+    expect(verdict(frame)).to_be_visible()
     tab.page.keyboard.press("Tab")
     tab_to(tab, frame.get_by_role("listbox", name="Steps of the baseline").get_by_role("option").first)
     tab.page.keyboard.press("ArrowRight")
     tab.page.keyboard.press("Shift+ArrowRight")
-    expect(side(frame, "Baseline")).to_contain_text("of 2 steps", timeout=PATIENCE_MS)
+    expect(side(frame, "Baseline")).to_contain_text("of 2 steps")
     tab.page.keyboard.press("Escape")
     tab_to(tab, frame.get_by_role("button", name="Swap baseline and candidate"))
     tab.page.keyboard.press("Enter")
@@ -182,13 +181,13 @@ def test_by_keyboard_alone(tab: Tab, truth: Comparison) -> None:
     gone = truth.findings[0]
     tab_to(tab, side(frame, "Candidate").get_by_label("Run"))
     tab.page.keyboard.type(UNTIDY)
-    expect(verdict(frame)).to_contain_text("slower", timeout=PATIENCE_MS)
+    expect(verdict(frame)).to_contain_text("slower")
     tab_to(tab, frame.get_by_role("button", name=gone.message.replace("`", "")))
     tab.page.keyboard.press("Enter")
     expect(frame.get_by_role("heading", level=1)).to_contain_text(gone.message.replace("`", ""))
     assert f"run={UNTIDY}" in tab.hash
     tab.page.go_back()
-    expect(verdict(frame)).to_contain_text("slower", timeout=PATIENCE_MS)
+    expect(verdict(frame)).to_contain_text("slower")
 
 
 def tab_to(tab: Tab, wanted: Locator) -> None:
@@ -204,17 +203,17 @@ def tab_to(tab: Tab, wanted: Locator) -> None:
 def test_says_in_the_words_of_the_server_what_is_wrong_with_a_link(tab: Tab) -> None:
     frame = tab.open(view="compare", cmp=UNTIDY, steps="90-99", **{"with": TIDY})
     alert = frame.get_by_role("alert")
-    expect(alert).to_contain_text(f"{UNTIDY} has no steps 90-99. It has the steps 2-4.", timeout=PATIENCE_MS)
+    expect(alert).to_contain_text(f"{UNTIDY} has no steps 90-99. It has the steps 2-4.")
     tab.complaints.clear()  # the browser itself notes the 400
 
 
 def test_an_outlier_is_explained_and_compared_with_the_median_step(tab: Tab) -> None:
     frame = tab.open(view="overview", run="one_slow_step")
     outlier = frame.get_by_role("button", name="ProfilerStep#4", exact=True)
-    outlier.click(timeout=PATIENCE_MS)
+    outlier.click()
     why = side(frame, "Why ProfilerStep#4 is an outlier")
     expect(why).to_contain_text("aten::mm 1 ms more (2 calls instead of 1)")
     frame.get_by_role("button", name="Compare with the median step").click()
-    expect(verdict(frame)).to_contain_text("2 → 3 ms per step", timeout=PATIENCE_MS)
+    expect(verdict(frame)).to_contain_text("2 → 3 ms per step")
     expect(side(frame, "Candidate").get_by_role("textbox", name="Steps")).to_have_value("4")
     expect(side(frame, "Candidate")).to_contain_text("ProfilerStep#4 took 3 ms")

@@ -108,7 +108,7 @@ def test_nothing_in_a_trace_runs_or_becomes_an_element(browser: Browser, report:
 def test_the_tab_saves_the_page_of_what_it_lists(tab: Tab, browser: Browser, tmp_path: Path) -> None:
     frame = tab.open(run=UNTIDY)
     options = frame.get_by_role("listbox", name="Findings").get_by_role("option")
-    expect(options).to_have_count(5, timeout=60_000)
+    expect(options).to_have_count(5)
     frame.get_by_role("button", name="Mute", exact=True).click()
     expect(options).to_have_count(4)
     frame.get_by_role("button", name="Export").click()

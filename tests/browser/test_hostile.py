@@ -24,7 +24,6 @@ SECRET = "ghp_0123456789abcdef"
 RUN, BROKEN = f"run {MARK}", f"broken {MARK}"
 VIEWS = ["overview", "findings", "source", "operators", "modules", "memory", "cpu", "ranks", "compare", "timeline"]
 RUNNING = "img[src='x'], svg[onload], a[href^='javascript:'], iframe, object, embed"
-PATIENCE_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +75,12 @@ def nothing_ran(tab: Tab) -> None:
 
 def test_nothing_of_a_trace_becomes_markup_in_any_view(tab: Tab) -> None:
     frame = tab.open(run=escaped(RUN))
-    expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible(timeout=PATIENCE_MS)
+    expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible()
     file = f"train{MARK}.py"
     for view in VIEWS:
         link = {"file": escaped(file), "line": "3"} if view == "source" else {}
         frame = tab.open(run=escaped(RUN), view=view, **link)
-        expect(frame.get_by_text(MARK).first).to_be_attached(timeout=PATIENCE_MS)
+        expect(frame.get_by_text(MARK).first).to_be_attached()
         tab.page.wait_for_load_state("networkidle")
         nothing_ran(tab)
 
@@ -89,16 +88,16 @@ def test_nothing_of_a_trace_becomes_markup_in_any_view(tab: Tab) -> None:
 def test_nothing_of_a_finding_becomes_markup(tab: Tab) -> None:
     frame = tab.open(run=escaped(RUN), view="findings")
     options = frame.get_by_role("listbox", name="Findings").get_by_role("option")
-    expect(options.first).to_be_visible(timeout=PATIENCE_MS)
+    expect(options.first).to_be_visible()
     for at in range(options.count()):
         options.nth(at).click()
-        expect(frame.get_by_role("main").get_by_text(MARK).first).to_be_attached(timeout=PATIENCE_MS)
+        expect(frame.get_by_role("main").get_by_text(MARK).first).to_be_attached()
         nothing_ran(tab)
 
 
 def test_nothing_of_a_broken_trace_becomes_markup(tab: Tab) -> None:
     frame = tab.open(run=escaped(BROKEN))
-    expect(frame.get_by_text("The file is not JSON.").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(frame.get_by_text("The file is not JSON.").first).to_be_visible()
     nothing_ran(tab)
 
 

@@ -19,8 +19,6 @@ from tests.support.served import Served, needs_the_installed_plugin, tensorboard
 
 pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
-PATIENCE_MS = 120_000  # eight traces, one after the other
-
 
 @pytest.fixture(scope="module")
 def served(gloo_jobs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
@@ -45,7 +43,7 @@ def ranks(run: RunReport) -> Ranks:
 def opened(tab: Tab) -> Locator:
     """The table's rows, once all ranks are read."""
     frame = tab.open(run="slowed", view="ranks")
-    expect(frame.get_by_text(f"World size {WORLD}: all ranks are here.")).to_be_visible(timeout=PATIENCE_MS)
+    expect(frame.get_by_text(f"World size {WORLD}: all ranks are here.")).to_be_visible()
     return table(frame).get_by_role("row")
 
 

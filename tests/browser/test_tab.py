@@ -19,6 +19,7 @@ from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.browser.conftest import Tab
 from tests.support.recordings import ROOT
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -51,9 +52,7 @@ def test_opens_with_all_runs_to_choose_from(tab: Tab, logdir: Path) -> None:
     expect(picker).to_be_visible()
     assert {path.name for path in logdir.iterdir()} == set(picker.locator("option").all_text_contents())
     picker.select_option(UNTIDY)
-    expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible(
-        timeout=30_000
-    )  # the first analysis
+    expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible()
 
 
 def test_every_finding_of_the_report_is_listed_in_its_order(tab: Tab) -> None:
@@ -228,14 +227,14 @@ def test_a_new_run_appears_on_reload(tab: Tab, logdir: Path) -> None:
     late.mkdir(exist_ok=True)
     (late / sample.name).write_bytes(sample.read_bytes())
     picker = frame.get_by_label("Run", exact=True)
-    for _ in range(20):
-        tab.page.get_by_label("Reload data").or_(
-            tab.page.locator("[mattooltip='Reload data'],button.reload-button")
-        ).first.click()
+    button = tab.page.get_by_label("Reload data").or_(tab.page.locator("button.reload-button")).first
+
+    def reloaded() -> bool:
+        button.click()
         tab.page.wait_for_timeout(500)
-        if "late" in picker.locator("option").all_text_contents():
-            break
-    assert "late" in picker.locator("option").all_text_contents()
+        return "late" in picker.locator("option").all_text_contents()
+
+    until(reloaded)
 
 
 class TestWhereTheTimeGoes:

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Download, FrameLocator, Locator, Page, 
 
 from tests.browser.conftest import Tab, fresh_tab
 from tests.support.served import tensorboard
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -91,7 +92,16 @@ def asked(tab: Tab, route: str, **query: object) -> Any:  # noqa: ANN401 - any J
 
 
 def settled(tab: Tab) -> None:
-    tab.page.wait_for_timeout(800)  # slices arrive, and a frame is drawn
+    """Waits until all slices have arrived and three looks at what is drawn are the same."""
+    canvas, seen = tab.frame.locator("canvas").first, [""]
+
+    def rests() -> bool:
+        tab.page.wait_for_timeout(200)
+        seen.append(canvas.evaluate("canvas => canvas.toDataURL()"))
+        waits = any("/timeline" in each.url for each in tab.unanswered)
+        return not waits and len(seen) > 3 and len(set(seen[-3:])) == 1
+
+    until(rests)
 
 
 def test_a_row_of_the_evidence_and_the_strip_are_one(tab: Tab) -> None:
@@ -246,7 +256,7 @@ def test_a_perfetto_that_does_not_answer_gets_nothing(tab: Tab) -> None:
     _stubbed(tab.page, "<!doctype html><title>silent</title>")
     frame = tab.open(run=UNTIDY, view="timeline")
     other = _hand_over(tab, frame)
-    expect(frame.get_by_text(re.compile("did not answer within 5 seconds"))).to_be_visible(timeout=15_000)
+    expect(frame.get_by_text(re.compile("did not answer within 5 seconds"))).to_be_visible()
     assert other.title() == "silent"
     other.close()
 

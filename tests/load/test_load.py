@@ -119,7 +119,7 @@ class TestFiles:
         with tensorboard("--logdir", str(logs), folder=tmp_path, without=OTHERS) as board:
             begin(board)
             path.unlink()
-            assert until(lambda: board.runs() == [], 30)
+            assert until(lambda: board.runs() == [])
             assert board.get(f"{API}/report?{KEY}").status == 404
 
     def test_one_that_is_cut_off_in_mid_analysis_is_read_as_it_is_then(self, logs: Path, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 
-LIMIT_S = 60.0
 PLUGIN = "data/plugin/torchtidy"
 OTHERS = ("torch_profiler",)  # no need for another plugin to read the same traces
 

@@ -17,7 +17,7 @@ from tests.support.logdirs import trace
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
 
-LIMIT_S = 60.0
+LIMIT_S = 240.0
 REQUEST = msgspec.json.encode(Request("run", "worker", "7")) + b"\n"
 
 

@@ -9,10 +9,10 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import ProfileState
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 from tests.support.workers import WITH_MADE_UP_RULE
 
-LIMIT_S = 60.0
+LIMIT_S = PATIENCE_S
 RUN = Key("run", "w", "")
 
 

@@ -22,11 +22,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
-START_LIMIT_S = 60.0
-ANSWER_LIMIT_S = 60.0
-END_LIMIT_S = 20.0
 ADDRESS = re.compile(r"at (http://[^ ]+:\d+[^ ]*)")
 API = "data/plugin/torchtidy/api"
 
@@ -70,7 +67,7 @@ class Served:
         wanted = {name.replace("_", "-"): value for name, value in headers.items()}
         request = urllib.request.Request(self.address + path, headers=wanted, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=ANSWER_LIMIT_S) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 return Reply(answer.status, answer.headers, answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -122,7 +119,7 @@ def started(program: Sequence[str | Path], folder: Path, environment: Mapping[st
         ) as process,
     ):
         try:
-            address = until(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None, START_LIMIT_S)
+            address = until(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None)
             assert isinstance(address, re.Match), log.read_text()
             yield Served(address[1].rstrip("/") + "/", log, process, time.monotonic() - began)
         finally:
@@ -133,6 +130,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """Ends TensorBoard as a terminal would, so that other plugins end their processes, too."""
     process.send_signal(signal.SIGINT)
     try:
-        process.wait(END_LIMIT_S)
+        process.wait(PATIENCE_S)
     except subprocess.TimeoutExpired:
         process.kill()

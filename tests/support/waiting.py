@@ -8,10 +8,13 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 
+PATIENCE_S = 240.0
+"""How long a test waits for what must come: as long as a busy machine may take. It goes on as soon as it is there."""
+
 PERIOD_S = 0.02
 
 
-def until(ask: Callable[[], Value], within_s: float = 30.0) -> Value:
+def until(ask: Callable[[], Value], within_s: float = PATIENCE_S) -> Value:
     """The first answer of `ask` that is true; fails where none comes in time."""
     deadline = time.monotonic() + within_s
     while not (answer := ask()):
