@@ -20,7 +20,6 @@ from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.lines import LineCost, line_costs, operator_places
 from tb_tidy_plugin.report.text import plain
-from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.sources.align import Aligner, Sources
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -28,6 +27,7 @@ from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import Limits
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.visible import visible
 
 AROUND = 2  # lines without cost that are shown between lines with one; more are left out
 

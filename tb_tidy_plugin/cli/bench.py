@@ -30,9 +30,9 @@ from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.assemble import Analysis, analyses
 from tb_tidy_plugin.report.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
 from tb_tidy_plugin.report.text import plain
-from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.visible import visible
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as a shell gives it; what was measured until then is kept."""

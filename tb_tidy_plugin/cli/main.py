@@ -9,7 +9,7 @@ import click
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.report.visible import visible
+from tb_tidy_plugin.visible import visible
 
 NOTHING_READ = 2
 """Exit code when nothing could be read or found."""

@@ -14,8 +14,8 @@ from tb_tidy_plugin.report import ranks_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Problem, ProfileReport, Report, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.text import PRECISION, STEP_BASIS
-from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.units import Nanoseconds, Share, between
+from tb_tidy_plugin.visible import visible
 
 LONGEST = 65_536  # of a comment on GitHub
 LAST_LINE_ROOM = 200

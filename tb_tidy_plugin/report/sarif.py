@@ -16,10 +16,10 @@ import msgspec
 
 from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report
 from tb_tidy_plugin.report.value import Severity
-from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.units import Nanoseconds, Share, between
+from tb_tidy_plugin.visible import visible
 
 Level: TypeAlias = Literal["error", "warning", "note"]
 Json: TypeAlias = dict[str, object]

@@ -16,8 +16,8 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.report import ranks_text
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, Report, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
-from tb_tidy_plugin.report.visible import visible
 from tb_tidy_plugin.units import Nanoseconds, Share, between
+from tb_tidy_plugin.visible import visible
 
 MOST_OUTLIERS = 3
 MARKS = {"high": ("▲", "bold red"), "medium": ("◆", "yellow"), "low": ("●", "cyan"), "info": ("○", "dim")}
