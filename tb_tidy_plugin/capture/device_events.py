@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tb_tidy_plugin.capture.guarded import unless_it_fails
+from tb_tidy_plugin.capture.guarded import say, unless_it_fails
 from tb_tidy_plugin.files import write_whole
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from torch.autograd.profiler_util import FunctionEvent
 
     Profiler: TypeAlias = torch.profiler.profile | torch.autograd.profiler.profile
-
-log = logging.getLogger(__name__)
 
 SUFFIX = ".device_events.json"
 VERSION = 1
@@ -55,26 +53,24 @@ def write_device_events(
     Returns:
         The side file; None where none was written.
     """
-    what = f"the device time of {os.fspath(trace_path)}"
-    document = unless_it_fails(
-        what,
-        lambda: {
+
+    def write() -> Path | None:
+        path = Path(f"{os.fspath(trace_path)}{SUFFIX}")
+        document = {
             "version": VERSION,
             "device": _device(device_kind, device_name),
             "launch_latency_ns": _latency_ns(launch_latency_ns),
             "operators": list(_operators(prof)),
             "memory": [{"time_ns": int(time_ns), "bytes": int(size)} for time_ns, size in memory],
-        },
-    )
-    if document is None:
-        return None
-    if not document["operators"]:
-        log.warning("tb-tidy: no operator has device time, so no device events are written for %s", trace_path)
-        return None
-    if not Path(trace_path).exists():
-        log.warning("tb-tidy: there is no trace %s; export it under that name", trace_path)
-    path = Path(f"{os.fspath(trace_path)}{SUFFIX}")
-    return unless_it_fails(what, lambda: write_whole(path, json.dumps(document, separators=(",", ":")).encode()))
+        }
+        if not document["operators"]:
+            say(logging.WARNING, f"no operator has device time, so no device events are written for {trace_path}")
+            return None
+        if not Path(trace_path).exists():
+            say(logging.WARNING, f"there is no trace {trace_path}; export it under that name")
+        return write_whole(path, json.dumps(document, separators=(",", ":")).encode())
+
+    return unless_it_fails(f"the device time of {trace_path}", write)
 
 
 def _device(kind: str, name: str) -> dict[str, str | int]:

@@ -1,32 +1,66 @@
-"""The one place where a failure of ours ends: nothing that is captured may break the training job."""
+"""The one place where a failure of ours ends: nothing that is captured may break the training job.
+
+`KeyboardInterrupt` and `SystemExit` pass: both are the job's own. Nothing of ours raises them, but a signal's handler
+runs wherever the main thread is, and one that ends the job (`SIGTERM` on a cluster) may find it in our part.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TypeVar
 
+from tb_tidy_plugin.visible import visible
+
 log = logging.getLogger("tb_tidy_plugin.capture")
+
+MOST_CHARACTERS = 400  # of an error's message; some libraries put whole tensors in theirs
 
 _Answer = TypeVar("_Answer")
 
 
-def unless_it_fails(what: str, ask: Callable[[], _Answer]) -> _Answer | None:
+def unless_it_fails(
+    what: str, ask: Callable[[], _Answer], then: str = "the trace is as good as without"
+) -> _Answer | None:
     """What `ask` answers; None where it fails, which is logged.
 
     Args:
         what: what is missing then, as the subject of a sentence.
         ask: reads something of the job, or writes something beside its trace.
+        then: what that means for the recording.
     """
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 - hours of training are worth more than what is captured of them
-        logged_once(what, f"{type(error).__name__}: {error}")
+        logged_once(what, then, reason_of(error))
         return None
 
 
 @lru_cache(maxsize=256)
-def logged_once(what: str, reason: str) -> None:
+def logged_once(what: str, then: str, reason: str) -> None:
     """A job may record hundreds of times: the same failure is said once."""
-    log.warning("tb-tidy: %s could not be captured, the trace is as good as without: %s", what, reason)
+    say(logging.WARNING, f"{what} could not be captured, {then}: {reason}")
+
+
+def say(level: int, text: str) -> None:
+    """Logs `text`, with nothing in it that steers a terminal. The job's own log handlers cannot break it here."""
+    with suppress(Exception):
+        log.log(level, "tb-tidy: %s", visible(text))
+
+
+def reason_of(error: BaseException) -> str:
+    """Kind and message of `error` on one line, cut where it is long; its methods may be the job's own, and fail."""
+    kind = _text(lambda: type(error).__name__, "error")
+    message = _text(lambda: getattr(error, "strerror", None) or error, "its message cannot be read")
+    return f"{kind}: {message}" if message else kind
+
+
+def _text(ask: Callable[[], object], otherwise: str) -> str:
+    try:
+        text = str.__getitem__(str(ask()), slice(MOST_CHARACTERS + 1))  # `str` may answer with a class of the job's own
+    except Exception:  # noqa: BLE001 - see above
+        return otherwise
+    line = " ".join(text.split())
+    return line if len(text) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}…"

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
-
-from tb_tidy_plugin.capture.guarded import unless_it_fails
+from tb_tidy_plugin.capture.guarded import say, unless_it_fails
 from tb_tidy_plugin.capture.handler import SUFFIX, Wanted, capturing, write_document
 
-log = logging.getLogger("tb_tidy_plugin.capture")
+NOTHING = "so nothing is recorded"
+OVER = "so the recording ends here"
 
 MOST_TIMES = 10_000  # step times kept: enough for a median, and no memory to speak of
 
@@ -49,7 +50,7 @@ class TidyProfile:
     """Records some steps of a job and times those around them; made by `tidy_profile`.
 
     Once the profiler itself fails (another one is running, a warning is an error), the job goes on without it. It is
-    then not even stopped: to stop one that does not run ends the process.
+    then not even stopped: to stop one that does not run ends the process. Nor is one whose step was interrupted.
     """
 
     def __init__(self, dir_name: str, cycle: Cycle, output: Output, arguments: Mapping[str, object]) -> None:
@@ -71,7 +72,7 @@ class TidyProfile:
 
     def start(self) -> None:
         """Begins with the first step."""
-        self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__)) is not None
+        self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__), NOTHING) is not None
 
     def step(self) -> None:
         """Marks the end of a step of the job."""
@@ -81,18 +82,20 @@ class TidyProfile:
             self._times_ns.append(now_ns - (self._since_ns or 0))
         self._steps += 1
         if self._is_on:
-            self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step)) is not None
+            self._is_on = False  # for good, if the job is interrupted meanwhile: see above
+            self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), OVER) is not None
         self._since_ns = time.perf_counter_ns()  # what the profiler itself does between two steps does not count
 
     def stop(self) -> None:
         """Ends the recording, and adds the time of the steps after it to the last side file."""
         if not self._is_on:
             return
-        unless_it_fails("the job", lambda: self.profiler.__exit__(None, None, None))  # type: ignore[no-untyped-call]
+        leave = partial(self.profiler.__exit__, None, None, None)
+        unless_it_fails("the last steps", leave, "so what was being recorded is lost")
         unless_it_fails("the time of unrecorded steps", self._complete)
         needed = self._cycle.wait + self._cycle.warmup + self._cycle.active
         if self._side_file is None and self._steps < needed:
-            log.warning("tb-tidy: nothing was recorded: %d steps were marked, recording takes %d", self._steps, needed)
+            say(logging.WARNING, f"nothing was recorded: {self._steps} steps were marked, recording takes {needed}")
 
     def _step_times(self) -> Mapping[str, int] | None:
         if not self._times_ns:
