@@ -11,12 +11,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.live_tree import Walk, walk
+from tb_tidy_plugin.capture.losses import loss_said, say_not_exported
 from tb_tidy_plugin.capture.own_files import OwnFiles, sources_of
 from tb_tidy_plugin.capture.settings import settings
 from tb_tidy_plugin.files import write_whole
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".tidy.json.gz"
 VERSION = 1
+LOOK_SHARE = 0.1  # of the time of torch's export: at most this long its trace is looked at
+LEAST_LOOK_S = 0.5  # and so long in any case
 FAST = 3  # level of gzip: a fifth of the time of the default, a tenth more bytes
 
 Document: TypeAlias = dict[str, object]
@@ -51,7 +55,7 @@ def tidy_trace_handler(
 ) -> Callable[[Profiler], None]:
     """A drop-in for `torch.profiler.tensorboard_trace_handler`: the same trace, and `<trace>.tidy.json.gz` beside it.
 
-    What fails of the second is logged and never raised; the first behaves as torch's.
+    What fails of the second is logged and never raised; the first behaves as torch's, and is logged where it is lost.
 
     Args:
         dir_name, worker_name, use_gzip: as in torch.
@@ -70,7 +74,9 @@ def capturing(
     step_times: Callable[[], Mapping[str, int] | None] = lambda: None,
     written: Callable[[Path], object] = lambda _: None,
 ) -> Callable[[Profiler], None]:
-    """A handler that does what `export` does, then writes the side file of each trace that this wrote.
+    """A handler that does what `export` does, looks at what came of it, and writes the side file of each trace.
+
+    It raises what `export` raises, and nothing else. All that is lost is logged.
 
     Args:
         export: torch's handler.
@@ -82,13 +88,22 @@ def capturing(
 
     def handle(prof: Profiler) -> None:
         noted = _ExportNoted(prof)
-        export(noted)  # type: ignore[arg-type] # torch's handler calls its export, and nothing else
+        began = time.monotonic()
+        try:
+            export(noted)  # type: ignore[arg-type] # torch's handler calls its export, and nothing else
+        except Exception as error:
+            unless_it_fails("why there is no trace", partial(say_not_exported, noted.paths, error))
+            raise
+        budget_s = max(LEAST_LOOK_S, LOOK_SHARE * (time.monotonic() - began))
+        for path in noted.paths:
+            look = partial(loss_said, path, budget_s)
+            loss = unless_it_fails("whether the trace is whole", look, "since it cannot be read")
+            if loss is None or not loss.is_total:
+                then = "the trace is as good as without" if loss is None else "beside a trace that breaks off"
+                unless_it_fails("the side file", partial(capture, prof, path), then)
 
-        def capture() -> None:
-            for path in noted.paths:
-                written(write_document(path, _document(prof, made_at, wanted) | {"steps": step_times()}))
-
-        unless_it_fails("the side file", capture)
+    def capture(prof: Profiler, path: str) -> None:
+        written(write_document(path, _document(prof, made_at, wanted) | {"steps": step_times()}))
 
     return handle
 
@@ -101,9 +116,8 @@ class _ExportNoted:
         self.paths: list[str] = []
 
     def export_chrome_trace(self, path: str, *arguments: object, **named: object) -> object:
-        answer: object = self._prof.export_chrome_trace(path, *arguments, **named)  # type: ignore[arg-type]
         self.paths.append(path)
-        return answer
+        return self._prof.export_chrome_trace(path, *arguments, **named)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._prof, name)

@@ -7,13 +7,18 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
+
 from tb_tidy_plugin.capture.guarded import say, unless_it_fails
 from tb_tidy_plugin.capture.handler import SUFFIX, Wanted, capturing, write_document
+
+if TYPE_CHECKING:
+    import torch
 
 NOTHING = "so nothing is recorded"
 OVER = "so the recording ends here"
@@ -57,7 +62,7 @@ class TidyProfile:
         import torch
 
         export = torch.profiler.tensorboard_trace_handler(dir_name, output.worker_name, output.use_gzip)
-        handle = capturing(export, output.wanted, self._step_times, self._keep_side_file)
+        self._handle = capturing(export, output.wanted, self._step_times, self._keep_side_file)
         self._cycle = cycle
         self._side_file: Path | None = None
         self._times_ns: list[int] = []
@@ -66,7 +71,7 @@ class TidyProfile:
         self._is_on = False
         self.profiler = torch.profiler.profile(
             schedule=torch.profiler.schedule(**asdict(cycle)),
-            on_trace_ready=lambda prof: unless_it_fails("the trace", lambda: handle(prof)),
+            on_trace_ready=self._save,
             **{"record_shapes": True, "with_stack": True, **arguments},  # type: ignore[arg-type] # torch checks them
         )
 
@@ -96,6 +101,10 @@ class TidyProfile:
         needed = self._cycle.wait + self._cycle.warmup + self._cycle.active
         if self._side_file is None and self._steps < needed:
             say(logging.WARNING, f"nothing was recorded: {self._steps} steps were marked, recording takes {needed}")
+
+    def _save(self, prof: torch.profiler.profile) -> None:
+        with suppress(Exception):  # what is lost was logged
+            self._handle(prof)
 
     def _step_times(self) -> Mapping[str, int] | None:
         if not self._times_ns:

@@ -10,11 +10,11 @@ import pytest
 
 
 @contextmanager
-def full_disk() -> Iterator[None]:
-    """Writing into any file fails, here and in processes that are started: no file may be longer than nothing."""
+def full_disk(room: int = 0) -> Iterator[None]:
+    """Writing into any file fails from `room` bytes on, here and in processes that are started."""
     resource = pytest.importorskip("resource", reason="this system has no limit on the size of files")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:
         yield
     finally:

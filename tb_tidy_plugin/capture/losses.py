@@ -1,0 +1,137 @@
+"""What is wrong with a trace that was just written, and why.
+
+Torch's exporter does not raise where it cannot write. It prints a line on stderr and leaves an unfinished
+`<trace>.tmp`, or, with `use_gzip`, a sound gz of an empty text: the trace goes through the folder for temporary files.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import time
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tb_tidy_plugin.capture.guarded import reason_of, say
+from tb_tidy_plugin.files import DRAFT
+from tb_tidy_plugin.units import Bytes
+
+BLOCK_BYTES = 1 << 15  # of gz; inflates to 32 MB at the very most
+TAIL_BYTES = 64
+PROBE_BYTES = 1 << 16  # written to learn why nothing can be
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What became of a trace that is not whole.
+
+    Attributes:
+        how: the end of a sentence about it.
+        is_total: whether nothing of it can be read.
+    """
+
+    how: str
+    is_total: bool
+
+
+REFUSED = Loss("could not be written", is_total=True)
+MISSING = Loss("was not written", is_total=True)
+EMPTY = Loss("is empty", is_total=True)
+CUT = Loss("breaks off", is_total=False)
+
+
+def loss_said(path: str, budget_s: float) -> Loss | None:
+    """What is wrong with the trace at `path`, which is logged with the reason; None where nothing is.
+
+    Of a plain file only the end is read. A gz is inflated, since nothing else shows where its text ends; where that
+    takes longer than `budget_s`, the rest is believed.
+
+    Raises:
+        OSError: it is there and cannot be read.
+    """
+    loss = _loss_of(path, budget_s)
+    if loss is not None:
+        _say_lost(path, loss, why_nothing_is_written(path))
+    return loss
+
+
+def _loss_of(path: str, budget_s: float) -> Loss | None:
+    try:
+        end = _end_of_gz(path, time.monotonic() + budget_s) if path.endswith(".gz") else _end_of_file(path)
+    except FileNotFoundError:
+        return MISSING
+    except (EOFError, zlib.error):
+        return CUT
+    if end is None:
+        return None
+    if not end:
+        return EMPTY
+    return None if end.rstrip().endswith(b"}") else CUT
+
+
+def _end_of_file(path: str) -> bytes:
+    with open(path, "rb") as stream:  # noqa: PTH123 - torch takes any name
+        stream.seek(max(os.fstat(stream.fileno()).st_size - TAIL_BYTES, 0))
+        return stream.read(TAIL_BYTES)
+
+
+def _end_of_gz(path: str, deadline: float) -> bytes | None:
+    """The end of the text; None where that takes until after `deadline`.
+
+    Raises:
+        EOFError, zlib.error: the gz is cut off, or damaged.
+    """
+    end = b""
+    inflated = zlib.decompressobj(zlib.MAX_WBITS | 16)  # of gz; at its end it compares length and checksum
+    with open(path, "rb") as stream:  # noqa: PTH123 - torch takes any name
+        while block := stream.read(BLOCK_BYTES):
+            end = (end + inflated.decompress(block))[-TAIL_BYTES:]
+            if time.monotonic() > deadline:
+                return None
+        if stream.tell() and not inflated.eof:
+            raise EOFError
+    return end
+
+
+def say_not_exported(paths: Sequence[str], error: Exception) -> None:
+    """Logs that torch raised `error` instead of writing `paths`; none are known where it did not get that far."""
+    cause = error.__cause__  # torch raises some errors from others, which know more
+    reason = reason_of(error) if cause is None else f"{reason_of(error)} ({reason_of(cause)})"
+    for path in paths:
+        _say_lost(path, REFUSED, reason)
+    if not paths:
+        say(logging.ERROR, f"no trace was written: {reason}.")
+
+
+def _say_lost(path: str, loss: Loss, reason: str) -> None:
+    parts = [f"the trace {path} {loss.how}: {reason}."]
+    with suppress(OSError):
+        if size := os.stat(f"{path}.tmp").st_size:  # noqa: PTH116 - torch takes any name
+            parts.append(f"The {Bytes(size)} that torch had written are in {path}.tmp, which `tb-tidy check` reads.")
+    if loss.is_total:
+        parts.append("No side file is written.")
+    say(logging.ERROR, " ".join(parts))
+
+
+def why_nothing_is_written(path: str) -> str:
+    """What the system says where a file is written to the places in which torch writes the trace at `path`."""
+    folder = os.path.dirname(path) or os.curdir  # noqa: PTH120 - torch takes any name
+    places = {folder: folder}
+    with suppress(OSError):  # there is no folder for temporary files, which torch has raised
+        if path.endswith(".gz"):
+            first = tempfile.gettempdir()
+            places = {first: f"{first}, where torch writes it first", **places}
+    free = []
+    for place, name in places.items():
+        try:
+            with tempfile.TemporaryFile(prefix=DRAFT, dir=place) as probe:
+                probe.write(bytes(PROBE_BYTES))
+                probe.flush()
+            free.append(f"{Bytes(shutil.disk_usage(place).free)} are free in {name}")
+        except OSError as problem:
+            return f"{reason_of(problem)}, in {name}"
+    return f"torch says why on stderr, if at all; {' and '.join(free)}"
