@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def analyze(path: str | PathLike[str], source_roots: Sequence[Path] = ()) -> Report:
+def analyze(path: str | PathLike[str], source_roots: Sequence[Path] = (), *, follow_links: bool = False) -> Report:
     """Analyse one trace file, one run folder or a whole logdir.
 
-    Sources beside a trace or in one of `source_roots` tell the lines inside functions.
+    Sources beside a trace or in one of `source_roots` tell the lines inside functions. Links in a folder that lead out
+    of it are logged and passed over, unless `follow_links` says to follow them.
 
     Raises:
         TidyError: when `path` does not exist or holds no trace. A trace that cannot be read does not raise: it is
@@ -29,4 +30,4 @@ def analyze(path: str | PathLike[str], source_roots: Sequence[Path] = ()) -> Rep
     """
     from tb_tidy_plugin.report.paths import analyze_path
 
-    return analyze_path(path, source_roots=source_roots)
+    return analyze_path(path, source_roots=source_roots, follow_links=follow_links)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_limits
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.errors import NotFoundError, TraceError
@@ -36,9 +36,12 @@ AROUND = 2  # lines without cost that are shown between lines with one; more are
 @click.argument("path", type=PLACE)
 @click.argument("file", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@with_links
 @with_source_roots
 @with_limits
-def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path, ...], limits: Limits) -> None:
+def annotate(
+    path: Place, file: str | None, form: str, source_roots: tuple[Path, ...], limits: Limits, follow_links: bool
+) -> None:
     """Print the sources of the recording PATH with what each line costs: all files of the user's own, or FILE.
 
     PATH is a trace file, or a folder that holds exactly one. A line's time is that of the calls on it, with all that
@@ -49,7 +52,7 @@ def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path,
 
     Exit codes: 0 done, 2 nothing could be read.
     """
-    trace = _only(path)
+    trace = _only(path, follow_links=follow_links)
     try:
         profile = Profile(read_with_side_files(trace.path, limits=limits))
     except TraceError as problem:
@@ -65,13 +68,13 @@ def annotate(path: Place, file: str | None, form: str, source_roots: tuple[Path,
     sys.exit(DONE)
 
 
-def _only(path: Place) -> TraceFile:
+def _only(path: Place, *, follow_links: bool) -> TraceFile:
     """The only trace at `path`.
 
     Raises:
         NotFoundError: there is none, or there are several.
     """
-    found = find_traces(path)
+    found = find_traces(path, follow_links=follow_links)
     if len(found) > 1:
         names = ", ".join(f"`{each.path}`" for each in found[:3])
         raise NotFoundError(f"`{path}` holds {len(found)} traces: {names} …", "Name one of them.")

@@ -11,7 +11,7 @@ from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
 from tb_tidy_plugin.cli.configured import with_checks
 from tb_tidy_plugin.cli.engines import with_engine
 from tb_tidy_plugin.cli.output import write_whole
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.cli.printed import as_lines, say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
@@ -51,6 +51,7 @@ DONE, FAIL_ON_REACHED, NOTHING_READ = 0, 1, 2
 @with_baselines
 @click.option("--bench", is_flag=True, help="First measure what the fixes are worth here, as `tb-tidy bench` does.")
 @with_engine
+@with_links
 @with_source_roots
 @with_checks
 def check(
@@ -63,6 +64,7 @@ def check(
     source_roots: tuple[Path, ...],
     engine: Engine,
     baselines: Baselines,
+    follow_links: bool,
 ) -> None:
     """Report the anti-patterns in PATH: a trace file, a run folder or a logdir.
 
@@ -71,9 +73,10 @@ def check(
     if bench:
         from tb_tidy_plugin.cli.bench import bench_for_report
 
-        bench_for_report(path, checks)
+        bench_for_report(path, checks, follow_links=follow_links)
     with progress_bar() as progress:
-        report = analyze_path(path, checks.rules, progress, checks.ignores, source_roots, engine, checks.limits)
+        how = (checks.rules, progress, checks.ignores, source_roots, engine, checks.limits)
+        report = analyze_path(path, *how, follow_links=follow_links)
     baselines.write(report)
     if output is not None:
         write_whole(output, _document(report, checks, form))

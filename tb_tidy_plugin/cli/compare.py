@@ -13,7 +13,7 @@ import msgspec
 from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_configuration
 from tb_tidy_plugin.cli.kinds import Kind
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
@@ -70,6 +70,7 @@ class Steps(Kind[StepRange]):
     type=FailOn(),
     help="Exit with 1 when steps became slower, noise allowed for; with `:N%` only when by more than this.",
 )
+@with_links
 @with_source_roots
 @with_configuration
 def compare(
@@ -81,6 +82,7 @@ def compare(
     form: str,
     fail_on: float | None,
     source_roots: tuple[Path, ...],
+    follow_links: bool,
 ) -> None:
     """Compare the recording CANDIDATE with BASE: trace files, run folders or logdirs.
 
@@ -97,12 +99,11 @@ def compare(
         raise click.UsageError("Give a CANDIDATE, or two ranges of steps of one recording: --steps 3-7 --with 8-12.")
     checks = checks_of(configuration)
     with progress_bar() as progress:
-        before = asked_for(base, steps, checks.rules, progress, checks.ignores, source_roots, checks.limits)
+        how = (checks.rules, progress, checks.ignores, source_roots, checks.limits)
+        before = asked_for(base, steps, *how, follow_links=follow_links)
         after = replace(before, steps=other_steps)
         if candidate is not None:
-            after = asked_for(
-                candidate, other_steps, checks.rules, progress, checks.ignores, source_roots, checks.limits
-            )
+            after = asked_for(candidate, other_steps, *how, follow_links=follow_links)
     for side in (before, after):
         if not side.recordings:
             click.echo(f"tb-tidy: nothing in `{side.path}` could be read.", err=True)

@@ -11,7 +11,7 @@ import msgspec
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.cli.examined import Check, of_cache, of_logdir, of_package, of_plugin, of_tensorboard
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.trace.remote import Place
 
 FINE, SOMETHING_WRONG = 0, 1
@@ -31,14 +31,15 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
 @click.command(short_help="Say what is installed and what is missing.")
 @click.argument("logdir", type=PLACE, required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def doctor(logdir: Place | None, form: str) -> None:
+@with_links
+def doctor(logdir: Place | None, form: str, follow_links: bool) -> None:
     """Say what is installed and what is missing; with a LOGDIR, whether its traces can be read.
 
     What is optional keeps nothing else from working: each line says what it would add. The exit code is 1 where
     something is wrong that must be mended.
     """
     checks = [*of_package(), *of_plugin(), of_tensorboard(), of_cache()]
-    checks += [of_logdir(logdir)] if logdir is not None else []
+    checks += [of_logdir(logdir, follow_links=follow_links)] if logdir is not None else []
     found = Examination(
         version=__version__,
         python=platform.python_version(),

@@ -177,10 +177,10 @@ def of_cache() -> Check:
     return Check("cache", "optional", text, "Set XDG_CACHE_HOME to a folder of your own.")
 
 
-def of_logdir(logdir: Place) -> Check:
+def of_logdir(logdir: Place, *, follow_links: bool = False) -> Check:
     """Whether traces are there and may be read."""
     try:
-        files = find_traces(logdir)
+        files = find_traces(logdir, follow_links=follow_links)
     except NotFoundError as problem:
         return Check("logdir", "wrong", problem.error, problem.advice)
     unread = [file for file in files if not _is_readable(file)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
 
@@ -54,8 +55,16 @@ def commands() -> None:
     """Name the performance anti-patterns in recorded PyTorch profiles."""
 
 
+class _OnStderr(logging.Handler):
+    """Shows warnings beside what a command prints."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"tb-tidy: {visible(record.getMessage())}", err=True)
+
+
 def main() -> None:
     """Runs the command line; what a user can mend is shown as a message, not as a traceback."""
+    logging.getLogger("tb_tidy_plugin").addHandler(_OnStderr())
     try:
         commands()
     except TidyError as error:

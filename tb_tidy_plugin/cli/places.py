@@ -7,6 +7,7 @@ import os
 import click
 
 from tb_tidy_plugin.cli.kinds import Kind
+from tb_tidy_plugin.trace.files import FOLLOW
 from tb_tidy_plugin.trace.remote import Place, place_of
 
 
@@ -20,3 +21,6 @@ class PlaceParameter(Kind[Place]):
 
 
 PLACE = PlaceParameter()
+
+with_links = click.option(FOLLOW, is_flag=True, help="Follow links in a folder that lead out of it.")
+"""Gives a command whether links in the folders that it takes may lead out of them, as `follow_links`."""

@@ -11,7 +11,7 @@ import msgspec
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_configuration
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
@@ -32,10 +32,17 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
     "--group", type=click.Choice(GROUPS), default="name", show_default=True, help="Group operators by this, in text."
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table, in text.")
+@with_links
 @with_source_roots
 @with_configuration
 def summary(
-    configuration: Configuration, path: Place, form: str, group: OperatorGroup, top: int, source_roots: tuple[Path, ...]
+    configuration: Configuration,
+    path: Place,
+    form: str,
+    group: OperatorGroup,
+    top: int,
+    source_roots: tuple[Path, ...],
+    follow_links: bool,
 ) -> None:
     """Show where time and memory go in PATH: a trace file, a run folder or a logdir.
 
@@ -47,7 +54,8 @@ def summary(
     """
     checks = checks_of(configuration)
     with progress_bar() as progress:
-        found = summary_of(path, checks.of_profiles, progress, checks.ignores, source_roots, checks.limits)
+        how = (checks.of_profiles, progress, checks.ignores, source_roots, checks.limits)
+        found = summary_of(path, *how, follow_links=follow_links)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:

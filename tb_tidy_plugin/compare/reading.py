@@ -27,6 +27,8 @@ def asked_for(  # noqa: PLR0913, PLR0917 - as `analyze_path`
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
     limits: Limits = USUAL,
+    *,
+    follow_links: bool = False,
 ) -> Asked:
     """One side of a comparison: a trace file, a run folder or a logdir.
 
@@ -39,7 +41,7 @@ def asked_for(  # noqa: PLR0913, PLR0917 - as `analyze_path`
     recordings: list[Recording] = []
     findings: list[Finding] = []
     unread = 0
-    found = analyses(path, of_profiles, progress, ignores, source_roots, limits)
+    found = analyses(path, of_profiles, progress, ignores, source_roots, limits, follow_links=follow_links)
     for run, of_run in groupby(found, key=lambda each: each[0].run):
         summaries: list[RankSummary] = []
         for _, analysis in of_run:

@@ -84,15 +84,19 @@ class Library:
 
     @property
     def has_traces(self) -> bool:
-        """Whether the last look found any trace; costs nothing."""
+        """Whether the last look found any trace, or a link that may lead to some; costs nothing."""
         return self._has_traces
 
     def runs(self) -> RunsAnswer:
-        """Everything in the logdirs."""
+        """Everything in the logdirs; runs of which nothing can be opened come last, since the tab opens the first."""
         self._refresh()
         with self._changed:
-            groups = groupby(self._entries.items(), key=lambda item: item[0].run)
-            runs = [RunState(run=run, profiles=[entry.described() for _, entry in group]) for run, group in groups]
+            groups = [
+                (run, [entry for _, entry in group])
+                for run, group in groupby(self._entries.items(), key=lambda item: item[0].run)
+            ]
+            groups.sort(key=lambda group: all(entry.found.problem is not None for entry in group[1]))
+            runs = [RunState(run=run, profiles=[entry.described() for entry in entries]) for run, entries in groups]
             logdirs = [printable(logdir.path) for logdir in self._logdirs]
             return RunsAnswer(logdirs=logdirs, scanning=self.scanning, runs=runs)
 
@@ -271,7 +275,7 @@ class Library:
         for key in before:
             self._give_up(key)
             self._wanted.pop(key, None)
-        self._has_traces = any(found.problem is None for found in catalog.values())
+        self._has_traces = any(found.problem is None or found.is_link for found in catalog.values())
         self._start_wanted()
 
     def _give_up(self, key: Key) -> None:

@@ -28,6 +28,7 @@ nowhere. By default in this user's cache folder; at most 2 GiB; may be deleted a
 BENCHMARKS_HELP = """Whether the TorchTidy tab may run benchmarks on this machine: `local` where TensorBoard is reached
 from this machine only, `any` wherever it is reached from; otherwise they are off."""
 
+FOLLOW_LINKS_HELP = """Follow links that lead out of the logdir; otherwise the TorchTidy tab passes them over."""
 
 HOSTS_HELP = """Names, separated by commas, by which TensorBoard is reached through a proxy; the TorchTidy tab answers
 to no others, besides addresses, this machine's own name, and HTTPS."""
@@ -41,6 +42,7 @@ class Loader(base_plugin.TBLoader):
         _add(group, "--torchtidy_benchmarks", "WHO", BENCHMARKS_HELP)
         _add(group, "--torchtidy_cache", "FOLDER", CACHE_HELP)
         _add(group, "--torchtidy_config", "FILE", CONFIG_HELP)
+        _add(group, "--torchtidy_follow_links", None, FOLLOW_LINKS_HELP)
         _add(group, "--torchtidy_hosts", "NAMES", HOSTS_HELP)
         _add(group, "--torchtidy_source_roots", "FOLDERS", SOURCE_ROOTS_HELP)
 
@@ -53,8 +55,12 @@ class Loader(base_plugin.TBLoader):
         return Plugin(context)
 
 
-def _add(group: argparse._ArgumentGroup, name: str, value: str, text: str) -> None:
+def _add(group: argparse._ArgumentGroup, name: str, value: str | None, text: str) -> None:
+    """Adds a flag with a `value`, or one that is given or not."""
     try:
-        group.add_argument(name, metavar=value, default="", help=text)
+        if value is None:
+            group.add_argument(name, action="store_true", help=text)
+        else:
+            group.add_argument(name, metavar=value, default="", help=text)
     except argparse.ArgumentError as conflict:  # another plugin took the name
         log.warning("torchtidy: flag not added: %s", conflict)

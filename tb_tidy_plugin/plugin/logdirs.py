@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tb_tidy_plugin.trace.remote import ADDRESS
 
@@ -18,10 +18,12 @@ class Logdir:
     Attributes:
         path: absolute, or the address of a remote folder as it was given.
         name: from `--logdir_spec`, put before the names of its runs; empty where it has none.
+        follow_links: whether links in it may lead out of it.
     """
 
     path: str
     name: str = ""
+    follow_links: bool = False
 
     @property
     def is_remote(self) -> bool:
@@ -29,14 +31,14 @@ class Logdir:
         return ADDRESS.match(self.path) is not None
 
 
-def parse_logdirs(logdir: str, logdir_spec: str) -> tuple[Logdir, ...]:
+def parse_logdirs(logdir: str, logdir_spec: str, *, follow_links: bool = False) -> tuple[Logdir, ...]:
     """The folders of `--logdir`, else those of `--logdir_spec` (`name:path,path,…`), each once.
 
     The form is that of TensorBoard's own `--logdir_spec`: only the first colon of a part ends its name; a scheme and a
     Windows drive are no names.
     """
     found = [Logdir(_absolute(logdir))] if logdir else list(_parts(logdir_spec))
-    return tuple(dict.fromkeys(found))
+    return tuple(replace(each, follow_links=follow_links) for each in dict.fromkeys(found))
 
 
 def _parts(logdir_spec: str) -> Iterator[Logdir]:

@@ -36,7 +36,9 @@ class Plugin(base_plugin.TBPlugin):
 
     def __init__(self, context: base_plugin.TBContext) -> None:
         flags = context.flags
-        self._logdirs = parse_logdirs(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
+        follow_links = bool(getattr(flags, "torchtidy_follow_links", False))
+        spec = getattr(flags, "logdir_spec", "") or ""
+        self._logdirs = parse_logdirs(context.logdir or "", spec, follow_links=follow_links)
         self._source_roots = source_roots(getattr(flags, "torchtidy_source_roots", "") or "", current_folder())
         self._benchmarks = getattr(flags, "torchtidy_benchmarks", "") or ""
         self._host, self._bind_all = getattr(flags, "host", "") or "", bool(getattr(flags, "bind_all", False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -16,12 +16,14 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
-from tb_tidy_plugin.trace.files import TraceFile, traces_among, traces_below
+from tb_tidy_plugin.trace.files import Link, TraceFile, log_once, passed_over, traces_among, traces_below
 from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 from tb_tidy_plugin.trace.side_file import side_file_of
 
 log = logging.getLogger("tensorboard")
+
+FOLLOW = "--torchtidy_follow_links"
 
 BESIDE = (DEVICE_EVENTS, CAPTURED)
 """Files whose change makes a new analysis necessary, by what they add to the name of their trace."""
@@ -58,12 +60,14 @@ class Found:
     Attributes:
         file: its names are printable, its path is as the system has it.
         span_index: see `payloads.ProfileState`.
+        is_link: whether it is a link that was passed over; what it leads to may be a trace.
     """
 
     file: TraceFile
     stamp: Stamp
     span_index: int | None = None
     problem: Problem | None = None
+    is_link: bool = False
 
 
 Catalog: TypeAlias = Mapping[Key, Found]
@@ -73,6 +77,8 @@ NOTHING_YET: Catalog = MappingProxyType({})
 
 def look(logdirs: Iterable[Logdir], configuration: Path | None = None, last: Catalog = NOTHING_YET) -> Catalog:
     """All traces in `logdirs`, ordered by run, worker and span; they are analysed with `configuration`.
+
+    A link that leads out of its logdir, and is not to be followed, is there as a problem.
 
     What is known of a store since the `last` look stays known while that store cannot be reached.
 
@@ -97,7 +103,11 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
     if logdir.is_remote:
         yield from _on_store(logdir, configured_ns, last)
         return
-    for file in traces_below(Path(logdir.path), logdir.name):
+    links = []
+    for file in traces_below(Path(logdir.path), logdir.name, follow_links=logdir.follow_links):
+        if isinstance(file, Link):
+            links.append(file)
+            continue
         path = file.path
         assert isinstance(path, Path)
         try:
@@ -110,6 +120,20 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
         side_file = side_file_of(path)
         changed_ns = _changed_ns(side_file if isinstance(side_file, Path) else None)
         yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, changed_ns, configured_ns))
+    for sentence in passed_over(links, Path(logdir.path), FOLLOW):
+        log_once(log, f"torchtidy: {sentence}")
+    yield from (_not_followed(link.file) for link in links if link.leads == "out")
+
+
+def _not_followed(link: TraceFile) -> Found:
+    shown = Problem(
+        path=printable(str(link.path)),
+        error="This link leads out of the logdir and was passed over.",
+        advice=f"Where you trust all that is in the logdir, start TensorBoard with `{FOLLOW}`.",
+        recovered_events=0,
+    )
+    named = TraceFile(printable(link.run), printable(link.worker), link.span, link.path)
+    return Found(named, Stamp(0, 0, 0), problem=shown, is_link=True)
 
 
 def _changed_ns(beside: Path | None) -> int:
@@ -161,5 +185,5 @@ def _numbered(catalog: Catalog) -> Catalog:
         number = 0
         for key, entry in entries:
             number += bool(key.span)
-            numbered[key] = Found(entry.file, entry.stamp, number if key.span else None, entry.problem)
+            numbered[key] = replace(entry, span_index=number if key.span else None)
     return numbered

@@ -90,20 +90,24 @@ class Analysis:
         return self.costs()
 
 
-def analyses(
+def analyses(  # noqa: PLR0913 - as `analyze_file`
     path: str | os.PathLike[str],
     rules: Sequence[Rule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
     limits: Limits = USUAL,
+    *,
+    follow_links: bool = False,
 ) -> Iterator[tuple[TraceFile, Analysis | model.Problem]]:
     """Each trace at `path` and what became of it, in the order of runs, workers and spans.
+
+    Links in `path` may lead out of it where `follow_links` says so.
 
     Raises:
         NotFoundError: nothing is there.
     """
-    for file in find_traces(place_of(path)):
+    for file in find_traces(place_of(path), follow_links=follow_links):
         try:
             yield file, analyze_file(file, rules, for_file(progress, file), ignores, source_roots, limits=limits)
         except TraceError as problem:

@@ -51,6 +51,8 @@ def analyze_path(  # noqa: PLR0913, PLR0917 - as `analyze_file`
     source_roots: Sequence[Path] = (),
     engine: Engine = HERE,
     limits: Limits = USUAL,
+    *,
+    follow_links: bool = False,
 ) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
 
@@ -62,6 +64,7 @@ def analyze_path(  # noqa: PLR0913, PLR0917 - as `analyze_file`
         source_roots: folders in which sources may be read, besides each trace's own; they tell lines inside functions.
         engine: where the traces are analysed, and answers are kept; the report is the same.
         limits: how much a trace may hold.
+        follow_links: whether links in `path` may lead out of it.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
@@ -72,7 +75,7 @@ def analyze_path(  # noqa: PLR0913, PLR0917 - as `analyze_file`
     of_runs = [rule for rule in chosen if isinstance(rule, RunRule)]
     runs: list[model.RunReport] = []
     problems: list[model.Problem] = []
-    files = find_traces(place_of(path))
+    files = find_traces(place_of(path), follow_links=follow_links)
     asked = Asked(CarriedRules(of_profiles), ignores, tuple(source_roots), engine.cache, limits)
     ranks = ranks_of(files, asked, engine, progress)
     for run, found in groupby(zip(files, ranks, strict=True), key=lambda each: each[0].run):

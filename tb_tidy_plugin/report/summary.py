@@ -34,13 +34,15 @@ class Summary(Model, frozen=True):
     problems: list[Problem]
 
 
-def summary_of(
+def summary_of(  # noqa: PLR0913 - as `analyses`
     path: str | os.PathLike[str],
     rules: Sequence[Rule] | None = None,
     progress: PathProgress | None = None,
     ignores: PathIgnores = NOTHING_IGNORED,
     source_roots: Sequence[Path] = (),
     limits: Limits = USUAL,
+    *,
+    follow_links: bool = False,
 ) -> Summary:
     """The summary of a trace file, a run folder or a logdir.
 
@@ -49,7 +51,8 @@ def summary_of(
     """
     profiles: list[ProfileSummary] = []
     problems: list[Problem] = []
-    for file, analysis in analyses(path, rules, progress, ignores, source_roots, limits):
+    found = analyses(path, rules, progress, ignores, source_roots, limits, follow_links=follow_links)
+    for file, analysis in found:
         if isinstance(analysis, Analysis):
             figures = figures_of(analysis.profile, tuple(analysis.evidence.values()))
             profiles.append(ProfileSummary(run=file.run, report=analysis.report, figures=figures))

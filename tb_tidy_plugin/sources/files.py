@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.files import TraceFile, is_under
 from tb_tidy_plugin.trace.remote import changed_at
 from tb_tidy_plugin.units import Bytes
 
@@ -109,15 +109,8 @@ def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
             real = os.path.realpath(os.path.join(root, name))  # noqa: PTH118 - an absolute name stays as it is
         except (OSError, ValueError):  # a loop of links; a zero byte in the name
             continue
-        if real.endswith(".py") and any(_is_under(real, base) for base in real_roots) and os.path.isfile(real):  # noqa: PTH113
+        if real.endswith(".py") and any(is_under(real, base) for base in real_roots) and os.path.isfile(real):  # noqa: PTH113
             yield Path(real)
-
-
-def _is_under(real: str, base: str) -> bool:
-    try:
-        return os.path.commonpath([base, real]) == base
-    except ValueError:  # another drive
-        return False
 
 
 def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:

@@ -6,15 +6,25 @@ holds trace files, named by its path below the logdir.
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.remote import Place, RemotePath
+from tb_tidy_plugin.visible import visible
 
+log = logging.getLogger("tb_tidy_plugin")
+
+FOLLOW = "--follow-links"
+NAMED_LINKS = 5  # of those that are passed over; a message names no more
 TRACE_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?")
 
 
@@ -28,44 +38,161 @@ class TraceFile:
     path: Place
 
 
-def find_traces(path: Place) -> list[TraceFile]:
+Leads: TypeAlias = Literal["out", "circle"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Link:
+    """A link in a logdir that is passed over.
+
+    Attributes:
+        file: the link itself, named as the trace or the run that it would be.
+        leads: out of the logdir, or back to a folder that it lies in.
+    """
+
+    file: TraceFile
+    leads: Leads
+
+
+def find_traces(path: Place, *, follow_links: bool = False) -> list[TraceFile]:
     """Trace files at `path`: the file itself, or all in the folder and below it, ordered by run, worker and span.
+
+    Links that are passed over are logged.
+
+    Args:
+        path: where to look. It may be a link itself.
+        follow_links: whether links in the folder may lead out of it.
 
     Raises:
         NotFoundError: `path` does not exist, or no trace file is there.
     """
-    if isinstance(path, Path) and path.is_file():
+    if isinstance(path, RemotePath):
+        return _some(sorted(_remote_traces(path)), path)
+    if path.is_file():
         return [_named(path.parent.resolve().name, path)]
-    if isinstance(path, Path) and not path.is_dir():
+    if not path.is_dir():
         raise NotFoundError(f"There is no file or folder `{path}`.", "Check the path.")
-    found = sorted(traces_below(path) if isinstance(path, Path) else _remote_traces(path))
+    found = list(traces_below(path, follow_links=follow_links))
+    links = list(passed_over((each for each in found if isinstance(each, Link)), path, FOLLOW))
+    traces = _some(sorted(each for each in found if isinstance(each, TraceFile)), path, links)
+    for sentence in links:
+        log_once(log, sentence)
+    return traces
+
+
+def _some(found: list[TraceFile], path: Place, links: Sequence[str] = ()) -> list[TraceFile]:
+    """`found`, where that is not nothing; `links` says which were passed over.
+
+    Raises:
+        NotFoundError: it is.
+    """
     if not found:
-        raise NotFoundError(
-            f"No trace (`*.pt.trace.json` or `*.pt.trace.json.gz`) is in `{path}` or below.",
-            "Record with `on_trace_ready=torch.profiler.tensorboard_trace_handler(dir)` and give that folder.",
-        )
+        error = f"No trace (`*.pt.trace.json` or `*.pt.trace.json.gz`) is in `{path}` or below."
+        advice = "Record with `on_trace_ready=torch.profiler.tensorboard_trace_handler(dir)` and give that folder."
+        raise NotFoundError(" ".join([error, *links]), advice)
     return found
 
 
-def traces_below(logdir: Path, prefix: str = "") -> Iterator[TraceFile]:
-    """Trace files in `logdir` and below. Links to folders are followed once; unreadable folders are passed over.
+def traces_below(logdir: Path, prefix: str = "", *, follow_links: bool = False) -> Iterator[TraceFile | Link]:
+    """Trace files in `logdir` and below, and the links that are passed over. So are folders that cannot be read.
+
+    A folder is looked into once: under its own name where it lies in the logdir, else under that of a link to it.
 
     Args:
         logdir: where to look.
         prefix: put before each run's name, for a logdir that has a name of its own.
+        follow_links: whether links may lead out of the logdir.
     """
+    root = os.path.realpath(logdir)
     seen: set[tuple[int, int]] = set()
-    for folder, subfolders, names in os.walk(logdir, followlinks=True):
-        here = Path(folder).stat()
-        if (here.st_dev, here.st_ino) in seen:
-            subfolders.clear()
+    waiting: deque[tuple[str, frozenset[tuple[int, int]]]] = deque([(os.fspath(logdir), frozenset())])
+    while waiting:
+        folder, above = waiting.popleft()
+        try:
+            about = os.stat(folder)  # noqa: PTH116 - quicker, and this looks at every folder of a logdir
+            with os.scandir(folder) as listed:
+                entries = list(listed)
+        except OSError:  # it may not be read, or is gone
             continue
-        seen.add((here.st_dev, here.st_ino))
-        run = os.path.relpath(folder, logdir)
-        run = logdir.resolve().name if run == "." else run.replace(os.sep, "/")
-        for name in names:
-            if TRACE_NAME.fullmatch(name):
-                yield _named("/".join(filter(None, (prefix, run))), Path(folder, name))
+        here = (about.st_dev, about.st_ino)
+        if here in above:
+            yield Link(TraceFile(_run(folder, logdir, prefix), "", "", Path(folder)), "circle")
+        if here in seen:
+            continue
+        seen.add(here)
+        run = _run(folder, logdir, prefix)
+        for entry in entries:
+            is_link, is_trace = _is_link(entry), TRACE_NAME.fullmatch(entry.name) is not None
+            is_folder = _is_folder(entry)
+            if not is_trace and not is_folder:
+                continue
+            path = Path(entry.path)
+            if is_link and (leads := _leads(entry.path, root, follow_links=follow_links)) is not None:
+                as_run = TraceFile(_run(entry.path, logdir, prefix), "", "", path)
+                yield Link(_named(run, path) if is_trace else as_run, leads)
+            elif is_link and is_folder:
+                waiting.append((entry.path, above | {here}))  # after all folders that are none
+            elif is_folder:
+                waiting.appendleft((entry.path, above | {here}))
+            else:
+                yield _named(run, path)
+
+
+def _run(folder: str, logdir: Path, prefix: str) -> str:
+    """The name of the run in `folder`."""
+    below = os.path.relpath(folder, logdir)
+    run = logdir.resolve().name if below == "." else below.replace(os.sep, "/")
+    return "/".join(filter(None, (prefix, run)))
+
+
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    """Whether it leads elsewhere; junctions of Windows do, too, and are known since Python 3.12."""
+    return entry.is_symlink() or (hasattr(entry, "is_junction") and entry.is_junction())
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _leads(link: str, root: str, *, follow_links: bool) -> Leads | None:
+    """Where a link leads that is to be passed over; None for one that is not, be there something or not."""
+    try:
+        real = os.path.realpath(link, strict=True)
+    except OSError as problem:
+        if problem.errno == errno.ELOOP:
+            return "circle"
+        real = os.path.realpath(link)
+    return None if follow_links or is_under(real, root) else "out"
+
+
+def is_under(real: str, root: str) -> bool:
+    """Whether one real path is the other, or lies below it."""
+    try:
+        return os.path.commonpath([root, real]) == root
+    except ValueError:  # another drive
+        return False
+
+
+def passed_over(links: Iterable[Link], logdir: Place, option: str) -> Iterator[str]:
+    """One or two sentences about the `links` of each kind; `option` follows those that lead out of `logdir`."""
+    known = sorted(links)
+    for leads, where, advice in (
+        ("out", f"out of `{logdir}`", f" `{option}` follows them, where you trust all that is there."),
+        ("circle", "back to a folder that they lie in", ""),
+    ):
+        names = [f"`{each.file.path}`" for each in known if each.leads == leads]
+        if names:
+            more = f" and {len(names) - NAMED_LINKS:,} more" if len(names) > NAMED_LINKS else ""
+            yield f"Passed over links that lead {where}: {', '.join(names[:NAMED_LINKS])}{more}.{advice}"
+
+
+@lru_cache(maxsize=256)
+def log_once(logger: logging.Logger, text: str) -> None:
+    """Logs a warning, once: folders are looked at again and again."""
+    logger.warning("%s", visible(text))
 
 
 def traces_among(folder: RemotePath, files: Iterable[RemotePath], prefix: str = "") -> Iterator[TraceFile]:

@@ -121,7 +121,7 @@ def measured(name: str, path: Path) -> Recording:
 
 def opened(logdir: Path, cache: Path) -> Opening:
     """TensorBoard with this plugin alone."""
-    arguments = ("--logdir", str(logdir), "--torchtidy_cache", str(cache))
+    arguments = ("--logdir", str(logdir), "--torchtidy_cache", str(cache), "--torchtidy_follow_links")
     with tensorboard(*arguments, folder=logdir.parent, without=(THEIRS,)) as served:
         began = time.monotonic()
         until(lambda: served.api("runs")["runs"])

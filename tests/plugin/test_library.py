@@ -39,6 +39,23 @@ def test_an_empty_logdir(tmp_path: Path) -> None:
     assert not library.has_traces
 
 
+def test_what_cannot_be_opened_does_not_come_first(path: Path, tmp_path: Path) -> None:
+    trace(tmp_path / "elsewhere" / "w.pt.trace.json")
+    (path.parents[1] / "a-link").symlink_to(tmp_path / "elsewhere")
+    library = started(path.parents[1])
+    assert [(run, state.state) for run, state in states(library).items()] == [("run", "queued"), ("a-link", "error")]
+    with pytest.raises(TraceError, match="leads out of the logdir"):
+        library.kept(Key("a-link", "", ""), LIMIT_S)
+
+
+def test_a_link_that_is_alone_shows_the_tab(tmp_path: Path) -> None:
+    """It may lead to traces, and the tab says how to follow it."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "logs" / "run").symlink_to(tmp_path / "elsewhere")
+    assert started(tmp_path / "logs").has_traces
+
+
 def test_before_the_first_look_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
     library = Library([Logdir(str(tmp_path))])

@@ -47,6 +47,11 @@ def test_tensorboard_accepts_the_flags_beside_its_own() -> None:
 def test_no_flag_is_required() -> None:
     assert parsed().torchtidy_source_roots == ""
     assert parsed().torchtidy_config == ""
+    assert parsed().torchtidy_follow_links is False
+
+
+def test_a_flag_without_a_value() -> None:
+    assert parsed("--torchtidy_follow_links").torchtidy_follow_links is True
 
 
 def test_a_flag_name_taken_by_another_plugin_costs_the_flag_not_tensorboard(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,7 @@ from tests.support.user_rule import write_rule
 from tests.support.waiting import until
 
 
-def plugin(logdir: str = "", **flags: str) -> Plugin:
+def plugin(logdir: str = "", **flags: str | bool) -> Plugin:
     found = Loader().load(base_plugin.TBContext(logdir=logdir, flags=argparse.Namespace(**flags)))
     assert isinstance(found, Plugin)
     return found
@@ -79,6 +79,19 @@ def test_a_look_that_fails_is_over_all_the_same(tmp_path: Path, monkeypatch: pyt
 def test_all_below_one_route(tmp_path: Path) -> None:
     trace(tmp_path / "a" / "run" / "w.pt.trace.json")
     assert ask_runs(plugin(logdir_spec=f"name:{tmp_path / 'a'}")) == ["name/run"]
+
+
+@pytest.mark.parametrize("flags", [{"logdir": "logs"}, {"logdir_spec": "a:logs"}])
+def test_links_out_of_the_logdir_are_followed_where_the_flag_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace(tmp_path / "elsewhere" / "deep" / "w.pt.trace.json")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "run").symlink_to(tmp_path / "elsewhere")
+    prefix = "a/" if "logdir_spec" in flags else ""
+    assert ask_runs(plugin(**flags)) == [f"{prefix}run"]
+    assert ask_runs(plugin(**flags, torchtidy_follow_links=True)) == [f"{prefix}run/deep"]
 
 
 def ask_runs(found: Plugin) -> list[str]:

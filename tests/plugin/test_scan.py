@@ -9,6 +9,7 @@ import pytest
 
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look
+from tb_tidy_plugin.trace import files
 from tb_tidy_plugin.trace.side_file import SUFFIX
 from tests.support.logdirs import trace
 
@@ -67,6 +68,72 @@ def test_a_pipe_that_is_named_like_a_trace(tmp_path: Path) -> None:
 
 def test_a_logdir_that_is_not_there(tmp_path: Path) -> None:
     assert looked(tmp_path / "later") == {}
+
+
+class TestLinks:
+    """A link that leads out of the logdir is where its run would be, and says why it is not followed."""
+
+    @pytest.fixture
+    def logs(self, tmp_path: Path) -> Path:
+        trace(tmp_path / "logs" / "run" / "own.pt.trace.json")
+        trace(tmp_path / "elsewhere" / "other.7.pt.trace.json")
+        return tmp_path / "logs"
+
+    def test_to_a_folder(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        files.log_once.cache_clear()
+        (logs / "linked").symlink_to(tmp_path / "elsewhere")
+        found = [looked(logs) for _ in range(3)][-1]
+        assert list(found) == [("linked", "", ""), ("run", "own", "")]
+        link = found[Key("linked", "", "")]
+        assert link.is_link
+        assert link.problem is not None
+        assert link.problem.path == str(logs / "linked")
+        assert "leads out of the logdir" in link.problem.error
+        assert "`--torchtidy_follow_links`" in link.problem.advice
+        [said] = caplog.messages
+        assert said.startswith(f"torchtidy: Passed over links that lead out of `{logs}`: `{logs / 'linked'}`. ")
+        assert "`--torchtidy_follow_links` follows them" in said
+
+    def test_to_a_trace(self, logs: Path, tmp_path: Path) -> None:
+        (logs / "run" / "linked.7.pt.trace.json").symlink_to(tmp_path / "elsewhere" / "other.7.pt.trace.json")
+        found = looked(logs)
+        assert [(key, entry.is_link) for key, entry in found.items()] == [
+            (("run", "linked", "7"), True), (("run", "own", ""), False),
+        ]  # fmt: skip
+
+    def test_followed(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        (logs / "linked").symlink_to(tmp_path / "elsewhere")
+        (logs / "run" / "linked.7.pt.trace.json").symlink_to(tmp_path / "elsewhere" / "other.7.pt.trace.json")
+        found = look([Logdir(str(logs), "name", follow_links=True)])
+        assert list(found) == [("name/linked", "other", "7"), ("name/run", "linked", "7"), ("name/run", "own", "")]
+        assert not any(entry.problem for entry in found.values())
+        assert caplog.messages == []
+
+    def test_within_the_logdir(self, logs: Path) -> None:
+        (logs / "latest").symlink_to("run")
+        (logs / "run" / "again.pt.trace.json").symlink_to("own.pt.trace.json")
+        assert [(key, entry.problem) for key, entry in looked(logs).items()] == [
+            (("run", "again", ""), None), (("run", "own", ""), None),
+        ]  # fmt: skip
+
+    def test_in_a_circle(self, logs: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """Nothing is missing then, so no run says so."""
+        files.log_once.cache_clear()
+        (logs / "run" / "up").symlink_to(logs)
+        for _ in range(3):
+            assert list(looked(logs)) == [("run", "own", "")]
+        [said] = caplog.messages
+        assert said.endswith(f" lead back to a folder that they lie in: `{logs / 'run' / 'up'}`.")
+
+    def test_that_becomes_a_trace(self, logs: Path, tmp_path: Path) -> None:
+        link = logs / "run" / "linked.7.pt.trace.json"
+        link.symlink_to(tmp_path / "elsewhere" / "other.7.pt.trace.json")
+        before = looked(logs)[Key("run", "linked", "7")]
+        link.unlink()
+        trace(link)
+        after = looked(logs)[Key("run", "linked", "7")]
+        assert (after.problem, after.is_link) == (None, False)
+        assert before.stamp != after.stamp
 
 
 def test_a_link_to_nowhere_is_passed_over(tmp_path: Path) -> None:

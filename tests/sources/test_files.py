@@ -142,6 +142,20 @@ def test_a_file_under_no_root_is_answered_like_one_that_is_not_there(name: str, 
         assert "--torchtidy_source_roots=FOLDER" in text
 
 
+def test_beside_a_trace_of_a_run_that_is_a_link(run: Path, tmp_path: Path) -> None:
+    """The folder that the link leads to is the trace's own, and nothing around it is."""
+    outside, beside_the_link = (
+        write(tmp_path / "outside.py", "secret"),
+        write(tmp_path / "links" / "other.py", "secret"),
+    )
+    link = beside_the_link.with_name("run")
+    link.symlink_to(write(run / "train.py", "a\n").parent)
+    (run / "linked.py").symlink_to(outside)
+    assert lines("train.py", link) == ["a"]
+    for name in ("../outside.py", "../../outside.py", "linked.py", "../other.py", str(outside), str(beside_the_link)):
+        assert "in none of the folders" in reason(name, link)
+
+
 def test_a_folder_whose_name_only_begins_like_a_root(run: Path, tmp_path: Path) -> None:
     write(tmp_path / "project-secret" / "x.py")
     assert "in none of the folders" in reason("../project-secret/x.py", run, tmp_path / "project")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.trace import files
+from tb_tidy_plugin.trace.files import NAMED_LINKS, find_traces
 
 NAMES = {
     "host_123.1795229710790778815.pt.trace.json.gz": ("host_123", "1795229710790778815"),
@@ -53,12 +55,148 @@ def test_a_file_may_be_called_anything(tmp_path: Path) -> None:
     assert (file.run, file.worker, file.span) == ("run7", "my trace", "")
 
 
-def test_links_in_a_circle_end(tmp_path: Path) -> None:
-    touch(tmp_path / "run" / "w.1.pt.trace.json")
-    (tmp_path / "run" / "again").symlink_to(tmp_path)
-    assert len(find_traces(tmp_path)) == 1
-
-
 def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no file or folder"):
         find_traces(tmp_path / "nowhere")
+
+
+def named(path: Path, *, follow_links: bool = False) -> list[tuple[str, str]]:
+    return [(file.run, file.worker) for file in find_traces(path, follow_links=follow_links)]
+
+
+class TestLinks:
+    """What lies in `logs` is looked at; links lead where they like."""
+
+    @pytest.fixture(autouse=True)
+    def _every_link_is_said_again(self) -> Iterator[None]:
+        files.log_once.cache_clear()
+        yield
+        files.log_once.cache_clear()
+
+    @pytest.fixture
+    def logs(self, tmp_path: Path) -> Path:
+        touch(tmp_path / "logs" / "run" / "own.1.pt.trace.json")
+        touch(tmp_path / "elsewhere" / "deep" / "other.1.pt.trace.json")
+        return tmp_path / "logs"
+
+    def test_out_of_the_folder(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        folder, file = logs / "folder", logs / "run" / "linked.1.pt.trace.json"
+        folder.symlink_to(tmp_path / "elsewhere")
+        file.symlink_to(tmp_path / "elsewhere" / "deep" / "other.1.pt.trace.json")
+        (logs / "relative").symlink_to(Path("..", "elsewhere"))
+        assert named(logs) == [("run", "own")]
+        links = f"`{folder}`, `{logs / 'relative'}`, `{file}`"
+        advice = "`--follow-links` follows them, where you trust all that is there."
+        assert caplog.messages == [f"Passed over links that lead out of `{logs}`: {links}. {advice}"]
+
+    def test_out_of_the_folder_and_followed(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        (logs / "folder").symlink_to(tmp_path / "elsewhere")
+        (logs / "run" / "linked.1.pt.trace.json").symlink_to(tmp_path / "elsewhere" / "deep" / "other.1.pt.trace.json")
+        assert named(logs, follow_links=True) == [("folder/deep", "other"), ("run", "linked"), ("run", "own")]
+        assert caplog.messages == []
+
+    def test_out_of_the_folder_to_one_whose_name_begins_like_it(self, logs: Path, tmp_path: Path) -> None:
+        touch(tmp_path / "logs-of-others" / "other.1.pt.trace.json")
+        (logs / "others").symlink_to(tmp_path / "logs-of-others")
+        assert named(logs) == [("run", "own")]
+
+    def test_by_a_link_in_the_folder_out_of_it(self, logs: Path, tmp_path: Path) -> None:
+        (logs / "first").symlink_to(logs / "second")
+        (logs / "second").symlink_to(tmp_path / "elsewhere")
+        assert named(logs) == [("run", "own")]
+        assert len(named(logs, follow_links=True)) == 2
+
+    def test_within_the_folder(self, logs: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """A folder that is reached twice is shown once, under its own name whatever the disk lists first."""
+        (logs / "a-latest").symlink_to(logs / "run")
+        (logs / "z-latest").symlink_to("run")
+        touch(logs / "pool" / "data")
+        (logs / "pool" / "pooled.1.pt.trace.json").symlink_to("data")
+        assert named(logs) == [("pool", "pooled"), ("run", "own")]
+        assert caplog.messages == []
+
+    def test_the_folder_itself_may_be_one(self, logs: Path, tmp_path: Path) -> None:
+        (tmp_path / "mine").symlink_to(logs)
+        (logs / "latest").symlink_to(logs / "run")
+        (logs / "run" / "linked.1.pt.trace.json").symlink_to(logs / "run" / "own.1.pt.trace.json")
+        assert named(tmp_path / "mine") == [("run", "linked"), ("run", "own")]
+
+    def test_a_file_that_is_named_may_be_one(
+        self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        link = logs / "run" / "linked.1.pt.trace.json"
+        link.symlink_to(tmp_path / "elsewhere" / "deep" / "other.1.pt.trace.json")
+        assert named(link) == [("run", "linked")]
+        assert caplog.messages == []
+
+    @pytest.mark.parametrize("follow_links", [False, True])
+    def test_in_a_circle(self, logs: Path, caplog: pytest.LogCaptureFixture, follow_links: bool) -> None:
+        up, itself = logs / "run" / "up", logs / "run" / "itself.1.pt.trace.json"
+        up.symlink_to(logs)
+        itself.symlink_to(itself)
+        (logs / "ring").symlink_to(logs / "other-ring")
+        (logs / "other-ring").symlink_to(logs / "ring")
+        assert named(logs, follow_links=follow_links) == [("run", "own")]
+        assert caplog.messages == [
+            f"Passed over links that lead back to a folder that they lie in: `{itself}`, `{up}`."
+        ]
+
+    def test_in_a_circle_through_elsewhere(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        (logs / "folder").symlink_to(tmp_path / "elsewhere")
+        back = tmp_path / "elsewhere" / "back"
+        back.symlink_to(logs)
+        assert named(logs, follow_links=True) == [("folder/deep", "other"), ("run", "own")]
+        [said] = caplog.messages
+        assert said.endswith(f"that they lie in: `{logs / 'folder' / 'back'}`.")
+
+    def test_many_that_meet(self, logs: Path) -> None:
+        """Each of thirty folders holds links to all: there are more ways through them than can be gone."""
+        for number in range(30):
+            (logs / f"{number}").mkdir()
+        for number in range(900):
+            (logs / f"{number // 30}" / f"to-{number % 30}").symlink_to(logs / f"{number % 30}")
+        assert named(logs) == named(logs, follow_links=True) == [("run", "own")]
+
+    def test_to_nowhere(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """Where it lies in the folder, reading it says so, as of a file that is gone; where not, nobody looks."""
+        (logs / "inside.1.pt.trace.json").symlink_to(logs / "gone")
+        (logs / "outside.1.pt.trace.json").symlink_to(tmp_path / "gone")
+        (logs / "no-trace").symlink_to(tmp_path / "gone")
+        assert named(logs) == [("logs", "inside"), ("run", "own")]
+        [said] = caplog.messages
+        assert f"`{logs / 'outside.1.pt.trace.json'}`." in said
+        assert "no-trace" not in said
+
+    def test_other_files_are_no_concern(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        touch(tmp_path / "train.py")
+        (logs / "run" / "train.py").symlink_to(tmp_path / "train.py")
+        assert named(logs) == [("run", "own")]
+        assert caplog.messages == []
+
+    def test_they_are_said_once(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        (logs / "folder").symlink_to(tmp_path / "elsewhere")
+        for _ in range(3):
+            find_traces(logs)
+        assert len(caplog.messages) == 1
+
+    def test_of_many_some_are_named(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        for number in range(NAMED_LINKS + 2):
+            (logs / f"{number}").symlink_to(tmp_path / "elsewhere")
+        find_traces(logs)
+        [said] = caplog.messages
+        assert f"`{logs / str(NAMED_LINKS - 1)}` and 2 more. " in said
+
+    def test_names_cannot_drive_the_terminal(
+        self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        (logs / "\x1b]0;\n").symlink_to(tmp_path / "elsewhere")
+        find_traces(logs)
+        [said] = caplog.messages
+        assert said.isprintable()
+
+    def test_nothing_else_is_there(self, tmp_path: Path) -> None:
+        touch(tmp_path / "elsewhere" / "other.1.pt.trace.json")
+        (tmp_path / "logs").mkdir()
+        (tmp_path / "logs" / "folder").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(NotFoundError, match=r"No trace .* or below\. Passed over links .*`--follow-links` follows"):
+            find_traces(tmp_path / "logs")
