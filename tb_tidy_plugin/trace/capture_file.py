@@ -19,6 +19,7 @@ from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, is_file
 from tb_tidy_plugin.trace.settings import Settings
+from tb_tidy_plugin.trace.side_file import refuse_link_away
 
 SUFFIX = ".tidy.json.gz"
 """Added to the whole name of the trace file, `.gz` included, to name its side file."""
@@ -102,6 +103,7 @@ def with_capture(table: EventTable, trace: Place) -> EventTable:
     if not is_file(path):
         return table
     try:
+        refuse_link_away(path, trace)
         return _joined(table, read_capture(path))
     except TraceError as problem:
         return _noted(table, f"The side file `{path.name}` is not used. {problem.error} {problem.advice}")

@@ -35,7 +35,14 @@ from tb_tidy_plugin.trace.columns import (
     Times,
 )
 from tb_tidy_plugin.trace.remote import Place
-from tb_tidy_plugin.trace.side_file import DeviceEvents, ExternalDevice, OperatorTime, read_device_events, side_file_of
+from tb_tidy_plugin.trace.side_file import (
+    DeviceEvents,
+    ExternalDevice,
+    OperatorTime,
+    read_device_events,
+    refuse_link_away,
+    side_file_of,
+)
 from tb_tidy_plugin.trace.strings import NumberTable
 from tb_tidy_plugin.units import Nanoseconds
 
@@ -102,6 +109,7 @@ def with_device_events(table: EventTable, trace: Place) -> EventTable:
     if side_file is None:
         return table
     try:
+        refuse_link_away(side_file, trace)
         return with_activity(table, infer_activity(table, read_device_events(side_file), side_file.name))
     except TraceError as problem:
         return _noted(table, f"The side file `{side_file.name}` is not used. {problem.error} {problem.advice}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -73,6 +75,19 @@ def side_file_of(trace: Place) -> Place | None:
     names = [trace.name, trace.name.removesuffix(".gz")]
     paths = (trace.with_name(name + SUFFIX) for name in names)
     return next((path for path in paths if is_file(path)), None)
+
+
+def refuse_link_away(side_file: Place, trace: Place) -> None:
+    """Refuses a side file that does not lie beside its trace, links resolved: who put a link here may not read there.
+
+    Raises:
+        TraceError: it is a link to a folder that holds neither the trace, nor the file that the trace is a link to.
+    """
+    if not isinstance(side_file, Path) or not isinstance(trace, Path) or not side_file.is_symlink():
+        return
+    leads_to = Path(os.path.realpath(side_file)).parent
+    if leads_to not in {Path(os.path.realpath(trace.parent)), Path(os.path.realpath(trace)).parent}:
+        raise TraceError("It is a link to a folder that the trace is not in.", "Put the file itself beside the trace.")
 
 
 def read_device_events(path: Place) -> DeviceEvents:

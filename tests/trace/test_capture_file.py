@@ -160,6 +160,25 @@ class TestTheRest:
             table.metadata.captured.settings.process.rank for table in tables if table.metadata.captured.settings
         ] == [0, 1]
 
+    def test_a_link_away_from_its_trace_is_not_read(self, tmp_path: Path) -> None:
+        """Somebody who can write beside the trace would else show the sources of others to who looks at it."""
+        (tmp_path / "theirs").mkdir()
+        theirs = beside(trace_in(tmp_path / "theirs"), {"sources": [{"file": "train.py", "sha256": "…", "text": "x"}]})
+        trace = trace_in(tmp_path)
+        side_file = tmp_path / theirs.name
+        side_file.symlink_to(theirs)
+        metadata = read_with_side_files(trace).metadata
+        assert not metadata.captured.sources
+        [note] = metadata.notes
+        assert note.endswith("is a link to a folder that the trace is not in. Put the file itself beside the trace.")
+
+    def test_a_link_beside_a_trace_that_is_one_leads_where_that_does(self, tmp_path: Path) -> None:
+        (tmp_path / "pool").mkdir()
+        pooled = trace_in(tmp_path / "pool")
+        for path in (pooled, beside(pooled, {"steps": {"count": 3, "median_ns": 12}})):
+            (tmp_path / path.name).symlink_to(path)
+        assert analyze_file(find_traces(tmp_path / pooled.name)[0]).report.true_step_ns == 12
+
     def test_tensors(self, tmp_path: Path) -> None:
         trace = trace_in(tmp_path)
         column = calls((21_000, "aten::relu", 1))

@@ -18,7 +18,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.external import LAUNCH, placed
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.side_file import side_file_of
+from tb_tidy_plugin.trace.side_file import SUFFIX, side_file_of
 from tests.support.made_up_device import (
     KERNELS_US,
     LATENCY_NS,
@@ -254,6 +254,20 @@ def test_whatever_is_in_the_side_file(tmp_path: Path, entries: list[tuple[str, i
     given = {(entry[1], entry[3]) for entry in entries}
     for row in rows.tolist():
         assert (int(profile.table.external_id[row]), profile.duration_ns(row)) in given
+
+
+def test_a_link_away_from_its_trace_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    operators = [operator("aten::mm", 0, 10, 1)]
+    theirs = traced(tmp_path / "theirs", operators)
+    side_file(theirs, [("aten::mm", 1, 1, 5_000)])
+    assert (read(theirs).category == Category.KERNEL).any()
+    trace = traced(tmp_path, operators)
+    trace.with_name(trace.name + SUFFIX).symlink_to(theirs.with_name(theirs.name + SUFFIX))
+    table = read(trace)
+    assert not (table.category == Category.KERNEL).any()
+    [note] = table.metadata.notes
+    assert "It is a link to a folder that the trace is not in." in note
 
 
 def test_a_table_with_activity_is_in_the_order_of_every_table(tmp_path: Path) -> None:
