@@ -223,7 +223,7 @@ class Library:
         """
         with self._changed:
             entry = self._entries.get(key)
-            if entry is None or not entry.is_over or self._renewed.get(key) == reason:
+            if entry is None or entry.found.problem or not entry.is_over or self._renewed.get(key) == reason:
                 return
             self._renewed[key] = reason
             self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
@@ -302,12 +302,17 @@ class Library:
         self._start_wanted()
 
     def _start_wanted(self) -> None:
-        waiting = [key for key in reversed(self._wanted) if key in self._entries and key not in self._running]
+        waiting = [key for key in reversed(self._wanted) if self._can_start(key)]
         for key in waiting[: self._most_workers - len(self._running)]:
             del self._wanted[key]
             entry = self._entries[key]
             analysis = self._running[key] = Analysis(entry.found.file, self._command, self.asked)
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
+
+    def _can_start(self, key: Key) -> bool:
+        """Whether there is a file to be read: what was wanted may have gone, or become a link that is passed over."""
+        entry = self._entries.get(key)
+        return entry is not None and entry.found.problem is None and key not in self._running
 
     def _analyse(self, key: Key, entry: Entry, analysis: Analysis) -> None:
         outcome: Outcome = STOPPED

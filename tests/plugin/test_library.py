@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.plugin import library as module
+from tb_tidy_plugin.plugin.analysis import Analysis, Asked
 from tb_tidy_plugin.plugin.library import Library, StillAnalysingError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import ProfileState
 from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.libraries import LIMIT_S, RUN, finished, started, states
 from tests.support.logdirs import broken_traces, trace
 from tests.support.waiting import until
@@ -252,6 +255,30 @@ def test_a_change_during_the_analysis_begins_it_anew(path: Path, tmp_path: Path)
     *_, last = progress
     assert (last.state, last.version) == ("done", 2)
     assert library.report("run").report.profiles[0].findings[0].matches == 7
+
+
+def test_a_trace_that_becomes_a_link_out_of_the_logdir_while_it_waits_is_not_read(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    class Noted(Analysis):
+        def __init__(self, file: TraceFile, command: Sequence[str], asked: Asked) -> None:
+            read.append(file.run)
+            super().__init__(file, command, asked)
+
+    monkeypatch.setattr(module, "Analysis", Noted)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    trace(path.parents[1] / "before" / "w.pt.trace.json")
+    library = started(path.parents[1], held_by(tmp_path / "gate"))
+    library.report("before")
+    library.report("run")
+    path.rename(tmp_path / "outside.json")
+    path.symlink_to(tmp_path / "outside.json")
+    assert states(library)["run"].state == "error"
+    (tmp_path / "gate").touch()
+    assert finished(library, Key("before", "w", "")).state == "done"
+    assert read == ["before"], "the next one begins in the moment in which one is done"
 
 
 def test_a_trace_that_vanishes_during_the_analysis_ends_its_progress(path: Path, tmp_path: Path) -> None:
