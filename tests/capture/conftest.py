@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -14,3 +15,11 @@ def _every_failure_is_said_again() -> Iterator[None]:
     guarded.logged_once.cache_clear()
     yield
     guarded.logged_once.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _torch_leaves_its_drafts_elsewhere(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it cannot write them to their end."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))

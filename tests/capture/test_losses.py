@@ -6,7 +6,7 @@ import gzip
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,12 +103,6 @@ WAYS = [by_profile, by_handler]
 
 @pytest.mark.torch
 class TestRecording:
-    @pytest.fixture(autouse=True)
-    def _torch_leaves_its_drafts_here(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
-            yield
-
     @pytest.mark.parametrize("use_gzip", [False, True])
     @pytest.mark.parametrize("way", WAYS)
     def test_a_whole_trace_is_no_news(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from statistics import median
@@ -11,7 +10,7 @@ from statistics import median
 import pytest
 from rich.console import Console
 
-from tb_tidy_plugin.capture import guarded, profiling, tidy_profile
+from tb_tidy_plugin.capture import profiling, tidy_profile
 from tb_tidy_plugin.capture.profiling import Cycle
 from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.text import to_text
@@ -19,13 +18,6 @@ from tb_tidy_plugin.units import Nanoseconds
 from tests.support.captured_job import document_of, traces_in
 
 pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(autouse=True)
-def _every_failure_is_said_again() -> Iterator[None]:
-    guarded.logged_once.cache_clear()
-    yield
-    guarded.logged_once.cache_clear()
 
 
 class Clock:

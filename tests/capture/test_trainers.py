@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from tests.support.captured_job import Job, document_of, traces_in
+from tests.support.full_disk import full_disk
 
 pytestmark = pytest.mark.torch
 
@@ -95,23 +96,46 @@ class TestLightning:
         fit(callback)
         assert len(traces_in(tmp_path)) == 2, "what was recorded until then, and the next training"
 
+    def test_a_trace_that_is_lost_is_said_and_the_training_goes_on(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stand_in(monkeypatch, "lightning.pytorch", Callback=Callback)
+        callback = importlib.import_module(LIGHTNING).TidyCallback(str(tmp_path), wait=0, warmup=1, active=2)
+        with full_disk():
+            fit(callback)
+        assert " could not be written: OSError: File too large." in caplog.text
+
     def test_without_the_package_it_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
         without(monkeypatch, "lightning", "pytorch_lightning")
         with pytest.raises(ImportError, match="needs Lightning: pip install lightning"):
             importlib.import_module(LIGHTNING)
 
 
+def train(callback: TrainerCallback, steps: int = 6) -> None:
+    """As `transformers.Trainer.train` calls its callbacks."""
+    job, context = Job(), {"model": None, "optimizer": None}
+    callback.on_train_begin("args", "state", "control", **context)
+    for _, batch in zip(range(steps), job.batches(), strict=False):
+        job.step(*batch)
+        callback.on_step_end("args", "state", "control", **context)
+    callback.on_train_end("args", "state", "control", **context)
+
+
 class TestTransformers:
+    def test_a_trace_that_is_lost_is_said_and_the_training_goes_on(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stand_in(monkeypatch, "transformers", TrainerCallback=TrainerCallback)
+        callback = importlib.import_module(TRANSFORMERS).TidyCallback(str(tmp_path), wait=0, warmup=1, active=2)
+        with full_disk():
+            train(callback)
+        assert " could not be written: OSError: File too large." in caplog.text
+
     def test_a_training_is_recorded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         stand_in(monkeypatch, "transformers", TrainerCallback=TrainerCallback)
         callback = importlib.import_module(TRANSFORMERS).TidyCallback(str(tmp_path), wait=2, warmup=1, active=2)
         assert isinstance(callback, TrainerCallback)
-        job, context = Job(), {"model": None, "optimizer": None}
-        callback.on_train_begin("args", "state", "control", **context)
-        for _, batch in zip(range(6), job.batches(), strict=False):
-            job.step(*batch)
-            callback.on_step_end("args", "state", "control", **context)
-        callback.on_train_end("args", "state", "control", **context)
+        train(callback)
         (trace,) = traces_in(tmp_path)
         assert document_of(trace)["steps"]["count"] == 2
 
