@@ -113,7 +113,7 @@ def _say_lost(path: str, loss: Loss, reason: str) -> None:
         if size := os.stat(f"{path}.tmp").st_size:  # noqa: PTH116 - torch takes any name
             parts.append(f"The {Bytes(size)} that torch had written are in {path}.tmp, which `tb-tidy check` reads.")
     if loss.is_total:
-        parts.append("No side file is written.")
+        parts.append("No side file was written.")
     say(logging.ERROR, " ".join(parts))
 
 

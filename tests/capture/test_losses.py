@@ -123,7 +123,7 @@ class TestRecording:
         [said] = errors(caplog)
         assert said == (
             f"tb-tidy: the trace {trace} is empty: OSError: File too large, in {tempfile.gettempdir()}, where torch "
-            "writes it first. No side file is written."
+            "writes it first. No side file was written."
         )
 
     @pytest.mark.parametrize("way", WAYS)
@@ -136,7 +136,7 @@ class TestRecording:
         [said] = errors(caplog)
         assert said == (
             f"tb-tidy: the trace {part.with_suffix('')} was not written: OSError: File too large, in {tmp_path}. "
-            f"The 16 KiB that torch had written are in {part}, which `tb-tidy check` reads. No side file is written."
+            f"The 16 KiB that torch had written are in {part}, which `tb-tidy check` reads. No side file was written."
         )
         analysis = analyze_file(find_traces(part)[0])
         assert analysis.problem is not None
@@ -152,7 +152,7 @@ class TestRecording:
         assert said.startswith(f"tb-tidy: the trace {tmp_path / 'gone' / 'w'}.")
         assert said.endswith(
             f" was not written: FileNotFoundError: No such file or directory, in {tmp_path / 'gone'}. "
-            "No side file is written."
+            "No side file was written."
         )
 
     @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="may write everywhere")
@@ -169,7 +169,7 @@ class TestRecording:
         [trace] = traces_in(tmp_path)
         [said] = errors(caplog)
         assert said == (
-            f"tb-tidy: the trace {trace} could not be written: OSError: File too large. No side file is written."
+            f"tb-tidy: the trace {trace} could not be written: OSError: File too large. No side file was written."
         )
 
     def test_the_job_goes_on_where_the_profiler_is_ours(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
