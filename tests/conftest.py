@@ -32,7 +32,26 @@ def gloo_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--timed", action="store_true", help="run what depends on a quiet machine, and nothing else")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _select(config, items)
+    _sort(items)
+
+
+def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Either what depends on how quiet the machine is, or the rest: `make test` must be green on any."""
+    wanted = bool(config.getoption("--timed"))
+    parted: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        parted[(item.get_closest_marker("timed") is not None) == wanted].append(item)
+    config.hook.pytest_deselected(items=parted[False])
+    items[:] = parted[True]
+
+
+def _sort(items: list[pytest.Item]) -> None:
     """Files with what takes long go first, so that no process is left alone with one in the end.
 
     Those with a browser, which keeps all cores busy, go before those that record ranks, which would wait for each

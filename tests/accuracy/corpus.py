@@ -8,16 +8,21 @@
 `.py` is a program to record (see record.py). `.txt` is a drawn profile (see tb_tidy_plugin.rulekit.testing.drawn), for
 what only a GPU shows; its first lines are comments: `# device: A100`, and `# also: rule-name: why` for what a program
 says in `ALSO`.
+
+`TIMED` in a program says why its pattern shows on a quiet machine only. `make test` leaves it out, `make accuracy` and
+`make proof` do not.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypedDict
+
+import pytest
 
 from tb_tidy_plugin.rulekit.testing.drawn import comments
 
@@ -27,6 +32,7 @@ CLEAN: Final = "clean"
 Kind: TypeAlias = Literal["slow", "fixed", "near", "clean"]
 
 KINDS: dict[str, Kind] = {"slow": "slow", "fixed": "fixed"}
+RANKS_WAIT = "a rank that gets no core makes the others wait"
 NEAR = re.compile(r"near_[a-z0-9_]+")
 
 
@@ -44,6 +50,7 @@ class Program:
         rule: the rule that it is about, empty for a clean one.
         also: findings besides that one that are true of it, with the reason.
         ranks: in how many processes it runs.
+        timed: why its pattern shows on a quiet machine only, empty where it does not depend on that.
     """
 
     path: Path
@@ -51,6 +58,7 @@ class Program:
     rule: str
     also: Mapping[str, str] = field(default_factory=dict)
     ranks: int = 1
+    timed: str = ""
 
     @property
     def name(self) -> str:
@@ -86,33 +94,46 @@ def programs(corpus: Path = CORPUS) -> list[Program]:
     return [_program(path) for path in sorted(paths)]
 
 
+def parameters(chosen: Sequence[Program]) -> list[object]:
+    """One parameter of a test for each program, marked where `make test` leaves it out."""
+    return [pytest.param(each, id=str(each), marks=[pytest.mark.timed] if each.timed else []) for each in chosen]
+
+
 def _program(path: Path) -> Program:
-    also, ranks = _drawn(path) if path.suffix == ".txt" else _written(path)
+    given = _drawn(path) if path.suffix == ".txt" else _written(path)
     folder = path.parent.name
     if folder == CLEAN:
-        return Program(path, CLEAN, "", also, ranks)
+        return Program(path, CLEAN, "", **given)
     kind: Kind | None = "near" if NEAR.fullmatch(path.stem) else KINDS.get(path.stem)
     if kind is None:
         raise CorpusError(f"{folder}/{path.name} is neither slow, fixed nor near_*")
-    return Program(path, kind, folder, also, ranks)
+    return Program(path, kind, folder, **given)
 
 
-def _written(path: Path) -> tuple[dict[str, str], int]:
-    """`ALSO` and `RANKS` of a program, read without running it: that would import torch."""
-    given: dict[str, object] = {"ALSO": {}, "RANKS": 1}
+class _Given(TypedDict, total=False):
+    """What a program says of itself."""
+
+    also: dict[str, str]
+    ranks: int
+    timed: str
+
+
+def _written(path: Path) -> _Given:
+    """`ALSO`, `RANKS` and `TIMED` of a program, read without running it: that would import torch."""
+    given: dict[str, object] = {"ALSO": {}, "RANKS": 1, "TIMED": ""}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in given:
             given[node.targets[0].id] = ast.literal_eval(node.value)
-    also, ranks = given["ALSO"], given["RANKS"]
-    if not isinstance(also, dict) or not isinstance(ranks, int):
-        raise CorpusError(f"{path.parent.name}/{path.name}: ALSO is a dict of reasons, RANKS a number")
-    return also, ranks
+    also, ranks, timed = given["ALSO"], given["RANKS"], given["TIMED"]
+    if not isinstance(also, dict) or not isinstance(ranks, int) or not isinstance(timed, str):
+        raise CorpusError(f"{path.parent.name}/{path.name}: ALSO is a dict of reasons, RANKS a number, TIMED a reason")
+    return {"also": also, "ranks": ranks, "timed": timed or (RANKS_WAIT if ranks > 1 else "")}
 
 
-def _drawn(path: Path) -> tuple[dict[str, str], int]:
+def _drawn(path: Path) -> _Given:
     also = {}
     for key, value in comments(path.read_text(encoding="utf-8")):
         if key == "also":
             rule, _, reason = value.partition(":")
             also[rule.strip()] = reason.strip()
-    return also, 1
+    return {"also": also}
