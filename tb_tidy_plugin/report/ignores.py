@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import accumulate
+from operator import or_
 
 from tb_tidy_plugin.report.model import Finding
 
@@ -36,10 +38,13 @@ def _posix(path: str) -> str:
     return path.replace("\\", "/").removeprefix("./")
 
 
-def _fits(glob: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    if not glob:
-        return not parts
-    first, *rest = glob
-    if first == "**":
-        return any(_fits(tuple(rest), parts[at:]) for at in range(len(parts) + 1))
-    return bool(parts) and fnmatchcase(parts[0], first) and _fits(tuple(rest), parts[1:])
+def _fits(glob: Sequence[str], parts: Sequence[str]) -> bool:
+    """Works from the end, so that each part of the glob is compared with each part of the path once at most."""
+    fitting = [False] * len(parts) + [True]  # whether the rest of the glob fits the parts from here on
+    for part in reversed(glob):
+        if part == "**":
+            fitting = [*accumulate(reversed(fitting), or_)][::-1]
+        else:
+            rests = zip(parts, fitting[1:], strict=True)
+            fitting = [*(fits and fnmatchcase(name, part) for name, fits in rests), False]
+    return fitting[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -70,6 +71,21 @@ def test_fits(glob: str, file: str) -> None:
 )
 def test_does_not_fit(glob: str, file: str) -> None:
     assert not fits(glob, file)
+
+
+def test_no_glob_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is compared with each part of a path once at most; there are 10^14 ways in which this one may fit."""
+    compared = 0
+
+    def counted(name: str, part: str) -> bool:
+        nonlocal compared
+        compared += 1
+        assert compared <= 26 * 51
+        return fnmatchcase(name, part)
+
+    monkeypatch.setattr("tb_tidy_plugin.report.ignores.fnmatchcase", counted)
+    assert not fits("**/a/" * 25 + "b.py", "a/" * 50 + "c.py")
+    assert compared
 
 
 def found(profile: Profile) -> list[Finding]:
