@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO
 
 INPUT = 0
+SAFE_PATH = "PYTHONSAFEPATH"
 MOST_SAID = 4000
 """Bytes of a child's complaints, the last ones, that are kept."""
 
@@ -67,6 +68,33 @@ def ask(process: subprocess.Popen[bytes], question: bytes) -> None:
     left = memoryview(question + b"\n")
     while left:  # a signal may end a write in the middle
         left = left[os.write(process.stdin.fileno(), left) :]
+
+
+@contextmanager
+def importing_nothing_here() -> Iterator[None]:
+    """Meanwhile, a Python that any package starts with `-m` or `-c` imports nothing from the current folder.
+
+    That may be the folder of somebody else's run, with a `queue.py` in it. Python 3.10 has no such switch: `shadowing`.
+    """
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
+
+
+def shadowing(packages: Iterable[str]) -> list[str]:
+    """Files and folders here that a child would import instead of `packages`, or of Python's own modules in use."""
+    used = {name.partition(".")[0] for name in sys.modules} | {"runpy"}
+    names = {*packages, *(used & sys.stdlib_module_names)}
+    with suppress(OSError):  # the folder is gone, or cannot be listed; then nothing is imported from it either
+        here = [each for each in Path.cwd().iterdir() if each.name.partition(".")[0] in names]
+        return sorted(each.name for each in here if each.is_file() or any(each.glob("__init__.*")))
+    return []
 
 
 @contextmanager

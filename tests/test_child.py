@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +32,25 @@ def test_a_question_that_a_signal_interrupts() -> None:
         child.ask(process, LONG)
         answer, _ = process.communicate()
     assert int(answer) == len(LONG) + 1
+
+
+def test_what_would_be_imported_in_place_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("queue.py", "runpy.pyc", "loky.cpython-310-x86_64-linux-gnu.so", "train.py", "tests.py", "numpy.py"):
+        (tmp_path / name).touch()
+    (tmp_path / "json").mkdir()  # a folder of data
+    (tmp_path / "pickle").mkdir()
+    (tmp_path / "pickle" / "__init__.py").touch()
+    names = ["loky.cpython-310-x86_64-linux-gnu.so", "pickle", "queue.py", "runpy.pyc"]
+    assert child.shadowing(["loky"]) == names
+
+
+def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(child.SAFE_PATH, raising=False)
+    with child.importing_nothing_here():
+        assert os.environ[child.SAFE_PATH]
+    assert child.SAFE_PATH not in os.environ
+    monkeypatch.setenv(child.SAFE_PATH, "yes")
+    with child.importing_nothing_here():
+        pass
+    assert os.environ[child.SAFE_PATH] == "yes"

@@ -22,6 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 
@@ -31,6 +32,7 @@ Answer = TypeVar("Answer")
 Kind: TypeAlias = Literal["local", "dask", "ray"]
 
 LOCAL_CLUSTER = "local"
+STARTED_WITH = ("cloudpickle", "loky")  # what worker processes import before they get this process's `sys.path`
 NEEDED = {"dask": "distributed", "ray": "ray"}
 CONNECT_S = 20.0
 LOOK_S = 1.0  # between looks whether a process is still wanted
@@ -114,13 +116,17 @@ def each(
         EngineError: the engine cannot be reached, or went away.
     """
     numbered = dict(enumerate(items))
-    if engine.kind == "local":
-        yield from _in_processes(min(workers_for(worker_bytes, engine.jobs), len(items)), work, numbered)
-        return
-    with (_dask if engine.kind == "dask" else _ray)(engine) as pool, _kept(engine):
-        if pool.width < 1:
-            raise EngineError(f"`{engine}` has no workers.", "Start some, then try again.")
-        yield from _done(pool, work, numbered)
+    if sys.version_info < (3, 11) and (names := child.shadowing(STARTED_WITH)):
+        error = f"Workers of Python 3.10 would import `{names[0]}` of the current folder in place of their own modules."
+        raise EngineError(error, "Start in another folder, give `--jobs 1`, or use Python 3.11 or newer.")
+    with child.importing_nothing_here():
+        if engine.kind == "local":
+            yield from _in_processes(min(workers_for(worker_bytes, engine.jobs), len(items)), work, numbered)
+            return
+        with (_dask if engine.kind == "dask" else _ray)(engine) as pool, _kept(engine):
+            if pool.width < 1:
+                raise EngineError(f"`{engine}` has no workers.", "Start some, then try again.")
+            yield from _done(pool, work, numbered)
 
 
 def is_one_enough(engine: Engine, items: int, worker_bytes: int) -> bool:

@@ -18,6 +18,7 @@ import pytest
 
 from tb_tidy_plugin.report.engines import Engine, EngineError, GivenUp, each, engine_of, free_bytes, workers_for
 from tests.support.ranks import ENDS_ITS_WORKER, TB_TIDY, configured, run_of, tb_tidy
+from tests.support.recordings import ROOT
 from tests.support.waiting import until
 
 DASK = """
@@ -75,6 +76,24 @@ def test_the_report_is_the_same_from_everywhere(runs: Path, tmp_path: Path, engi
     assert here["runs"][0]["outcomes"]
     assert [problem["path"].rpartition("/")[2] for problem in here["problems"]] == ["host_9.1.pt.trace.json"]
     assert report(runs, configuration, "--engine", engine, "--jobs", "2") == here
+
+
+def test_no_worker_imports_from_the_current_folder(tmp_path: Path) -> None:
+    """As it would be where somebody looks at a download from within."""
+    run, marker, start = run_of(tmp_path, 2) / "job", tmp_path / "ran", tmp_path / "start" / "tb-tidy.py"
+    for name in ("loky", "multiprocessing", "pickle", "queue", "runpy", "signal"):
+        (run / f"{name}.py").write_text(f"open({str(marker)!r}, 'w').close()\nraise ImportError('not the real one')\n")
+    start.parent.mkdir()
+    start.write_text("from tb_tidy_plugin.cli.main import main\nif __name__ == '__main__':\n    main()\n")
+    command = [sys.executable, str(start), "check", ".", "--jobs", "2", "--no-cache", "--format", "json"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    environment["PYTHONPATH"] = str(ROOT)
+    done = subprocess.run(command, cwd=run, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert not marker.exists()
+    if sys.version_info >= (3, 11):
+        assert [profile["rank"] for profile in json.loads(done.stdout)["runs"][0]["profiles"]] == [0, 1]
+    else:
+        assert "Workers of Python 3.10 would import `loky.py`" in done.stderr
 
 
 def test_a_worker_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path, engine: str) -> None:
