@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +16,7 @@ from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.limits import GB, USUAL, Limits
 
+LARGEST = sys.float_info.max  # TOML knows larger integers, infinity, and numbers that are none
 LIMITS: Mapping[str, tuple[str, int]] = {"max-text-gb": ("text_bytes", GB), "max-inflation": ("inflation", 1)}
 """The keys of `[limits]`: what each sets, and in which unit."""
 
@@ -95,7 +96,7 @@ def limits_of(given: Mapping[str, float], where: str) -> Limits:
     for key, value in given.items():
         if key not in LIMITS:
             raise ConfigurationError(f"`limits` in `{where}` has no key `{key}`.", f"It has {', '.join(LIMITS)}.")
-        if not (math.isfinite(value) and value > 0):
+        if not 0 < value <= LARGEST:
             raise ConfigurationError(f"`{key}` of `limits` is no number above 0.", "Leave it out for the usual one.")
         attribute, factor = LIMITS[key]
         limits = replace(limits, **{attribute: value * factor})
@@ -158,7 +159,7 @@ def _threshold(configuration: Configuration, rule: type[AnyRule], key: str, valu
     if key not in attributes:
         advice = near(key, attributes) or f"It has {', '.join(f'`{each}`' for each in attributes)}."
         raise ConfigurationError(f"{where} has no threshold `{key}`.", advice)
-    if not (math.isfinite(value) and value >= 0):
+    if not 0 <= value <= LARGEST:
         default = thresholds_of(rule)[attributes[key]].default
         raise ConfigurationError(f"`{key}` of {where} is no number from 0 on.", f"The usual one is {default}.")
     return attributes[key], value

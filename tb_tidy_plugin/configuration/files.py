@@ -111,7 +111,7 @@ def _table(path: Path) -> dict[str, object] | None:
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise ConfigurationError(f"`{path}` cannot be read: {reason}.", "Check the path.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # among the first are wrong bytes, and numbers of 5,000 digits
         raise ConfigurationError(f"`{path}` is no valid TOML: {problem}.", "Mend the file.") from None
     if path.name != PROJECT_FILE:
         return document

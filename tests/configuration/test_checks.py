@@ -114,6 +114,7 @@ class TestThresholds:
             ({MEMSET: {"xyz": 1}}, "no threshold `xyz`", "It has `min-share`."),
             ({MEMSET: {"min-share": -1}}, "no number from 0 on", "The usual one is 0.005."),
             ({MEMSET: {"min-share": float("nan")}}, "no number from 0 on", "The usual one is 0.005."),
+            ({MEMSET: {"min-share": 10**400}}, "no number from 0 on", "The usual one is 0.005."),
             ({MEMSET: {"min-share": float("inf")}}, "no number from 0 on", "The usual one is 0.005."),
         ],
     )

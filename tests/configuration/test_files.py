@@ -125,7 +125,7 @@ class TestWhatIsSaid:
         path.write_text("thresholds.a = { b = 1, c = 0.5 }")
         assert read_configuration(path).settings.thresholds == {"a": {"b": 1, "c": 0.5}}
 
-    @pytest.mark.parametrize("data", [b"select = ", b"select = [\xff]", b"a = " + 5000 * b"["])
+    @pytest.mark.parametrize("data", [b"select = ", b"select = [\xff]", b"a = " + 5000 * b"[", b"a = " + 5000 * b"9"])
     def test_no_toml(self, tmp_path: Path, data: bytes) -> None:
         path = tmp_path / "tb-tidy.toml"
         path.write_bytes(data)

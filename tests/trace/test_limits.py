@@ -81,7 +81,8 @@ class TestConfigured:
         assert checks.limits == Limits(text_bytes=3 * 10**9, inflation=50)
 
     @pytest.mark.parametrize(
-        ("key", "value"), [("max-text-mb", 1), ("max-text-gb", 0), ("max-inflation", float("nan"))]
+        ("key", "value"),
+        [("max-text-mb", 1), ("max-text-gb", 0), ("max-inflation", float("nan")), ("max-text-gb", 10**400)],
     )
     def test_what_is_no_limit_is_said(self, key: str, value: float) -> None:
         with pytest.raises(ConfigurationError, match=key):
