@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.configuration.checks import Wanted, checks_of, limits_of
-from tb_tidy_plugin.configuration.files import Configuration, find_configuration, read_configuration
+from tb_tidy_plugin.configuration.files import Configuration, read_configuration
+from tb_tidy_plugin.configuration.found import find_configuration
+from tb_tidy_plugin.trace.remote import on_this_machine
+from tb_tidy_plugin.visible import visible
 
 R = TypeVar("R")
 
@@ -102,7 +107,31 @@ def _listed(_context: click.Context, _parameter: click.Parameter, given: tuple[s
 def _configuration(config: Path | None, isolated: bool) -> Configuration:
     if config:
         return read_configuration(config)
+    if isolated:
+        return Configuration()
     try:
-        return Configuration() if isolated else find_configuration(Path.cwd())
+        folder = Path.cwd()
     except FileNotFoundError:  # the current folder is there no more
         return Configuration()
+    found = find_configuration(folder, [*_analysed(click.get_current_context())])
+    if found.withheld:
+        _say_what_is_withheld(found, folder)
+    return found
+
+
+def _analysed(context: click.Context) -> Iterator[Path]:
+    """The paths that the command analyses, as far as they are on this machine."""
+    for parameter in context.command.params:
+        place = context.params.get(parameter.name or "") if parameter.type is PLACE else None
+        if place is not None and (path := on_this_machine(place)) is not None:
+            yield path
+
+
+def _say_what_is_withheld(configuration: Configuration, folder: Path) -> None:
+    path = configuration.path
+    assert path is not None
+    keys = " and ".join(f"`{key}`" for key in configuration.withheld)
+    verb = "is" if len(configuration.withheld) == 1 else "are"
+    name = shlex.quote(path.name if path.parent == folder else str(path))
+    said = f"{keys} in `{path}` {verb} not used: {configuration.doubt}."
+    click.echo(visible(f"tb-tidy: {said} If you trust the file, give `--config {name}`."), err=True)

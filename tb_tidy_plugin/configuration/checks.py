@@ -74,7 +74,8 @@ def checks_of(configuration: Configuration, wanted: Wanted | None = None) -> Che
         NotFoundError: `wanted.only` names a rule that does not exist.
     """
     settings, known = configuration.settings, known_rules(configuration)
-    _check_all_selectors(configuration, known)
+    if not configuration.lacks_rules:
+        _check_all_selectors(configuration, known)
     thresholds = _thresholds(configuration, known)
     wanted = wanted or Wanted()
     rules = _chosen(configuration, wanted, known)
@@ -147,6 +148,8 @@ def _thresholds(configuration: Configuration, known: Sequence[type[AnyRule]]) ->
     found: dict[str, Mapping[str, float]] = {}
     for name, numbers in configuration.settings.thresholds.items():
         if name not in by_name:
+            if configuration.lacks_rules:
+                continue
             error = f"`thresholds` in `{configuration.path}` has no rule to be for: `{name}`."
             raise ConfigurationError(error, near(name, by_name) or "`tb-tidy rules` lists all rules.")
         found[name] = dict(_threshold(configuration, by_name[name], key, value) for key, value in numbers.items())

@@ -1,12 +1,11 @@
-"""The configuration file: where it is and what it says, each key checked before anything is done with it."""
+"""The configuration file, each key checked before anything is done with it."""
 
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
@@ -64,24 +63,26 @@ KEYS = {each.encode_name: each.type for each in msgspec.structs.fields(Settings)
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Settings and the file they are from; `path` is None where there is none."""
+    """Settings and the file they are from.
+
+    Attributes:
+        settings: the settings to use.
+        path: of the file; None if there is none.
+        sources: the content of the files in `settings.rules`, by name, as far as they were read when they were checked.
+        withheld: keys of the file that are not used, or not in full, because somebody else could have written it.
+        doubt: why somebody else could have, as a clause.
+    """
 
     settings: Settings = field(default_factory=Settings)
     path: Path | None = None
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+    withheld: tuple[str, ...] = ()
+    doubt: str = ""
 
-
-def find_configuration(folder: Path) -> Configuration:
-    """The configuration of the nearest folder that has one, from `folder` upwards; an empty one where none has.
-
-    Raises:
-        ConfigurationError: there is one, and it cannot be used.
-    """
-    for candidate in (folder, *folder.parents):
-        for name in (OWN_FILE, PROJECT_FILE):
-            path = candidate / name
-            if os.path.isfile(path) and (table := _table(path)) is not None:  # noqa: PTH113 - pathlib's may raise
-                return Configuration(_settings(path, table), path)
-    return Configuration()
+    @property
+    def lacks_rules(self) -> bool:
+        """Whether an unknown name may be that of a rule that is withheld."""
+        return "rules" in self.withheld
 
 
 def read_configuration(path: Path) -> Configuration:
@@ -90,11 +91,30 @@ def read_configuration(path: Path) -> Configuration:
     Raises:
         ConfigurationError: it cannot be used.
     """
-    table = _table(path)
-    if table is None:
+    try:
+        settings = settings_of(path, path.read_bytes())
+    except OSError as problem:
+        raise unreadable(path, problem) from None
+    if settings is None:
         advice = f"Add one, or write the keys without a table into a file `{OWN_FILE}`."
         raise ConfigurationError(f"`{path}` has no table `[tool.{TABLE}]`.", advice)
-    return Configuration(_settings(path, table), path)
+    return Configuration(settings, path)
+
+
+def settings_of(path: Path, content: bytes) -> Settings | None:
+    """The settings in the content of a file; None for a `pyproject.toml` without our table.
+
+    Raises:
+        ConfigurationError: it cannot be used.
+    """
+    table = _table(path, content)
+    return None if table is None else _settings(path, table)
+
+
+def unreadable(path: Path, problem: OSError) -> ConfigurationError:
+    """The error for a file that cannot be read."""
+    reason = problem.strerror or type(problem).__name__
+    return ConfigurationError(f"`{path}` cannot be read: {reason}.", "Check the path.")
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
@@ -103,14 +123,9 @@ def near(name: str, known: Iterable[str]) -> str | None:
     return f"Did you mean `{found[0]}`?" if found else None
 
 
-def _table(path: Path) -> dict[str, object] | None:
-    """The keys of the file; None for a `pyproject.toml` that is not about us."""
+def _table(path: Path, content: bytes) -> dict[str, object] | None:
     try:
-        with path.open("rb") as file:
-            document: dict[str, object] = tomllib.load(file)
-    except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        raise ConfigurationError(f"`{path}` cannot be read: {reason}.", "Check the path.") from None
+        document: dict[str, object] = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as problem:  # among the first are wrong bytes, and numbers of 5,000 digits
         raise ConfigurationError(f"`{path}` is no valid TOML: {problem}.", "Mend the file.") from None
     if path.name != PROJECT_FILE:

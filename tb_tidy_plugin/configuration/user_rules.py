@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import re
 import sys
@@ -10,12 +9,12 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import TypeVar, get_args
 
+from tb_tidy_plugin.configuration import trust
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.rulekit import AnyRule
+from tb_tidy_plugin.rulekit import AnyRule, carried
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.rule import Need
 
@@ -49,19 +48,38 @@ def with_user_rules(configuration: Configuration, catalogue: Sequence[type[AnyRu
 def _user_rules(configuration: Configuration) -> Iterator[type[AnyRule]]:
     folder = configuration.path.parent if configuration.path else Path()
     for name in configuration.settings.rules:
-        rule = _from_file(folder / name) if name.endswith(".py") else _from_entry_point(name, configuration)
+        if name.endswith(".py"):
+            rule = _from_file(folder / name, configuration.sources.get(name))
+        else:
+            rule = _from_entry_point(name, configuration)
         _check_whole(rule)
         yield rule
 
 
-def _from_file(path: Path) -> type[AnyRule]:
+def source_of(path: Path) -> trust.Content:
+    """The content of a file that `rules` names.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    try:
+        return trust.read(path)
+    except (OSError, ValueError) as problem:
+        error = f"There is no file `{path}`, which `rules` names."
+        if not isinstance(problem, FileNotFoundError):
+            reason = getattr(problem, "strerror", None) or str(problem)
+            error = f"`{path}`, which `rules` names, cannot be read: {reason}."
+        raise ConfigurationError(error, "Check the path in `rules`.") from None
+
+
+def _from_file(path: Path, source: bytes | None) -> type[AnyRule]:
+    """The rule in a file; `source` is its content if it was read before, which then is what runs."""
     if not FILE_NAME.fullmatch(path.stem):
         error = f"`{path}` cannot hold a rule: the file's name becomes the rule's."
         raise ConfigurationError(error, "Name it in lower-case words joined by underscores.")
-    if not path.is_file():
-        raise ConfigurationError(f"There is no file `{path}`, which `rules` names.", "Check the path in `rules`.")
+    content = source_of(path).data if source is None else source
     name = f"{LOADED_AS}.{path.stem}"
-    module = _guarded(f"`{path}`", lambda: _executed(name, path), path)
+    module = _guarded(f"`{path}`", lambda: carried.run(name, content, str(path)), path)
     rules = [
         value
         for value in vars(module).values()
@@ -74,21 +92,6 @@ def _from_file(path: Path) -> type[AnyRule]:
         error = f"`{path}` must hold one class derived from `Rule`, and holds {'; '.join([held, *lacking])}."
         raise ConfigurationError(error, SEE_GUIDE)
     return concrete[0]
-
-
-def _executed(name: str, path: Path) -> ModuleType:
-    """The module, found by its name from now on: a rule's page is its module's docstring."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def _from_entry_point(name: str, configuration: Configuration) -> type[AnyRule]:
@@ -126,7 +129,7 @@ def _line_of(problem: BaseException, file: Path | None) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(problem.__traceback__)
-        if frame.filename != __file__ and "importlib" not in frame.filename
+        if frame.filename not in {__file__, carried.__file__} and "importlib" not in frame.filename
     ]
     frames = [frame for frame in frames if frame.filename == str(file)] or frames
     return f"line {frames[-1].lineno} of `{frames[-1].filename}`: " if frames else ""

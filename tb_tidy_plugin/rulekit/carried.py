@@ -12,6 +12,9 @@ from types import ModuleType
 
 from tb_tidy_plugin.rulekit.rule import AnyRule, Rule
 
+TEXT = "__carried__"
+"""The attribute in which a module keeps the text it was made from."""
+
 
 @dataclass(frozen=True, slots=True)
 class CarriedRule:
@@ -26,7 +29,7 @@ class CarriedRule:
     module: str
     name: str
     settings: Mapping[str, float]
-    text: str = ""
+    text: bytes = b""
     file: str = ""
 
 
@@ -49,7 +52,8 @@ def _packed(rule: Rule) -> CarriedRule:
     if _can_be_found(name):
         return CarriedRule(name, kind, rule.settings)
     file = str(sys.modules[name].__file__)
-    return CarriedRule(name, kind, rule.settings, Path(file).read_text("utf-8"), file)
+    text = vars(sys.modules[name]).get(TEXT) or Path(file).read_bytes()
+    return CarriedRule(name, kind, rule.settings, text, file)
 
 
 def _can_be_found(module: str) -> bool:
@@ -60,22 +64,25 @@ def _can_be_found(module: str) -> bool:
 def _rule_of(rule: CarriedRule) -> Rule:
     """A module that came along is run where it was not yet."""
     module = sys.modules.get(rule.module) if rule.text else import_module(rule.module)
-    if module is None or (rule.text and vars(module).get("__carried__", rule.text) != rule.text):
-        module = _run(rule)
+    if module is None or (rule.text and vars(module).get(TEXT, rule.text) != rule.text):
+        module = run(rule.module, rule.text, rule.file)
     kind: type[AnyRule] = getattr(module, rule.name)
     assert issubclass(kind, Rule)
     return kind(rule.settings)
 
 
-def _run(rule: CarriedRule) -> ModuleType:
-    """The module, found by its name from now on: a rule's page is its module's docstring."""
-    module = ModuleType(rule.module)
-    module.__file__ = rule.file
-    vars(module)["__carried__"] = rule.text
-    sys.modules[rule.module] = module
+def run(name: str, text: bytes, file: str) -> ModuleType:
+    """A module made from the text of a file; `sys.modules` has it from now on, since its docstring is its rule's page.
+
+    Only this text runs: not what the file holds by now, and no compiled code beside it, which others may have written.
+    """
+    module = ModuleType(name)
+    module.__file__ = file
+    vars(module)[TEXT] = text
+    sys.modules[name] = module
     try:
-        exec(compile(rule.text, rule.file, "exec"), vars(module))  # the user's own file, as it was run before
+        exec(compile(text, file, "exec", dont_inherit=True), vars(module))
     except BaseException:
-        del sys.modules[rule.module]
+        del sys.modules[name]
         raise
     return module

@@ -141,6 +141,14 @@ def place_of(path: str | os.PathLike[str]) -> Place:
     return RemotePath(name.rstrip("/")) if ADDRESS.match(name) else Path(name)
 
 
+def on_this_machine(place: Place) -> Path | None:
+    """The path of a place on this machine, also of an address such as `file:///runs`; None for one on a store."""
+    if isinstance(place, Path):
+        return place
+    scheme, _, path = place.address.rpartition("::")[2].rpartition("://")
+    return Path(path) if scheme in {"", "file", "local"} else None
+
+
 def absolute(place: Place) -> Place:
     """The same place, for a process in another folder."""
     return place.absolute() if isinstance(place, Path) else place

@@ -64,6 +64,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(tmp_path: Path) -> Path:
     (tmp_path / "tb-tidy.toml").write_text('select = ["TT301", "TT302"]\nignore = ["zero-grad-memset"]\n')
     (tmp_path / "src").mkdir()
+    (tmp_path / ".git").mkdir()
     return tmp_path
 
 
@@ -139,6 +140,7 @@ class TestUserRules:
         (tmp_path / "tb-tidy.toml").write_text('rules = ["checks/slow_multiplication.py"]\n')
         trace(tmp_path / "run" / "w.1.pt.trace.json", operators=20)
         (tmp_path / "deep" / "down").mkdir(parents=True)
+        (tmp_path / ".git").mkdir()
         return tmp_path
 
     def test_its_findings(self, project: Path) -> None:
@@ -182,6 +184,53 @@ class TestUserRules:
             said = wrong(tidy(project, *command))
             assert "line 1 of" in said
             assert "ModuleNotFoundError: No module named 'no_such_module'" in said
+
+
+class TestOneThatIsNotTrusted:
+    """`tests/cli/test_strange_configurations.py` has the others; here is what a user sees."""
+
+    @pytest.fixture
+    def download(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "down load"
+        write_rule(folder / "checks")
+        trace(folder / "w.1.pt.trace.json", operators=20)
+        text = 'rules = ["checks/slow_multiplication.py"]\nselect = ["TT999", "TT3"]\n[limits]\nmax-inflation = 1000\n'
+        (folder / "tb-tidy.toml").write_text(text)
+        return folder
+
+    def test_one_line_says_what_to_do_and_that_works(self, download: Path) -> None:
+        done = tidy(download, "check", ".", "--format", "json")
+        (profile,) = msgspec.json.decode(done.stdout, type=Report).runs[0].profiles
+        assert findings_of(profile) == set()
+        assert done.stderr == (
+            f"tb-tidy: `rules` and `limits` in `{download / 'tb-tidy.toml'}` are not used: `tb-tidy.toml` is in "
+            f"`{download}`, which this command analyses. If you trust the file, give `--config tb-tidy.toml`.\n"
+        )
+        named = tidy(download, "check", ".", "--config", "tb-tidy.toml", "--format", "json")
+        assert named.stderr == ""
+        (profile,) = msgspec.json.decode(named.stdout, type=Report).runs[0].profiles
+        assert findings_of(profile) == {"slow-multiplication"}
+
+    def test_from_another_folder_its_whole_path_is_given(self, download: Path) -> None:
+        (download / ".git").mkdir()
+        done = tidy(download / "checks", "check", "..")
+        assert f"give `--config '{download / 'tb-tidy.toml'}'`." in done.stderr
+
+    def test_who_asks_for_its_rule_is_told_both(self, download: Path) -> None:
+        done = tidy(download, "check", ".", "--rule", "TT999")
+        first, second, _ = done.stderr.splitlines()
+        assert "`rules` and `limits` in" in first
+        assert second == "tb-tidy: There is no rule `TT999`."
+
+    def test_names_cannot_steer_the_terminal(self, tmp_path: Path) -> None:
+        folder = tmp_path / "\x1b]0;title\x07\n"
+        write_rule(folder)
+        trace(folder / "w.1.pt.trace.json")
+        (folder / "tb-tidy.toml").write_text('rules = ["slow_multiplication.py"]\n')
+        done = tidy(folder, "check", ".")
+        assert "not used" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert "\x1b" not in done.stderr
 
 
 class TestWhatIsWrong:

@@ -85,8 +85,9 @@ class TestRulesOfYourOwn:
             event("aten::randperm", 1001, 690),
             event("aten::randperm", 3000, 300),
         ]
-        write(project / "w.1.pt.trace.json", kineto_text([step, *calls]))
-        text = self.tidy(project, "check", ".", "--select", "MY1")
+        (project / "run").mkdir()
+        write(project / "run" / "w.1.pt.trace.json", kineto_text([step, *calls]))
+        text = self.tidy(project, "check", "run", "--select", "MY1")
         assert "`torch.randperm` takes 700 µs in a step" in text
         assert "reported from 500 µs on" in " ".join(text.split())
         assert "1×" in text, "the call of 300 µs is shorter than the configured threshold"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.configuration.files import Configuration, Settings, find_configuration, read_configuration
+from tb_tidy_plugin.configuration.files import Configuration, Settings, read_configuration
+from tb_tidy_plugin.configuration.found import find_configuration
 from tb_tidy_plugin.errors import ConfigurationError
 
 OWN = 'ignore = ["zero-grad-memset"]\n'
-PROJECT = '[tool.tb-tidy]\nselect = ["TT3"]\n'
 OTHER_PROJECT = "[tool.ruff]\nline-length = 120\n"
 
 
@@ -31,43 +31,10 @@ def complaint(folder: Path, text: str) -> ConfigurationError:
     return caught.value
 
 
-class TestWhichFileCounts:
-    def test_none(self, tmp_path: Path) -> None:
-        written(tmp_path, pyproject_toml=OTHER_PROJECT)
-        found = find_configuration(tmp_path)
-        assert (found.settings, found.path) == (Settings(), None)
-        assert found.settings.select == ["ALL"]
-
-    def test_the_projects(self, tmp_path: Path) -> None:
-        found = find_configuration(written(tmp_path, pyproject_toml=PROJECT))
-        assert (found.settings.select, found.path) == (["TT3"], tmp_path / "pyproject.toml")
-
-    def test_our_own_before_the_projects_and_alone(self, tmp_path: Path) -> None:
-        found = find_configuration(written(tmp_path, pyproject_toml=PROJECT, tb__tidy_toml=OWN))
-        assert found.path == tmp_path / "tb-tidy.toml"
-        assert (found.settings.select, found.settings.ignore) == (["ALL"], ["zero-grad-memset"])
-
-    def test_the_nearest_folder_ends_the_search(self, tmp_path: Path) -> None:
-        written(tmp_path, tb__tidy_toml=OWN)
-        inner = written(tmp_path / "a", pyproject_toml=PROJECT) / "b" / "c"
-        inner.mkdir(parents=True)
-        assert find_configuration(inner).path == tmp_path / "a" / "pyproject.toml"
-
-    def test_a_project_without_our_table_does_not_end_it(self, tmp_path: Path) -> None:
-        written(tmp_path, tb__tidy_toml=OWN)
-        assert (
-            find_configuration(written(tmp_path / "a", pyproject_toml=OTHER_PROJECT)).path == tmp_path / "tb-tidy.toml"
-        )
-
-    def test_a_folder_of_the_name_is_no_file(self, tmp_path: Path) -> None:
-        (tmp_path / "a" / "tb-tidy.toml").mkdir(parents=True)
-        written(tmp_path, tb__tidy_toml=OWN)
-        assert find_configuration(tmp_path / "a").path == tmp_path / "tb-tidy.toml"
-
-    def test_a_file_of_any_name_when_it_is_named(self, tmp_path: Path) -> None:
-        path = tmp_path / "strict.toml"
-        path.write_text(OWN)
-        assert read_configuration(path) == Configuration(Settings(ignore=["zero-grad-memset"]), path)
+def test_a_file_of_any_name_when_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "strict.toml"
+    path.write_text(OWN)
+    assert read_configuration(path) == Configuration(Settings(ignore=["zero-grad-memset"]), path)
 
 
 def test_all_keys(tmp_path: Path) -> None:

@@ -17,16 +17,13 @@ from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rules import catalogue
 from tests.support import made_up_rule
-from tests.support.user_rule import write_rule
+from tests.support.user_rule import forget_user_rules, write_rule
 
 
 @pytest.fixture(autouse=True)
 def _nothing_stays_loaded() -> Iterator[None]:
-    before = set(sys.modules)
     yield
-    for name in set(sys.modules) - before:
-        if name.startswith("tb_tidy_user_rules"):
-            del sys.modules[name]
+    forget_user_rules()
 
 
 def loaded(folder: Path, *rules: str) -> tuple[type[AnyRule], ...]:
@@ -73,6 +70,15 @@ class TestWhatIsSaid:
         assert (
             complaint(tmp_path, "no_rule.py") == f"There is no file `{tmp_path / 'no_rule.py'}`, which `rules` names."
         )
+
+    def test_a_folder_of_the_name(self, tmp_path: Path) -> None:
+        (tmp_path / "rule.py").mkdir()
+        assert complaint(tmp_path, "rule.py").startswith(
+            f"`{tmp_path / 'rule.py'}`, which `rules` names, cannot be read: "
+        )
+
+    def test_a_path_that_can_be_none(self, tmp_path: Path) -> None:
+        assert "cannot be read: embedded null byte" in complaint(tmp_path, "nu\0ll/rule.py")
 
     @pytest.mark.parametrize(
         ("broken", "error"),

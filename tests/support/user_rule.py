@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+from tb_tidy_plugin.configuration.user_rules import LOADED_AS
 from tests.support import made_up_rule
 
 
@@ -17,3 +19,9 @@ def write_rule(folder: Path, name: str = "slow_multiplication.py", *changes: tup
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def forget_user_rules() -> None:
+    """Lets the next command load them as if none had before."""
+    for name in [name for name in sys.modules if name.startswith(LOADED_AS)]:
+        del sys.modules[name]

@@ -17,7 +17,7 @@ from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace.capture_file import SUFFIX, with_capture
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.remote import RemotePath, identity_of, place_of, size_of
+from tb_tidy_plugin.trace.remote import RemotePath, identity_of, on_this_machine, place_of, size_of
 from tests.support.logdirs import broken_traces, trace
 from tests.support.measurements import measurement
 from tests.support.stores import uploaded
@@ -95,6 +95,22 @@ def test_what_tells_a_file_from_what_it_was() -> None:
     assert identity_of(on_s3) == (7, 1_767_323_045_000_000_000, '"ab"')
     assert identity_of(on_gs) == (7, 1_767_323_045_000_000_000, "cd")
     assert identity_of({"size": None, "mtime": "yesterday"}) == (0, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("address", "path"),
+    [
+        ("runs/x", "runs/x"),
+        ("file:///runs/x", "/runs/x"),
+        ("local:///runs/x/", "/runs/x"),
+        ("zip://w.json::file:///runs/x.zip", "/runs/x.zip"),
+        ("zip://w.json::/runs/x.zip", "/runs/x.zip"),
+        ("s3://runs/x", None),
+        ("zip://w.json::s3://runs/x.zip", None),
+    ],
+)
+def test_what_an_address_names_on_this_machine(address: str, path: str | None) -> None:
+    assert on_this_machine(place_of(address)) == (None if path is None else Path(path))
 
 
 def test_nothing_is_there(tmp_path: Path) -> None:

@@ -1,0 +1,115 @@
+"""The search for a configuration that the user did not name, and which of its settings are used.
+
+A configuration can run code, and lift the limits that protect from a hostile trace. So one that was found is used in
+full only if nobody but this user could have written it and the files that it names, and none of them lies in a folder
+that is analysed. From any other one, only data is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tb_tidy_plugin.configuration import trust
+from tb_tidy_plugin.configuration.checks import LIMITS
+from tb_tidy_plugin.configuration.files import (
+    OWN_FILE,
+    PROJECT_FILE,
+    Configuration,
+    Settings,
+    settings_of,
+    unreadable,
+)
+from tb_tidy_plugin.configuration.user_rules import source_of
+from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
+from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.trace.limits import USUAL
+
+ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds")
+"""Settings that only decide what is shown. All others, new ones too, are used from trusted files only."""
+
+REPOSITORY = ".git"
+MOST_BYTES = 1 << 20
+
+
+def find_configuration(folder: Path, analysed: Sequence[Path] = ()) -> Configuration:
+    """The nearest configuration, from `folder` up to the repository's root or the home folder; an empty one if none is.
+
+    Args:
+        folder: the current folder.
+        analysed: the traces and folders that a command was given; no configuration in them is trusted.
+
+    Raises:
+        ConfigurationError: there is one, and it cannot be used.
+    """
+    for path in (candidate / name for candidate in _searched(folder) for name in (OWN_FILE, PROJECT_FILE)):
+        if not os.path.isfile(path):  # noqa: PTH113 - pathlib's may raise
+            continue
+        try:
+            content = trust.read(path, MOST_BYTES + 1)
+        except OSError as problem:
+            raise unreadable(path, problem) from None
+        if len(content.data) > MOST_BYTES:
+            raise ConfigurationError(f"`{path}` is larger than 1 MiB.", "Name it with `--config` if it is yours.")
+        settings = settings_of(path, content.data)
+        if settings is not None:
+            return _used(path, settings, content.doubt, analysed)
+    return Configuration()
+
+
+def _searched(folder: Path) -> Sequence[Path]:
+    """The folders that may hold a configuration: only `folder` if it is neither in a repository nor at home."""
+    home = trust.home_folder()
+    upwards = (folder, *folder.parents)
+    for count, each in enumerate(upwards, 1):
+        if each == home or os.path.lexists(each / REPOSITORY):
+            return upwards[:count]
+    return upwards[:1]
+
+
+def _used(path: Path, settings: Settings, doubt: str, analysed: Sequence[Path]) -> Configuration:
+    """The configuration with all settings of its file, or with data only and the reason."""
+    data = _only_data(settings)
+    if data == settings:
+        return Configuration(settings, path)
+    runs = trust.identities(_run_folders(analysed))
+    sources = {}
+    try:
+        doubt = doubt or _doubt_of_place(path, runs)
+        for name in settings.rules:
+            if name.endswith(".py") and not doubt:
+                content = source_of(path.parent / name)
+                sources[name] = content.data
+                doubt = content.doubt or _doubt_of_place(path.parent / name, runs)
+    except OSError as problem:
+        raise unreadable(path, problem) from None
+    if not doubt:
+        return Configuration(settings, path, sources)
+    fields = msgspec.structs.fields(Settings)
+    withheld = [each.encode_name for each in fields if getattr(settings, each.name) != getattr(data, each.name)]
+    return Configuration(data, path, withheld=tuple(withheld), doubt=doubt)
+
+
+def _only_data(settings: Settings) -> Settings:
+    """The settings that are used from any file; of the limits those that lower one."""
+    usual = {key: getattr(USUAL, attribute) / factor for key, (attribute, factor) in LIMITS.items()}
+    limits = {key: value for key, value in settings.limits.items() if key not in usual or value <= usual[key]}
+    return Settings(**{name: getattr(settings, name) for name in ONLY_DATA}, limits=limits)
+
+
+def _run_folders(analysed: Sequence[Path]) -> Iterator[Path]:
+    """The folders that are analysed, and the real folders of all traces in them, with those that links lead to."""
+    for place in analysed:
+        yield place if os.path.isdir(place) else place.parent  # noqa: PTH112 - pathlib's may raise
+        with suppress(NotFoundError):  # the command will say so
+            for trace in find_traces(place, follow_links=True):
+                yield Path(trace.path).resolve().parent
+
+
+def _doubt_of_place(path: Path, runs: Collection[trust.Identity]) -> str:
+    run = trust.folder_among(path, runs)
+    return "" if run is None else f"`{path.name}` is in `{run}`, which this command analyses"
