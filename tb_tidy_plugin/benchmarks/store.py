@@ -2,12 +2,15 @@
 
 A measurement is of one rule's statements, on one device by name, with one version of PyTorch; a later one takes the
 place of an earlier one. What lies beside a trace came with it and is trusted no more than the trace: it is read up to a
-size, as numbers and short texts of known fields, and used for the very statements that it names only.
+size, as numbers and short texts of known fields, and used for the very statements that it names only. These are shown
+and compared with those that a rule makes; what is run never comes from here. In the cache, folder and file have to be
+this user's alone (`private.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +21,9 @@ from platformdirs import user_cache_path
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, opened
 from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.trace.cache import say_once
 from tb_tidy_plugin.trace.remote import Place, write_small
 
 SUFFIX = ".tidy-bench.json"
@@ -29,6 +34,7 @@ MOST_KEPT = 1000  # beside one trace; a measurement takes 4 kB
 MOST_OF_A_PAIR = 50  # devices and versions in the cache that are looked at
 KEY_DIGITS = 32
 FOR_THE_TEAM = 0o644  # permissions of what lies beside a trace
+FOR_THIS_USER = 0o600
 
 
 Stored = TypeVar("Stored", bound=msgspec.Struct)
@@ -82,22 +88,31 @@ def keep(measurement: Measurement) -> None:
     """Puts a measurement into the cache.
 
     Raises:
-        StoreError: the cache cannot be written.
+        StoreError: the cache cannot be written, or may be somebody else's.
     """
     folder = cache_folder() / _key(measurement.rule, measurement.before, measurement.after, measurement.setup)
     on = measurement.on
-    _write(folder / f"{_key(on.kind, on.name, on.torch)}.json", msgspec.json.encode(measurement))
+    file = folder / f"{_key(on.kind, on.name, on.torch)}.json"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(folder)
+        check_free(file)
+    except NotPrivateError as problem:
+        raise StoreError(problem.error, problem.advice) from None
+    except OSError as problem:
+        raise _unwritten(folder, problem) from None
+    _write(file, msgspec.json.encode(measurement), FOR_THIS_USER)
 
 
 def cached(rule: str, pair: Benchmark) -> list[Measurement]:
-    """What the cache holds for these statements; files that are none of ours are passed over."""
+    """What the cache holds for these statements; what may be somebody else's is passed over, which is said once."""
     folder = cache_folder() / _key(rule, pair.before, pair.after, pair.setup)
     try:
         files = sorted(folder.glob("*.json"))[:MOST_OF_A_PAIR]
     except OSError:
         return []
-    found = (_read(file, Measurement) for file in files)
-    return [each for each in found if isinstance(each, Measurement) and each.is_of(rule, pair) and each.is_sound()]
+    found = map(_read_own, files)
+    return [each for each in found if each is not None and each.is_of(rule, pair) and each.is_sound()]
 
 
 def read_beside(trace: Place) -> tuple[list[Measurement], str | None]:
@@ -123,7 +138,7 @@ def save_beside(trace: Place, measurements: Iterable[Measurement]) -> Place:
     all_of_them = _latest([*read_beside(trace)[0], *measurements])[-MOST_KEPT:]
     text = msgspec.json.encode(SavedMeasurements(version=1, measurements=all_of_them))
     file = beside(trace)
-    _write(file, msgspec.json.format(text, indent=1) + b"\n")
+    _write(file, msgspec.json.format(text, indent=1) + b"\n", FOR_THE_TEAM)
     return file
 
 
@@ -145,6 +160,20 @@ def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]
 
 
+def _read_own(file: Path) -> Measurement | None:
+    """What a file in the cache holds; None where it cannot be used."""
+    try:
+        with opened(file) as stream:
+            found = _decoded(stream.read(MOST_BYTES + 1), Measurement)
+    except NotPrivateError as problem:
+        say_once(logging.WARNING, str(problem))
+    except OSError:
+        pass
+    else:
+        return found if isinstance(found, Measurement) else None
+    return None
+
+
 def _read(file: Place, kind: type[Stored]) -> Stored | str | None:
     """What a file holds; None where there is none, words where it cannot be used."""
     try:
@@ -156,6 +185,10 @@ def _read(file: Place, kind: type[Stored]) -> Stored | str | None:
         return None
     except OSError as problem:
         return problem.strerror or type(problem).__name__
+    return _decoded(text, kind)
+
+
+def _decoded(text: bytes, kind: type[Stored]) -> Stored | str:
     if len(text) > MOST_BYTES:
         return "it is too large"
     try:
@@ -164,12 +197,13 @@ def _read(file: Place, kind: type[Stored]) -> Stored | str | None:
         return "it does not fit the format"
 
 
-def _write(file: Place, text: bytes) -> None:
+def _write(file: Place, text: bytes, mode: int) -> None:
     try:
-        if isinstance(file, Path):
-            file.parent.mkdir(parents=True, exist_ok=True)
-        write_small(file, text, FOR_THE_TEAM)
+        write_small(file, text, mode)
     except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        advice = "Make room there, or check its permissions."
-        raise StoreError(f"`{file}` could not be written: {reason}.", advice) from None
+        raise _unwritten(file, problem) from None
+
+
+def _unwritten(place: Place, problem: OSError) -> StoreError:
+    reason = problem.strerror or type(problem).__name__
+    return StoreError(f"`{place}` could not be written: {reason}.", "Make room there, or check its permissions.")

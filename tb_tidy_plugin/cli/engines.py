@@ -34,7 +34,7 @@ def with_engine(command: Callable[..., R]) -> Callable[..., R]:
     @click.option("--no-cache", is_flag=True, help="Read all traces anew, and keep nothing of them on this machine.")
     @wraps(command)
     def engined(engine: str, jobs: int | None, no_cache: bool, **others: object) -> R:
-        cache = NOWHERE if no_cache else Cache(default_folder())
+        cache = NOWHERE if no_cache else Cache(default_folder()).usable()
         return command(engine=engine_of(engine, jobs, cache), **others)
 
     return engined

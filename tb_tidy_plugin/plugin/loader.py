@@ -23,7 +23,8 @@ CONFIG_HELP = """Configuration of the TorchTidy tab: a `tb-tidy.toml`, or a `pyp
 Without it the environment variable TB_TIDY_CONFIG; no file is looked for."""
 
 CACHE_HELP = """Where the TorchTidy tab keeps what it worked out, so that a trace opens at once the next time; `off` for
-nowhere. By default in this user's cache folder; at most 2 GiB; may be deleted at any time."""
+nowhere. A folder that only you may write; by default in this user's cache folder; at most 2 GiB; may be deleted at any
+time."""
 
 BENCHMARKS_HELP = """Whether the TorchTidy tab may run benchmarks on this machine: `local` where TensorBoard is reached
 from this machine only, `any` wherever it is reached from; otherwise they are off."""

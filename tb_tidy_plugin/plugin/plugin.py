@@ -88,7 +88,8 @@ def open_library(logdirs: Sequence[Logdir], configuration: Path | None, roots: S
     from tb_tidy_plugin.plugin.library import Library
     from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
 
-    keeping = NOWHERE if cache == "off" else Cache(current_folder() / cache if cache else default_folder())
+    folder = current_folder() / cache if cache else default_folder()
+    keeping = NOWHERE if cache == "off" else Cache(folder).usable()
     library = Library(logdirs, configuration=configuration, source_roots=roots, cache=keeping)
     library.start()
     return library

@@ -1,8 +1,9 @@
 """What was worked out of traces, kept on disk for the next time: one file for each entry, in one folder.
 
 An entry's name says all that it depends on, so that none is ever out of date. The folder may be deleted, or anything in
-it, at any time, by anybody; what is missing is worked out again. What is damaged or was never ours counts as missing.
-Entries are checked and typed, never pickles: whoever could write them could not run anything by that.
+it, at any time, by anybody; what is missing is worked out again. What is damaged, or may be somebody else's, counts as
+missing: folder and entry have to be this user's alone (`private.py`). Entries are typed data with a checksum, never
+pickles, and nothing in them is run: whoever could write them all the same could not run anything by that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import mmap
 import os
 import re
+import stat
 import struct
 import time
 from collections.abc import Iterable, Iterator
@@ -25,6 +27,7 @@ import msgspec
 from platformdirs import user_cache_path
 
 from tb_tidy_plugin.files import DRAFT, drafted
+from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, complaint_about, is_own, opened
 from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
 
 try:
@@ -63,18 +66,32 @@ class Cache:
             return None
         path = self.folder / _name(kind, key)
         try:
-            with path.open("rb") as file:
+            with opened(path) as file:
                 content = _checked(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+                with suppress(OSError):  # what was used last goes last
+                    os.utime(file.fileno() if os.utime in os.supports_fd else path)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, struct.error) as problem:
-            _say_once(logging.INFO, f"{path} is passed over: {problem}")
+        except NotPrivateError as problem:
+            say_once(logging.WARNING, str(problem))
+            return None
+        except OSError as problem:
+            say_once(logging.INFO, f"{path} is passed over: {problem}")
+            return None
+        except (ValueError, struct.error) as problem:
+            say_once(logging.INFO, f"{path} is passed over: {problem}")
             with suppress(OSError):
                 path.unlink()
             return None
-        with suppress(OSError):  # what was used last goes last
-            os.utime(path)
         return content
+
+    def usable(self) -> Cache:
+        """This cache, or one that keeps nothing where the folder may hold what others wrote, which is said once."""
+        problem = complaint_about(self.folder) if self.folder else None
+        if problem is None:
+            return self
+        say_once(logging.WARNING, str(problem))
+        return NOWHERE
 
     def keep(self, kind: str, key: str, content: Iterable[Piece]) -> None:
         """Adds an entry, and gives up what was unused longest where there is no room; where it cannot, says so once."""
@@ -82,25 +99,31 @@ class Cache:
             return
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not _is_ours(self.folder):
-                raise PermissionError(1, "the folder is another user's")
+            check_folder(self.folder)
             self._write(self.folder / _name(kind, key), content)
             self._make_room()
+        except NotPrivateError as problem:
+            say_once(logging.WARNING, str(problem))
         except OSError as problem:
             reason = problem.strerror or type(problem).__name__
-            _say_once(logging.WARNING, f"Nothing is kept in {self.folder}: {reason}. All else works.")
+            say_once(logging.WARNING, f"Nothing is kept in {self.folder}: {reason}. All else works.")
 
     def _write(self, path: Path, content: Iterable[Piece]) -> None:
+        """Writes an entry, all of it or nothing.
+
+        Raises:
+            NotPrivateError: another user's file has the name; it is left alone.
+            OSError: it cannot be written.
+        """
         size = checksum = 0
-        with drafted(path) as draft:
-            draft.touch(0o600)
-            with draft.open("wb") as file:
-                file.write(bytes(HEAD.size))
-                for piece in content:
-                    file.write(piece)
-                    size, checksum = size + memoryview(piece).nbytes, crc32(piece, checksum)
-                file.seek(0)
-                file.write(HEAD.pack(MAGIC, size, checksum))
+        check_free(path)
+        with drafted(path) as draft, open(draft, "xb", opener=_for_this_user) as file:
+            file.write(bytes(HEAD.size))
+            for piece in content:
+                file.write(piece)
+                size, checksum = size + memoryview(piece).nbytes, crc32(piece, checksum)
+            file.seek(0)
+            file.write(HEAD.pack(MAGIC, size, checksum))
 
     def entries(self) -> list[Entry]:
         """All entries, the one that was unused longest first."""
@@ -119,7 +142,8 @@ class Cache:
             excess -= entry.size if entry.delete() else 0
         for draft in self.folder.glob(f"{DRAFT}*") if self.folder else ():
             with suppress(OSError):
-                if time.time() - draft.stat().st_mtime > ABANDONED_S:
+                about = draft.lstat()
+                if is_own(about) and time.time() - about.st_mtime > ABANDONED_S:
                     draft.unlink()
 
 
@@ -185,13 +209,13 @@ def _code_in(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _entries(folder: Path) -> Iterator[Entry]:
-    """Files that are named like ours; whatever else lies there is nobody's business."""
+    """This user's files that are named like entries; whatever else lies there is nobody's business."""
     with suppress(OSError):
         for found in os.scandir(folder):
             match = NAME.fullmatch(found.name)
             with suppress(OSError):
-                if match and found.is_file(follow_symlinks=False):
-                    about = found.stat()
+                about = found.stat(follow_symlinks=False)
+                if match and stat.S_ISREG(about.st_mode) and is_own(about):
                     yield Entry(Path(found.path), match["kind"], about.st_size, about.st_mtime)
 
 
@@ -211,8 +235,9 @@ def _checked(whole: memoryview) -> memoryview:
     return content
 
 
-def _is_ours(folder: Path) -> bool:
-    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
+def _for_this_user(name: str, flags: int) -> int:
+    """Opens a file that is made now, for nobody else to read."""
+    return os.open(name, flags, 0o600)
 
 
 def _name(kind: str, key: str) -> str:
@@ -225,5 +250,6 @@ def text_of(path: Path) -> str:
 
 
 @once
-def _say_once(level: int, text: str) -> None:
+def say_once(level: int, text: str) -> None:
+    """Logs a sentence, the first time that it is said in this process."""
     log.log(level, "%s", text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,9 @@ import pytest
 
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.benchmarks.store import Measurements, StoreError, cached, keep, read_beside, save_beside
+from tb_tidy_plugin.private import HAS_OWNERS
+from tb_tidy_plugin.trace.cache import say_once
+from tests.support.foreign import given_away, group_may_write, linked, piped
 from tests.support.measurements import A100, PAIR, THIS_CPU, measurement
 
 
@@ -41,6 +46,42 @@ class TestCache:
         file.write_text("{}")
         assert cached("some-rule", PAIR) == []
         file.write_bytes(msgspec.json.encode(measurement(rule="another-rule")))
+        assert cached("some-rule", PAIR) == []
+
+    def test_nobody_else_may_read_it_whatever_the_umask(self, own_cache: Path) -> None:
+        before = os.umask(0)
+        try:
+            keep(measurement())
+        finally:
+            os.umask(before)
+        (file,) = own_cache.rglob("*.json")
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (file, file.parent)] == [0o600, 0o700]
+        assert cached("some-rule", PAIR) == [measurement()]
+
+    @pytest.mark.skipif(not HAS_OWNERS, reason="this system has no permissions of this kind")
+    @pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
+    @pytest.mark.parametrize("change", [group_may_write, linked, given_away])
+    def test_what_others_may_have_written_is_passed_over_and_left_alone(
+        self, own_cache: Path, change: Callable[[Path], None], is_folder: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        say_once.cache_clear()
+        keep(measurement())
+        (file,) = own_cache.rglob("*.json")
+        place = file.parent if is_folder else file
+        change(place)
+        before = place.lstat()
+        assert [cached("some-rule", PAIR), cached("some-rule", PAIR)] == [[], []]
+        assert [str(place) in line.getMessage() for line in caplog.records] == [True]
+        if is_folder:
+            with pytest.raises(StoreError, match="is not used"):
+                keep(measurement())
+        assert place.lstat().st_ino == before.st_ino
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+    def test_a_pipe_is_not_waited_for(self, own_cache: Path) -> None:
+        keep(measurement())
+        (file,) = own_cache.rglob("*.json")
+        piped(file)
         assert cached("some-rule", PAIR) == []
 
     @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="permissions do not bind this user")

@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.private import HAS_OWNERS
+from tb_tidy_plugin.trace.cache import say_once
 from tests.support.logdirs import trace
 
 
@@ -54,6 +56,21 @@ def test_clear_deletes_all_of_it(path: Path, cache: Path) -> None:
     assert said("cache", "clear").endswith(f" deleted in {cache}.\n")
     assert list(cache.iterdir()) == []
     assert said("cache", "clear") == f"0 B deleted in {cache}.\n"
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="this system has no permissions of this kind")
+def test_a_folder_that_others_may_write_is_told_once_and_not_used(
+    path: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    reason = f"The folder `{cache}` is not used: others may write there (mode 777). Run `chmod go-w` on it"
+    say_once.cache_clear()
+    with_others = CliRunner().invoke(commands, ["check", "--isolated", str(path)])
+    assert (with_others.exit_code, list(cache.iterdir())) == (0, [])
+    assert [line.getMessage().startswith(reason) for line in caplog.records] == [True]
+    assert reason in said("cache", "info").splitlines()[1]
+    assert reason in " ".join(said("doctor").split()).replace("Traces are read anew each time. ", "")
 
 
 def test_another_folder_can_be_named(tmp_path: Path) -> None:

@@ -7,19 +7,22 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.private import HAS_OWNERS
 from tb_tidy_plugin.trace import cache as module
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder, key_of, state_of
+from tests.support.foreign import everybody_may_write, given_away, group_may_write, linked, piped
 
 KEY = key_of("a question")
 
 
 @pytest.fixture(autouse=True)
 def _says_it_again() -> None:
-    module._say_once.cache_clear()  # noqa: SLF001 - each test is a process to it
+    module.say_once.cache_clear()  # each test is a process to it
 
 
 @pytest.fixture
@@ -153,13 +156,122 @@ def test_a_full_disk_leaves_nothing_behind(cache: Cache, caplog: pytest.LogCaptu
     assert list(before.parent.iterdir()) == [before]
 
 
-def test_the_folder_of_another_user_is_left_alone(
-    cache: Cache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+POSIX = pytest.mark.skipif(not HAS_OWNERS, reason="this system has no owners and permissions of this kind")
+
+
+def foldered(path: Path) -> None:
+    path.unlink()
+    path.mkdir(0o700)
+
+
+def says(caplog: pytest.LogCaptureFixture) -> str:
+    """The one warning that there was."""
+    (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    return line.getMessage()
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("change", "reason", "advice"),
+    [
+        (given_away, "it belongs to another user (number 65534).", "Delete it."),
+        (group_may_write, "others may write it (mode 620).", "Run `chmod go-w` on it, or delete it."),
+        (everybody_may_write, "others may write it (mode 602).", "Run `chmod go-w` on it, or delete it."),
+        (linked, "it is no file.", "Delete it."),
+        (piped, "it is no file.", "Delete it."),
+        (foldered, "it is no file.", "Delete it."),
+    ],
+)
+def test_an_entry_that_others_may_have_written_is_not_found_and_stays(
+    cache: Cache, caplog: pytest.LogCaptureFixture, change: Callable[[Path], None], reason: str, advice: str
 ) -> None:
-    monkeypatch.setattr(os, "getuid", lambda: os.stat(Path.home()).st_uid + 1)  # noqa: PTH116
     file = kept(cache)
-    assert not file.exists()
-    assert "another user's" in caplog.text
+    change(file)
+    before = file.lstat()
+    for _ in range(2):
+        assert cache.load("report", KEY) is None
+    assert says(caplog) == f"`{file}` is passed over: {reason} {advice}"
+    assert file.lstat() == before
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (given_away, "it belongs to another user (number 65534). Name one of your own"),
+        (group_may_write, "others may write there (mode 720). Run `chmod go-w` on it"),
+        (everybody_may_write, "others may write there (mode 1702). Run `chmod go-w` on it"),
+        (linked, "it is a link. Name the folder that it leads to"),
+    ],
+)
+def test_nothing_is_read_from_or_kept_in_a_folder_that_others_may_write(
+    cache: Cache, caplog: pytest.LogCaptureFixture, change: Callable[[Path], None], reason: str
+) -> None:
+    file = kept(cache)
+    folder = file.parent
+    change(folder)
+    assert cache.load("report", KEY) is None
+    cache.keep("report", key_of("another"), [b"an answer"])
+    assert cache.usable() is NOWHERE
+    assert says(caplog).startswith(f"The folder `{folder}` is not used: {reason}")
+    assert [path.name for path in folder.iterdir()] == [file.name]
+
+
+def test_a_folder_of_this_users_alone_is_used(cache: Cache) -> None:
+    assert cache.usable() is cache, "one that is not there yet is made so"
+    assert kept(cache).exists()
+    assert cache.usable() is cache
+    assert NOWHERE.usable() is NOWHERE
+
+
+@POSIX
+def test_folders_above_may_be_links(tmp_path: Path) -> None:
+    """As where a home's cache is on another disk."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "home").symlink_to(tmp_path / "disk")
+    cache = Cache(tmp_path / "home" / "cache")
+    assert kept(cache).exists()
+    assert cache.load("report", KEY) is not None
+
+
+@POSIX
+def test_another_users_entry_is_neither_replaced_nor_cleared(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+    file = kept(cache)
+    given_away(file)
+    before = file.read_bytes()
+    cache.keep("report", KEY, [b"another answer"])
+    assert (cache.entries(), cache.clear()) == ([], 0)
+    assert file.read_bytes() == before
+    assert says(caplog) == f"`{file}` is not written: another user's file has the name. Delete it."
+
+
+@POSIX
+@pytest.mark.parametrize("change", [linked, piped])
+def test_what_takes_the_place_of_an_entry_is_replaced_and_never_written_through(
+    cache: Cache, change: Callable[[Path], None]
+) -> None:
+    file = kept(cache)
+    change(file)
+    assert kept(cache, b"anew") == file
+    assert bytes(cache.load("report", KEY) or b"") == b"anew"
+    elsewhere = file.with_name("elsewhere")
+    assert not elsewhere.exists() or elsewhere.read_bytes().endswith(b"an answer")
+
+
+@pytest.mark.parametrize("size", [0, 1, 60])
+def test_no_byte_can_be_another_one(cache: Cache, size: int) -> None:
+    """Neither a changed byte nor a cut is ever an error, or another answer."""
+    content = bytes(range(size))
+    file = kept(cache, content)
+    whole = file.read_bytes()
+    damaged = [whole[:at] for at in range(len(whole))]
+    damaged += [whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :] for at in range(len(whole)) for bit in (1, 128)]
+    for each in damaged:
+        file.write_bytes(each)
+        found = cache.load("report", KEY)
+        assert found is None or bytes(found) == content
+        assert (found is None) == (not file.exists())
+        file.touch(0o600)
 
 
 def test_processes_that_write_read_and_clear_at_once_never_see_a_part(cache: Cache) -> None:

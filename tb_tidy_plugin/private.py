@@ -1,0 +1,126 @@
+"""Folders and files that nobody but this user can have written: what they hold is this user's own doing.
+
+Where a system has owners, it is looked at what was opened, and not at a name that may stand for something else a moment
+later. Windows has no owners and permissions of this kind: there it is seen to that a file is one, and no link.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from tb_tidy_plugin.errors import TidyError
+
+HAS_OWNERS = hasattr(os, "geteuid")
+BELOW_FOLDERS = {os.open, os.stat} <= os.supports_dir_fd
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+FOLDER = getattr(os, "O_DIRECTORY", 0)
+AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Follows no link at the end of a name, and waits for nobody to write into a pipe."""
+
+
+class NotPrivateError(TidyError):
+    """A folder or file that somebody else may have written."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to be read, where it and its folder are this user's alone. Nothing is waited for, no link is followed.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        NotPrivateError: somebody else may have written it, or it is no file.
+        OSError: it cannot be read.
+    """
+    with _folder(path.parent) as folder:
+        name, below = (path, None) if folder is None else (path.name, folder)
+        _check(path, os.stat(name, dir_fd=below, follow_symlinks=False))
+        file = open(name, "rb", opener=lambda name, flags: os.open(name, flags | AS_IT_IS, dir_fd=below))  # noqa: SIM115
+    with file:
+        _check(path, os.fstat(file.fileno()))
+        yield file
+
+
+def check_folder(path: Path) -> None:
+    """Looks whether a folder is this user's alone.
+
+    Raises:
+        NotPrivateError: it may hold what others wrote.
+        OSError: it is no folder, or not there.
+    """
+    with _folder(path):
+        pass
+
+
+def complaint_about(folder: Path) -> NotPrivateError | None:
+    """Why a folder may hold what others wrote; None where it does not, and where it is not there."""
+    try:
+        check_folder(folder)
+    except NotPrivateError as problem:
+        return problem
+    except OSError:
+        return None
+    return None
+
+
+def check_free(path: Path) -> None:
+    """Looks whether a file of this name may be written.
+
+    Raises:
+        NotPrivateError: another user's file has it.
+    """
+    try:
+        about = path.lstat()
+    except OSError:
+        return  # told by writing
+    if not is_own(about):
+        raise NotPrivateError(f"`{path}` is not written: another user's file has the name.", "Delete it.")
+
+
+def is_own(about: os.stat_result) -> bool:
+    """Whether something is this user's; true where there are no owners."""
+    return not HAS_OWNERS or about.st_uid == os.geteuid()
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int | None]:
+    """The folder, which is looked at, to open what is in it; None where the system opens no folders."""
+    _check_folder(path, os.lstat(path))
+    if not BELOW_FOLDERS:
+        yield None
+        return
+    folder = os.open(path, os.O_RDONLY | FOLDER | AS_IT_IS)
+    try:
+        _check_folder(path, os.fstat(folder))
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _check_folder(path: Path, about: os.stat_result) -> None:
+    if stat.S_ISLNK(about.st_mode):
+        raise NotPrivateError(f"The folder `{path}` is not used: it is a link.", "Name the folder that it leads to.")
+    if not stat.S_ISDIR(about.st_mode):
+        raise NotADirectoryError(20, os.strerror(20), str(path))
+    if not is_own(about):
+        owner = f"it belongs to another user (number {about.st_uid})"
+        advice = "Name one of your own; one that is not there yet is made for you alone."
+        raise NotPrivateError(f"The folder `{path}` is not used: {owner}.", advice)
+    if HAS_OWNERS and about.st_mode & OTHERS_WRITE:
+        error = f"The folder `{path}` is not used: others may write there (mode {stat.S_IMODE(about.st_mode):o})."
+        raise NotPrivateError(error, "Run `chmod go-w` on it, or name a new one below it, which is made for you alone.")
+
+
+def _check(path: Path, about: os.stat_result) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise NotPrivateError(f"`{path}` is passed over: it is no file.", "Delete it.")
+    if not is_own(about):
+        error = f"`{path}` is passed over: it belongs to another user (number {about.st_uid})."
+        raise NotPrivateError(error, "Delete it.")
+    if HAS_OWNERS and about.st_mode & OTHERS_WRITE:
+        error = f"`{path}` is passed over: others may write it (mode {stat.S_IMODE(about.st_mode):o})."
+        raise NotPrivateError(error, "Run `chmod go-w` on it, or delete it.")
