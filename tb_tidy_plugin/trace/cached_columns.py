@@ -1,6 +1,7 @@
 """An `EventTable` as an entry of the cache, and back: columns are mapped as they lie on disk, args are packed.
 
-Small traces are not worth it: they are read in a tenth of a second.
+Small traces are not worth it: they are read in a tenth of a second. What comes back is looked at as if anybody had
+written it: columns have the types and lengths that they must have, and numbers are of something that is there.
 """
 
 from __future__ import annotations
@@ -8,16 +9,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.trace.assemble import NARROW_IDS
 from tb_tidy_plugin.trace.cache import Cache, Piece, code_state, key_of, state_of
 from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
-from tb_tidy_plugin.trace.columns import ROW_COLUMNS, ArgsText, EventTable, Flows, Metadata, Thread
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    ROW_COLUMNS,
+    Amount,
+    ArgsText,
+    Category,
+    EventTable,
+    Flows,
+    Metadata,
+    Thread,
+)
 from tb_tidy_plugin.trace.reader import DAMAGED, packed, unpacked
+from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, size_of
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 
@@ -33,14 +46,32 @@ LENGTH_BYTES = 8
 FLOW_COLUMNS = tuple(column.name for column in fields(Flows))
 ARGS_COLUMNS = ("ends", "number")
 
+TIMES = ("start_ns", "end_ns", "flows.time_ns", "flows.flow", "args.ends")
+NUMBERS = (
+    "name", "thread", "inputs", "forward_thread", "called_from", "device", "file_order", "args.number", "flows.kind",
+    "flows.thread",
+)  # fmt: skip
+TYPES: Mapping[str, type[np.generic]] = {
+    **dict.fromkeys(TIMES, np.int64),
+    **dict.fromkeys(NUMBERS, np.int32),
+    "category": np.int8,
+    "flows.is_start": np.bool_,
+}
+"""Of columns that have one; all others are ids, of either width."""
+
+MOST_INFLATION = 1100
+"""More than deflate can make of a byte."""
+
+Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
+
 
 class _Array(msgspec.Struct, frozen=True):
     """A column: what it is, and where it begins behind the head. Of a `repeated` one only its first value is there."""
 
     name: str
     dtype: str
-    count: int
-    start: int
+    count: Size
+    start: Size
     repeated: bool
 
 
@@ -48,13 +79,13 @@ class _Head(msgspec.Struct, frozen=True):
     """All that is no column. `texts` are the lengths of the blocks of args as text, `packed` as they lie here."""
 
     arrays: list[_Array]
-    texts: list[int]
-    packed: list[int]
+    texts: list[Size]
+    packed: list[Size]
     names: tuple[str, ...]
     input_texts: tuple[str, ...]
     threads: tuple[Thread, ...]
     metadata: Metadata
-    origin_ns: int
+    origin_ns: Amount
     dropped: dict[str, int]
     partial: str | None
 
@@ -75,7 +106,7 @@ def load_columns(cache: Cache, key: str) -> EventTable | None:
         return None
     try:
         return _table(content)
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, DAMAGED) as problem:
+    except (*NOT_JSON, ValueError, TypeError, KeyError, IndexError, DAMAGED) as problem:
         log.info("columns %s are passed over: %s", key, problem)
         return None
 
@@ -130,12 +161,11 @@ def _table(content: memoryview) -> EventTable:
     at = begin + max((each.start + _aligned(_stored(each)) for each in head.arrays), default=0)
     blocks = []
     for size, length in zip(head.texts, head.packed, strict=True):
-        block = unpacked(content[at : at + length], size)
-        if len(block) != size:
-            raise ValueError("args of another length")
-        blocks.append(block)
+        if size > MOST_INFLATION * length:
+            raise ValueError("args that are not there")
+        blocks.append(unpacked(content[at : at + length], size))
         at += length
-    return EventTable(
+    table = EventTable(
         **{name: columns[name] for name in ROW_COLUMNS},
         args=ArgsText(blocks=tuple(blocks), **_part(columns, "args", ARGS_COLUMNS)),
         flows=Flows(**_part(columns, "flows", FLOW_COLUMNS)),
@@ -147,17 +177,56 @@ def _table(content: memoryview) -> EventTable:
         dropped=head.dropped,
         partial=head.partial,
     )
+    _check(table)
+    return table
 
 
 def _column(content: memoryview, array: _Array, begin: int) -> NDArray[Any]:
     kept = 1 if array.repeated else array.count
-    column = np.frombuffer(content, np.dtype(array.dtype), kept, begin + array.start)
+    if array.start % ALIGNMENT:
+        raise ValueError(f"`{array.name}` in between")
+    column: NDArray[Any] = np.frombuffer(content, _dtype(array), kept, begin + array.start)
     return np.broadcast_to(column[0], array.count) if array.repeated else column
 
 
 def _stored(array: _Array) -> int:
     """How many bytes of it are there."""
-    return np.dtype(array.dtype).itemsize * (1 if array.repeated else array.count)
+    return _dtype(array).itemsize * (1 if array.repeated else array.count)
+
+
+def _dtype(array: _Array) -> np.dtype[Any]:
+    """The dtype of a column, made from no text of the entry.
+
+    Raises:
+        ValueError: the column is of another one.
+    """
+    allowed = (TYPES[array.name],) if array.name in TYPES else (np.int64, np.int32)
+    for each in map(np.dtype, allowed):
+        if array.dtype == each.str:
+            return each
+    raise ValueError(f"`{array.name}` of another type")
+
+
+def _check(table: EventTable) -> None:
+    """Raises ValueError where a column has another length than it must have, or a number that is one of nothing."""
+    rows, flows, ends = len(table), table.flows, table.args.ends
+    columns = [*(getattr(table, name) for name in ROW_COLUMNS), table.args.number]
+    lengths = {len(column) for column in columns} | {rows}
+    if len(lengths) > 1 or len({len(getattr(flows, name)) for name in FLOW_COLUMNS}) > 1:
+        raise ValueError("columns of unequal lengths")
+    if rows > 1 and not table.file_order.strides[0]:
+        raise ValueError("more events than are there")
+    within: list[tuple[NDArray[Any], int, int]] = [
+        (table.name, 0, len(table.names)), (table.thread, 0, len(table.threads)),
+        (table.inputs, 0, len(table.input_texts)), (table.category, 0, len(Category)),
+        (table.forward_thread, ABSENT, NARROW_IDS["forward_thread"] + 1), (table.args.number, 0, len(ends)),
+        (flows.kind, 0, len(table.names)), (flows.thread, 0, len(table.threads)),
+        (ends, 0, sum(map(len, table.args.blocks)) + 1),
+    ]  # fmt: skip
+    if any(len(column) and not least <= column.min() <= column.max() < end for column, least, end in within):
+        raise ValueError("numbers of nothing")
+    if (table.end_ns < table.start_ns).any() or (ends[1:] < ends[:-1]).any():
+        raise ValueError("an end before its start")
 
 
 def _part(columns: Mapping[str, NDArray[Any]], part: str, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:

@@ -45,7 +45,7 @@ class _Inflater(Protocol):
     def unused_data(self) -> bytes: ...
     @property
     def unconsumed_tail(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+    def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes: ...
 
 
 def read_blocks(path: Place, progress: Progress | None = None, limits: Limits = USUAL) -> Iterator[bytes]:
@@ -130,9 +130,14 @@ def packed(data: bytes) -> bytes:
 
 
 def unpacked(data: bytes | memoryview, size: int) -> bytes:
-    """What was packed, which was `size` bytes.
+    """What was packed, which was `size` bytes; no more than these are ever made.
 
     Raises:
         DAMAGED: it is no such thing.
+        ValueError: it was of another size.
     """
-    return library.decompress(data, bufsize=max(size, 1))
+    inflater: _Inflater = library.decompressobj()
+    text = inflater.decompress(data, size + 1)
+    if len(text) != size or not inflater.eof:
+        raise ValueError("packed data of another size")
+    return text
