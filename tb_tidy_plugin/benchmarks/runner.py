@@ -27,6 +27,7 @@ LIMIT_S = 120.0
 
 COMPLAINT_BYTES = 1000
 
+MEND = "Write `benchmark` of the rule with what docs/benchmarks.md lists."
 CANCELLED = NotMeasured("The measurement was cancelled.", "Start it again.")
 TRY_AGAIN = "Run `tb-tidy bench` on the command line to see what it says."
 
@@ -53,7 +54,7 @@ class Run:
     def result(self, on_progress: OnProgress = lambda _: None) -> Measurement | NotMeasured:
         """Measures; whatever becomes of it is told in words."""
         if complaint := complaint_about(self._request.pair):
-            return NotMeasured(f"The statements are not run: {complaint}.", "Mend `benchmark` of the rule.")
+            return NotMeasured(f"The statements are not run: {complaint}.", MEND)
         with child.complaints() as errors:
             try:
                 process = self._start(errors)

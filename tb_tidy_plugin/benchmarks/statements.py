@@ -1,31 +1,96 @@
-"""What statements may hold: a second line of defence behind the rules, which put numbers into them and no text.
+"""What statements may use: a second line of defence behind the rules, which put numbers into them and no text.
 
-A trace is somebody else's file. Should a rule ever let its text into a statement, this keeps it from being run.
+A trace is somebody else's file. Should a rule ever let its text into a statement, this keeps it from being run. It is a
+list of what is allowed: modules, paths below them to the last attribute, methods of values, and syntax. So nobody need
+know what else a module leads to (`torch.builtins`, `torch.os`, …).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import builtins
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
+from tb_tidy_plugin.rulekit import TORCH_DTYPES, Benchmark
+from tb_tidy_plugin.rulekit.statements import OF_ONE, OF_TWO
 
 MOST_CHARACTERS = 20_000
+LONGEST_SHOWN = 60
+
 MODULES = frozenset({"numpy", "time", "torch", "torch.nn.functional", "torch.utils.data"})
+"""What may be imported; as a whole, under any name."""
+
 BUILTINS = frozenset(
     {
         "bool", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed", "sum", "tuple",
         "zip",
     }
 )  # fmt: skip
-REACHING_OUT = frozenset(
+
+RESERVED = frozenset(vars(builtins)) - BUILTINS - {"_"}
+"""What Python has besides: a parameter of that name would be one in its function only."""
+
+
+def _below(module: str, names: Iterable[str]) -> frozenset[str]:
+    return frozenset(f"{module}.{name}" for name in names)
+
+
+CALLED = (
+    _below("torch", OF_ONE | OF_TWO)
+    | _below(
+        "torch",
+        {
+            "cat", "clamp", "compile", "cuda.synchronize", "eq", "from_numpy", "ge", "gt", "le", "lerp", "lt", "ne",
+            "no_grad", "ones", "pow", "rand", "randn", "randn_like", "set_float32_matmul_precision", "tensor", "where",
+            "zeros", "zeros_like",
+        },
+    )
+    | _below("torch.nn", {f"{kind}{dims}d" for kind in ("BatchNorm", "Conv") for dims in (1, 2, 3)})
+    | _below(
+        "torch.nn.functional",
+        {
+            "elu", "gelu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "scaled_dot_product_attention",
+            "silu", "softplus",
+        },
+    )
+    | _below("torch.optim", WITH_FOREACH.values())
+    | {"numpy.asarray", "numpy.stack", "time.perf_counter", "torch.utils.data.DataLoader"}
+)  # fmt: skip
+"""Functions and classes below the modules; they may be called, and nothing else."""
+
+VALUES = (
+    _below("torch", TORCH_DTYPES.values())
+    | _below("numpy", {"float32", "float64", "int32", "int64"})
+    | {"torch.utils.data.Dataset"}
+)
+"""What may stand anywhere: dtypes, and a class to derive from."""
+
+METHODS = frozenset(
     {
-        "_C", "classes", "cpp_extension", "ctypeslib", "distributed", "f2py", "from_file", "fromfile", "genfromtxt",
-        "hub", "load", "load_library", "loadtxt", "memmap", "multiprocessing", "ops", "os", "package", "save",
-        "savetxt", "savez", "serialization", "storage", "sys", "testing", "tofile",
+        "add_", "append", "as_strided", "backward", "bool", "contiguous", "dtype", "item", "masked_fill", "numpy",
+        "softmax", "step", "sum", "to", "tolist", "transpose", "tril", "triu", "zero_grad",
     }
 )  # fmt: skip
-"""Attributes by which torch and NumPy read files, write them or load code."""
+"""Attributes of whatever is no module."""
+
+SET = frozenset({"grad"})
+"""Attributes that may be set."""
+
+DEFINED = frozenset({"__getitem__", "__len__"})
+"""Names with two underscores that functions may have: those of a data set."""
+
+WITHOUT_OPTIONS = frozenset({"torch.compile"})
+"""What may be given no keywords: by `backend` it imports whatever is named."""
+
+SYNTAX = (
+    ast.Module, ast.Expr, ast.Assign, ast.AugAssign, ast.Import, ast.alias, ast.Pass, ast.If, ast.For, ast.While,
+    ast.Break, ast.Continue, ast.With, ast.withitem, ast.FunctionDef, ast.ClassDef, ast.arguments, ast.arg, ast.Return,
+    ast.Name, ast.Attribute, ast.Call, ast.keyword, ast.Subscript, ast.Slice, ast.Constant, ast.Tuple, ast.List,
+    ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp,
+    ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Load, ast.Store,
+)  # fmt: skip
 
 
 def complaint_about(pair: Benchmark) -> str | None:
@@ -34,33 +99,105 @@ def complaint_about(pair: Benchmark) -> str | None:
     if sum(map(len, texts)) > MOST_CHARACTERS:
         return "they are too long"
     try:
-        trees = [ast.parse(text) for text in texts]
+        refused = next(_refused([ast.parse(text) for text in texts]), None)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "they are no Python"
+    return None if refused is None else f"they use `{refused}`, which is not on the list of what statements may use"
+
+
+def _refused(trees: Sequence[ast.Module]) -> Iterator[str]:
+    """What is on no list."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    given = {"device"} | {name for node in nodes for name in _given_by(node)}
-    return next((said for node in nodes if (said := _complaint(node, given))), None)
+    modules: dict[str, str] = {}
+    for name, module in (each for node in nodes if isinstance(node, ast.Import) for each in _imported(node)):
+        if modules.setdefault(name, module) != module:
+            yield name  # it would stand for two modules
+    names = _Names(modules, frozenset(name for node in nodes for name in _given_by(node)) | BUILTINS | {"device"})
+    for tree in trees:
+        yield from names.refused(tree)
+
+
+def _imported(node: ast.Import) -> Iterator[tuple[str, str]]:
+    """Names that an import gives, and the modules that they stand for."""
+    for each in node.names:
+        top = each.name.partition(".")[0]
+        yield (each.asname, each.name) if each.asname else (top, top)
 
 
 def _given_by(node: ast.AST) -> Iterator[str]:
-    """Names that a statement defines."""
+    """Names that a statement gives to values."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
-    elif isinstance(node, ast.alias):
-        yield node.asname or node.name.split(".")[0]
     elif isinstance(node, ast.FunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.arg):
         yield node.arg
 
 
-def _complaint(node: ast.AST, given: set[str]) -> str | None:
-    if isinstance(node, ast.Name) and node.id not in given | BUILTINS:
-        return f"they use `{node.id}`"
-    if isinstance(node, ast.Attribute) and (node.attr in REACHING_OUT or node.attr.startswith("_")):
-        return f"they use `.{node.attr}`"
-    if isinstance(node, ast.Import) and not all(each.name in MODULES for each in node.names):
-        return "they import something else than torch and NumPy"
-    if isinstance(node, ast.ImportFrom):
-        return "they import single names"
-    return None
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names of a pair: those of modules with what they stand for, and those of values."""
+
+    modules: Mapping[str, str]
+    given: frozenset[str]
+
+    def refused(self, node: ast.AST) -> Iterator[str]:
+        """What is on no list, of a node and all below it."""
+        if not isinstance(node, SYNTAX):
+            yield _shown(node)
+            return
+        yield from self._refused_here(node)
+        for each in self._below(node):
+            yield from self.refused(each)
+
+    def _refused_here(self, node: ast.AST) -> Iterator[str]:
+        yield from (name for name in _given_by(node) if name in self.modules or _is_pythons(name))
+        match node:
+            case ast.Import():
+                yield from (f"import {each.name}" for each in node.names if each.name not in MODULES)
+                yield from (name for name, _ in _imported(node) if _is_pythons(name))
+            case ast.Name() if node.id in self.modules or node.id not in self.given:
+                yield node.id  # a module counts only with what is used of it
+            case ast.FunctionDef() | ast.ClassDef():
+                yield from (f"@{_shown(each)}" for each in node.decorator_list)
+                yield from (_shown(each) for each in getattr(node, "keywords", ()))
+            case ast.Call() if path := self._path(node.func):
+                if path not in CALLED:
+                    yield path
+                elif path in WITHOUT_OPTIONS and node.keywords:
+                    yield _shown(node)
+            case ast.Attribute():
+                yield from self._refused_attribute(node)
+            case _:
+                pass  # its parts are looked at
+
+    def _refused_attribute(self, node: ast.Attribute) -> Iterator[str]:
+        path, is_set = self._path(node), isinstance(node.ctx, ast.Store)
+        if path is None and node.attr not in (SET if is_set else METHODS):
+            yield f".{node.attr}"
+        elif path is not None and (is_set or path not in VALUES):
+            yield path
+
+    def _below(self, node: ast.AST) -> Iterable[ast.AST]:
+        """The parts of a node; a path below a module has none."""
+        if isinstance(node, ast.Call) and self._path(node.func):
+            return [*node.args, *node.keywords]
+        return [] if self._path(node) else ast.iter_child_nodes(node)
+
+    def _path(self, node: ast.AST) -> str | None:
+        """The path of an attribute below a module, None for those of values."""
+        if not isinstance(node, ast.Attribute):
+            return None
+        above = node.value
+        head = self.modules.get(above.id) if isinstance(above, ast.Name) else self._path(above)
+        return None if head is None else f"{head}.{node.attr}"
+
+
+def _is_pythons(name: str) -> bool:
+    """Whether a name may mean something to Python itself, wherever it is given another meaning."""
+    return name in RESERVED or (name.startswith("__") and name not in DEFINED)
+
+
+def _shown(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
