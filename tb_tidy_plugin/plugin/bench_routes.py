@@ -22,8 +22,9 @@ from tb_tidy_plugin.plugin.payloads import (
     BenchmarkStatements,
 )
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.worker import printable
+from tb_tidy_plugin.plugin.worker import Result, printable
 from tb_tidy_plugin.report.model import ProfileReport
+from tb_tidy_plugin.report.pairs import Measuring, made_again, request_for
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.remote import Place
 
@@ -31,27 +32,25 @@ PATIENCE_S = 10.0  # for an analysis that was given up to make room and has to b
 
 
 def add_benchmarks(api: Blueprint, library: Library, desk: Desk) -> None:
-    """Adds the routes to `api`. Only findings are named; their statements are those of this machine's own analysis."""
+    """Adds the routes to `api`. Clients only name findings; their statements are made here, by the findings' rules."""
 
     @api.get("/benchmarks")
     def benchmarks() -> Response:
         key = Key(*(request.args.get(name, "") for name in ("run", "worker", "span")))
         kept = library.kept(key, PATIENCE_S)
-        pairs = kept.result.pairs
-        known = {
-            finding: Measurements(kept.file.path, pair.kind).of(pair.rule, pair.statements)
-            for finding, pair in pairs.items()
-        }
+        result, pairs = kept.result, _pairs(kept.result, library.configuration)
+        stored = Measurements(kept.file.path, result.kind)
+        known = {finding: stored.of(result.recipes[finding].rule, pair) for finding, pair in pairs.items()}
         measurements = {finding: found for finding, found in known.items() if found is not None}
-        news = _not_in(kept.result.report, measurements)
+        news = _not_in(result.report, measurements)
         if news and not desk.is_busy:
             library.renew(key, news)
         return json_answer(
             BenchmarksAnswer(
                 refusal=desk.refusal,
                 command=_command(kept.file.path, library.configuration),
-                kind=next((pair.kind for pair in pairs.values()), ""),
-                findings={finding: _statements(pair.statements, desk) for finding, pair in pairs.items()},
+                kind=result.kind if pairs else "",
+                findings={finding: _statements(pair, desk) for finding, pair in pairs.items()},
                 jobs=desk.states(*key),
                 measurements=measurements,
             )
@@ -60,10 +59,12 @@ def add_benchmarks(api: Blueprint, library: Library, desk: Desk) -> None:
     @api.post("/benchmarks")
     def measure() -> Response:
         asked = posted(BenchmarkRequest)
-        pair = library.kept(Key(asked.run, asked.worker, asked.span), PATIENCE_S).result.pairs.get(asked.finding)
+        result = library.kept(Key(asked.run, asked.worker, asked.span), PATIENCE_S).result
+        pair = _pairs(result, library.configuration).get(asked.finding)
         if pair is None:
             raise NotFoundError(f"The finding `{asked.finding}` has no statements.", "Reload the report.")
-        return json_answer(desk.add(asked, pair))
+        how = Measuring(asked=asked.device, budget_s=asked.budget_s)
+        return json_answer(desk.add(asked, request_for(result.recipes[asked.finding].rule, pair, result.kind, how)))
 
     @api.post("/benchmarks/cancel")
     def cancel() -> Response:
@@ -75,6 +76,22 @@ def add_benchmarks(api: Blueprint, library: Library, desk: Desk) -> None:
         if job is None:
             raise BadQueryError("The query names no benchmark.", "Add `job=…`.")
         return streamed(desk.progress(job))
+
+
+def _pairs(result: Result, configuration: Path | None) -> dict[str, Benchmark]:
+    """The statements of a result's findings; rules of the user's own are loaded where one of them has made some.
+
+    Raises:
+        ConfigurationError: these cannot be loaded any more.
+    """
+    from tb_tidy_plugin.configuration.checks import known_rules
+    from tb_tidy_plugin.configuration.files import Configuration, read_configuration
+    from tb_tidy_plugin.rules import catalogue
+
+    rules = catalogue()
+    if not {recipe.rule for recipe in result.recipes.values()} <= {rule.name() for rule in rules}:
+        rules = known_rules(Configuration() if configuration is None else read_configuration(configuration))
+    return made_again(result.recipes, rules)
 
 
 def _not_in(report: ProfileReport, measurements: Mapping[str, Measurement]) -> str:

@@ -14,7 +14,6 @@ from tb_tidy_plugin.benchmarks.runner import CANCELLED, Run
 from tb_tidy_plugin.benchmarks.store import StoreError, keep
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.plugin.payloads import BenchmarkRefusal, BenchmarkRequest, BenchmarkState, ErrorInfo
-from tb_tidy_plugin.plugin.worker import PairOf
 
 MOST_WAITING = 20
 MOST_REMEMBERED = 200
@@ -66,8 +65,12 @@ class Desk:
         self._runs: dict[int, Run] = {}
         self._is_running = False
 
-    def add(self, asked: BenchmarkRequest, pair: PairOf) -> BenchmarkState:
+    def add(self, asked: BenchmarkRequest, request: Request) -> BenchmarkState:
         """Puts a pair in the queue; one that waits there already, or runs, is given back.
+
+        Args:
+            asked: the finding that a client has named.
+            request: its statements, which this process has made, and how to measure them.
 
         Raises:
             BenchmarksRefusedError: benchmarks are off, or too many wait.
@@ -82,9 +85,6 @@ class Desk:
                 raise BenchmarksRefusedError(f"{MOST_WAITING} benchmarks wait already.", "Wait, or cancel some.")
             job = next(self._numbers)
             state = BenchmarkState(job=job, run=asked.run, worker=asked.worker, span=asked.span, finding=asked.finding)
-            request = Request(
-                rule=pair.rule, pair=pair.statements, asked=asked.device, preferred=pair.kind, budget_s=asked.budget_s
-            )
             self._states[job], self._runs[job] = state, Run(request)
             for old in [known for known in self._states if known not in self._runs][:-MOST_REMEMBERED]:
                 del self._states[old]

@@ -20,7 +20,7 @@ from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.payloads import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
-from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.rulekit.recipe import Recipe
 from tb_tidy_plugin.trace.cache import Cache, State
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import Place, place_of, size_of
@@ -61,14 +61,6 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     fraction: float
 
 
-class PairOf(msgspec.Struct, frozen=True):
-    """The statements of a finding, whose rule they are, and the recording's kind of device."""
-
-    rule: str
-    statements: Benchmark
-    kind: str
-
-
 class Findings(msgspec.Struct, frozen=True, tag="findings"):
     """What most users wait for, sent while the tables are still made."""
 
@@ -76,7 +68,7 @@ class Findings(msgspec.Struct, frozen=True, tag="findings"):
     problem: Problem | None
 
 
-class Result(msgspec.Struct, frozen=True, tag="result"):
+class Result(msgspec.Struct, frozen=True, tag="result", forbid_unknown_fields=True):
     """A finished analysis.
 
     Attributes:
@@ -88,7 +80,8 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
         stacks: what called each place of a finding, by the finding's id.
         summaries: `RankSummary`s, what rules over the run's ranks need, left as text: hundreds of ranks may be kept.
         captured_sources: text of the user's own files as they ran, by name, where the capture kept them.
-        pairs: statements to measure, by the finding's id.
+        recipes: what the statements of a finding are made from, by its id; results are kept, and statements never.
+        kind: the recording's kind of device.
         step_costs: `StepCosts`, which comparisons need, left as text.
         looked_at: the sources that lines were told by, see `Analysis.sources`.
     """
@@ -101,7 +94,8 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     stacks: dict[str, list[StackAnswer]]
     summaries: msgspec.Raw
     captured_sources: dict[str, str] = {}
-    pairs: dict[str, PairOf] = {}
+    recipes: dict[str, Recipe] = {}
+    kind: str = ""
     step_costs: msgspec.Raw = msgspec.Raw(b"null")
     looked_at: dict[str, State] = {}
 
@@ -204,11 +198,10 @@ def result_of(analysis: Analysis, findings: Findings) -> Result:
             finding: msgspec.Raw(msgspec.json.encode(columns_of(profile, evidence.rows, analysis.aligner.place_of)))
             for finding, evidence in analysis.evidence.items()
         },
-        pairs={
-            finding: PairOf(evidence.finding.rule, evidence.pair, profile.platform)
-            for finding, evidence in analysis.evidence.items()
-            if evidence.pair is not None
+        recipes={
+            finding: evidence.recipe for finding, evidence in analysis.evidence.items() if evidence.recipe is not None
         },
+        kind=profile.platform,
         tables=tables_of(
             figures_of(profile, tuple(analysis.evidence.values())),
             line_costs(profile, analysis.aligner, LINES_BUDGET_S),

@@ -18,6 +18,7 @@ from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.rulekit.recipe import Recipe, recipe_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
 from tb_tidy_plugin.units import Nanoseconds, Share
 
@@ -42,13 +43,15 @@ class Evidence:
     Attributes:
         rows: all its events, in order of start.
         anchors: for each of the finding's places the event that leads to it, of the match that costs most there.
-        pair: the statements of its costliest match, to be measured.
+        recipe: what the statements of its costliest match are made from; None where there are none.
+        pair: these statements, to be measured.
         fix: what fixing it changes.
     """
 
     finding: Finding
     rows: Rows
     anchors: tuple[int, ...] = ()
+    recipe: Recipe | None = None
     pair: Benchmark | None = None
     fix: Fix = field(default_factory=lambda: Fix(()))
 
@@ -116,7 +119,8 @@ def _finding(
     costs = [cost_ns_of(profile, [match]) for match in matches]
     lead = matches[costs.index(max(costs))]
     cost_ns = cost_ns_of(profile, matches)
-    pair = rule.benchmark(lead)
+    recipe = recipe_of(rule, lead.facts)
+    pair = recipe.pair(type(rule)) if recipe else None
     measurement = measured(rule.name(), pair) if pair else None
     factor = factor_of(measurement, pair, profile.platform)
     edits = [edit for match in matches for edit in rule.remedy(profile, match)]
@@ -146,7 +150,7 @@ def _finding(
         ],
         measurement=measurement,
     )
-    return Evidence(finding, rows, tuple(anchor for _, anchor in places), pair, fix)
+    return Evidence(finding, rows, tuple(anchor for _, anchor in places), recipe if pair else None, pair, fix)
 
 
 def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> list[Note]:

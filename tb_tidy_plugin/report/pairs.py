@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Progress, Request
 from tb_tidy_plugin.benchmarks.runner import Run
-from tb_tidy_plugin.report.assemble import Analysis
-from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.report.checker import Failed, unless_broken
+from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Rule
+from tb_tidy_plugin.rulekit.recipe import Recipe
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import Place
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.report.assemble import Analysis
 
 BUDGET_S = 2.0
 
@@ -55,6 +59,21 @@ def pairs_in(analysed: Iterable[tuple[TraceFile, Analysis]], finding: str | None
                 _, findings = found.setdefault((each.finding.rule, each.pair), (analysis.profile.platform, {}))
                 findings[file.path] = (*findings.get(file.path, ()), each.finding.id)
     return [Pair(rule, pair, findings, kind) for (rule, pair), (kind, findings) in found.items()]
+
+
+def made_again(recipes: Mapping[str, Recipe], rules: Iterable[type[AnyRule]]) -> dict[str, Benchmark]:
+    """The statements that `rules` make of recipes, by the same ids, as far as they know and can use these.
+
+    A recipe may come from a file that somebody else wrote: what it holds gets into statements by way of its rule only.
+    """
+    by_name = {rule.name(): rule for rule in rules if issubclass(rule, Rule)}
+    pairs = {}
+    for finding, recipe in recipes.items():
+        if (rule := by_name.get(recipe.rule)) is not None:
+            pair = unless_broken(rule(), partial(recipe.pair, rule))
+            if pair is not None and not isinstance(pair, Failed):
+                pairs[finding] = pair
+    return pairs
 
 
 def measured(pairs: Iterable[Pair], how: Measuring, progress: OnPair) -> Iterator[Result]:

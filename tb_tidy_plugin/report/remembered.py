@@ -20,6 +20,7 @@ from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.cached_columns import BESIDE
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.recover import NOT_JSON
 
 log = logging.getLogger("tb_tidy_plugin")
 
@@ -70,7 +71,7 @@ class Remembered(Generic[Answer]):
             if any(source_state(name, file, self.roots) != state for name, state in entry.sources.items()):
                 return None
             return msgspec.json.decode(entry.answer, type=self.answer)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        except NOT_JSON as problem:
             log.info("%s %s is passed over: %s", self.kind, key, problem)
             return None
 

@@ -34,7 +34,7 @@ from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
-from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, DeviceKind, Match, Rule
+from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, DeviceKind, Match, Rule, sizes_in
 from tb_tidy_plugin.rulekit.run_rule import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.statements import chain_of, fitting
 from tb_tidy_plugin.rulekit.thresholds import Threshold
@@ -136,6 +136,7 @@ __all__ = [
     "read_loops",
     "recurring",
     "rows_of",
+    "sizes_in",
     "slower_side",
     "straggler_of",
     "tensor_bytes",

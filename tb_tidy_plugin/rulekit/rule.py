@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
+from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Remove
 from tb_tidy_plugin.rulekit.thresholds import Threshold
@@ -17,6 +19,14 @@ Confidence: TypeAlias = Literal["high", "medium", "low"]
 
 DeviceKind: TypeAlias = Literal["cpu", "cuda", "mps", "xpu"]
 """The types of `torch.device`; ROCm's is `cuda`, too."""
+
+SIZES = re.compile(r"-?\d{1,18}(?:×-?\d{1,18})*", re.ASCII)
+DTYPES = frozenset(TORCH_DTYPES.values())
+
+
+def sizes_in(text: str) -> Shape:
+    """The integers in a text such as `64×3`; empty where it holds anything else."""
+    return tuple(map(int, text.split("×"))) if SIZES.fullmatch(text) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +53,23 @@ class Match:
     lost: Sequence[tuple[int, int]] | None = None
     related: tuple[int, ...] = ()
 
+    def sizes(self, name: str) -> Shape:
+        """The integers in a fact such as `64×3`, for a statement; empty where it holds anything else."""
+        return sizes_in(str(self.facts[name]))
+
+    def dtype(self, name: str) -> str:
+        """The name that `torch` has for a dtype in a fact, for a statement; empty where it holds anything else."""
+        text = str(self.facts[name])
+        return text if text in DTYPES else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """Two statements that do the same work, with and without the pattern; run and shown exactly as they stand here.
 
-    What goes into them are numbers, names of dtypes from a fixed list and the rule's own words, never text of a trace.
-    They need at most 1 GiB, and may use `device`, the name of the device to measure on, without defining it.
+    What goes into them are numbers (`Match.sizes` for several of them), names of dtypes (`Match.dtype`) and the rule's
+    own words, never text of a trace. They need at most 1 GiB, and may use `device`, the name of the device to measure
+    on, without defining it.
 
     Attributes:
         before: one call with the pattern; what it leaves in `result` is held against what `after` leaves there.
@@ -118,7 +138,10 @@ class Rule(AnyRule):
         yield Remove(match.events)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        """The pattern and its fix as statements with the shapes of `match`; None where that makes no sense."""
+        """The pattern and its fix as statements with the shapes of `match`; None where that makes no sense.
+
+        Of `match` there are the facts only: statements are made again from them, without the recording (`Recipe`).
+        """
         return None
 
     def not_applicable(self, profile: Profile) -> str | None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.desk import OFF, REACHABLE, WITHOUT_TORCH, BenchmarksRefusedError, Desk, refusal_of
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import BenchmarkRefusal, BenchmarkRequest, BenchmarkState
-from tb_tidy_plugin.plugin.worker import PairOf
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.support.measurements import PAIR
 
@@ -26,8 +26,8 @@ def about(finding: str) -> BenchmarkRequest:
     return msgspec.structs.replace(ASKED, finding=finding)
 
 
-def of(pair: Benchmark) -> PairOf:
-    return PairOf("some-rule", pair, "cpu")
+def of(pair: Benchmark) -> Request:
+    return Request(rule="some-rule", pair=pair, asked=ASKED.device, budget_s=ASKED.budget_s)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.benchmarks import runner
+from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.benchmarks.store import cached
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.desk import Desk
@@ -16,7 +17,6 @@ from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import BenchmarkRequest
-from tb_tidy_plugin.plugin.worker import PairOf
 from tb_tidy_plugin.trace.cache import Cache
 from tests.support.full_disk import full_disk
 from tests.support.libraries import LIMIT_S, RUN, finished, started
@@ -67,7 +67,7 @@ def test_what_was_measured_is_shown_and_said_not_to_be_kept(tmp_path: Path, monk
     monkeypatch.setattr(runner, "COMMAND", MEASURED_AT_ONCE)
     desk, asked = Desk(None), BenchmarkRequest(run="run", worker="w", span="1", finding="f")
     with full_disk():
-        *_, last = desk.progress(desk.add(asked, PairOf("some-rule", PAIR, "cpu")).job)
+        *_, last = desk.progress(desk.add(asked, Request(rule="some-rule", pair=PAIR)).job)
     assert (last.state, last.measurement) == ("done", measurement())
     assert last.problem is not None
     assert "could not be written: File too large. The result is shown until TensorBoard ends" in last.problem.message

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
+from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.benchmarks.store import keep
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.desk import Desk
@@ -17,7 +18,6 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import BenchmarkRequest, BenchmarksAnswer, ProfileState, ReportAnswer
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.worker import PairOf
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.plugin.test_desk import ENDLESS
@@ -104,7 +104,9 @@ def test_nothing_is_analysed_while_something_is_measured(logdir: Path) -> None:
     board = Board(logdir, desk)
     before, report = board.analysed()
     measured_elsewhere(board.benchmarks(), finding_of(report).id)
-    job = desk.add(BenchmarkRequest(run="another", worker="w", span="", finding="f"), PairOf("r", ENDLESS, "cpu")).job
+    job = desk.add(
+        BenchmarkRequest(run="another", worker="w", span="", finding="f"), Request(rule="r", pair=ENDLESS)
+    ).job
     board.benchmarks()
     assert board.analysed()[0] == before
     desk.cancel(job)

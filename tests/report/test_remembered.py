@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -18,7 +19,9 @@ from tb_tidy_plugin.report.assemble import Analysis, analyze_file
 from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.report.paths import analyze_path
+from tb_tidy_plugin.report.paths import Asked, Rank, analyze_path, ranks_of
+from tb_tidy_plugin.rulekit.carried import CarriedRules
+from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
@@ -134,6 +137,29 @@ def test_a_damaged_entry_is_made_again(run: Path, engine: Engine, analysed: Coun
         entry.path.write_bytes(b"nonsense")
     assert report(run, engine) == first
     assert analysed() == 2
+
+
+def test_whatever_an_entry_holds_it_is_an_answer_or_none(engine: Engine, tmp_path: Path) -> None:
+    """Somebody has written it who knows how, with a checksum that fits."""
+    file = TraceFile("run", "w", "", trace(tmp_path / "run" / "w.pt.trace.json"))
+    rules = CarriedRules([rule() for rule in all_rules()[:3]])
+    ranks_of([file], Asked(rules, PathIgnores({}), (), engine.cache), engine)
+    remembered = Asked(rules, PathIgnores({}), (), engine.cache).remembered
+    key = remembered.key(file)
+    assert key is not None
+    whole = bytes(engine.cache.load("report", key) or b"")
+    nested = b"[" * 100_000 + b"]" * 100_000
+    forged = [whole[:at] for at in range(0, len(whole), 29)]
+    forged += [
+        whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :] for at in range(0, len(whole), 7) for bit in (1, 128)
+    ]
+    forged += [nested, b'{"sources": {}, "answer": %b}' % nested, b'{"sources": %b, "answer": {}}' % nested, b"null"]
+    found = []
+    for content in [whole, *forged]:
+        engine.cache.keep("report", key, [content])
+        found.append(remembered.load(file, key))
+    assert isinstance(found[0], Rank)
+    assert {type(each) for each in found} == {Rank, NoneType}
 
 
 def test_a_trace_that_changes_while_it_is_read_is_not_kept(

@@ -84,12 +84,12 @@ class ConvBiasBeforeBatchnorm(Rule):
             yield _match(profile, conv, profile.inputs(conv), norm, costs)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        module = MODULES.get(str(match.facts["op"]))
-        if module is None or match.facts["dtype"] != "float":
+        module, data, weight = MODULES.get(str(match.facts["op"])), match.sizes("input"), match.sizes("weight")
+        if module is None or match.facts["dtype"] != "float" or not (data and weight):
             return None
-        data, weight = (tuple(map(int, str(match.facts[name]).split("×"))) for name in ("input", "weight"))
         batch = fitting(data[0], 16 * prod(data[2:]) * (data[1] + weight[0]))
-        sizes = f"{data[1]}, {weight[0]}, {weight[2:]}, {match.facts['options']}groups={data[1] // weight[1]}"
+        options = "".join(f"{key}={given}, " for key in OPTIONS if len(given := match.sizes(key)) == len(weight) - 2)
+        sizes = f"{data[1]}, {weight[0]}, {weight[2:]}, {options}groups={data[1] // weight[1]}"
         module, norm = f"torch.nn.{module}({sizes}, device=device", f"torch.nn.{module.replace('Conv', 'BatchNorm')}"
         setup = f"import torch\nx = torch.randn({(batch, *data[1:])}, device=device)\nbiased = {module})\n"
         setup += f"plain = {module}, bias=False)\nnorm = {norm}({weight[0]}, device=device)"
@@ -120,14 +120,13 @@ def _match(profile: Profile, conv: int, inputs: Inputs, norm: int, costs: Parame
     conv_module, norm_module = _module(profile, conv), _module(profile, norm)
     are_modules = conv_module != norm_module  # not two calls in the `forward` of one
     mode = profile.inputs(norm).scalar(TRAINING) or str(profile.name(norm) == SYNCHRONISED)
-    weight, given = "×".join(map(str, inputs.shape(1) or ())), {key: inputs.integers(at) for key, at in OPTIONS.items()}
-    options = "".join(f"{key}={sizes}, " for key, sizes in given.items() if len(sizes) == weight.count("×") - 1)
     return Match(
         anchor=conv,
         events=(*(work or (conv,)), *handed),
         facts={
             "op": profile.name(conv), "dtype": inputs.dtype(0), "input": "×".join(map(str, inputs.shape(0) or ())),
-            "weight": weight, "options": options, "channels": (inputs.shape(BIAS) or (0,))[0],
+            "weight": "×".join(map(str, inputs.shape(1) or ())), "channels": (inputs.shape(BIAS) or (0,))[0],
+            **{key: "×".join(map(str, inputs.integers(at))) for key, at in OPTIONS.items()},
             "conv": conv_module if are_modules else profile.name(conv),
             "norm": norm_module if are_modules else profile.name(norm),
             "mode": "training mode" if mode == "True" else "a mode that the profile does not name",

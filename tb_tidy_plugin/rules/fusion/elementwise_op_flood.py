@@ -95,8 +95,7 @@ class ElementwiseOpFlood(Rule):
 
     def benchmark(self, match: Match) -> Benchmark | None:
         """The same operators in a row, with their backward pass; not used on a CPU: alone, memory is warm."""
-        chain, extents = chain_of(str(match.facts["chain"]).split()), str(match.facts["shape"]).split("×")
-        shape, dtype = tuple(map(int, extents)), TORCH_DTYPES.get(str(match.facts["dtype"]), "")
+        chain, shape, dtype = chain_of(str(match.facts["chain"]).split()), match.sizes("shape"), match.dtype("dtype")
         if chain is None or "float" not in dtype or not fitting(1, 16 * (int(match.facts["count"]) + 2) * prod(shape)):
             return None
         grad, after = (True, "\nresult.sum().backward()") if match.facts["gradients"] else (False, "")
@@ -114,6 +113,7 @@ class ElementwiseOpFlood(Rule):
     def _match(self, profile: Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool) -> Match:
         expected, best = part_left(profile, chain, events[0] >= profile.tree.size) if is_large else _launches(chain)
         names = [name.removeprefix("aten::") for name in chain.names]
+        dtype = TORCH_DTYPES.get(profile.inputs(chain.operators[0]).dtype(0), "")
         return Match(
             anchor=_caller(profile, chain),
             events=events,
@@ -121,10 +121,10 @@ class ElementwiseOpFlood(Rule):
                 "count": len(names), "shape": "×".join(map(str, chain.shape)), "gradients": gradients,
                 "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
                 "names": ", ".join(f"`{name}`" for name in names[:SUMMARY]) + (" …" if len(names) > SUMMARY else ""),
-                "ratio": round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)),
+                "ratio": round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)), "dtype": dtype,
                 "expected": Share(expected), "best": Share(best), "on_device": events[0] >= profile.tree.size,
-                "chain": " ".join(chain.names), "dtype": profile.inputs(chain.operators[0]).dtype(0),
-                "least": int(self.min_operators), "least_small": int(self.min_operators_small),
+                "chain": " ".join(chain.names), "least": int(self.min_operators),
+                "least_small": int(self.min_operators_small),
             },
             confidence="medium" if 2 * chain.period <= len(names) else "high",
         )  # fmt: skip

@@ -83,9 +83,7 @@ class UnfusedAttention(Rule):
         yield Scale(match.related, *LEFT_OF_PRODUCTS)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        dtype = str(match.facts["dtype"])
-        if dtype not in TORCH_DTYPES.values():
-            return None
+        dtype = match.dtype("dtype")
         queries, keys, width, batch = (int(match.facts[name]) for name in ("queries", "keys", "width", "batch"))
         batch = fitting(batch, 8 * (3 * queries * keys + (queries + 2 * keys) * width))
         is_masked = match.facts["masked"] == "yes"
@@ -98,7 +96,7 @@ class UnfusedAttention(Rule):
             f"query = torch.randn({batch}, 1, {queries}, {width}, {options})\n"
             f"key, value = (torch.randn({batch}, 1, {keys}, {width}, {options}) for _ in range(2))"
             + (f"\nmask = torch.zeros({queries}, {keys}, {options})" if is_masked else ""),
-        ) if batch else None  # fmt: skip
+        ) if dtype and batch else None  # fmt: skip
 
     def _match(self, profile: Profile, attention: Attention) -> Match:
         gradients = gradients_of(profile, attention.between)

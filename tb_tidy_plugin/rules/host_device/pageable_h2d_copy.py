@@ -109,10 +109,10 @@ class PageableH2dCopy(Rule):
         yield Scale(match.events, factor=float(str(match.facts["remains"])), low=0.0, high=1.0)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        dtype, shape = str(match.facts["dtype"]), str(match.facts["shape"])
-        if dtype not in TORCH_DTYPES.values() or not shape or not fitting(1, 4 * int(match.facts["size"])):
+        dtype, shape = match.dtype("dtype"), match.sizes("shape")
+        if not dtype or not shape or not fitting(1, 4 * int(match.facts["size"])):
             return None
-        made = f"torch.zeros({tuple(map(int, shape.split('×')))}, dtype=torch.{dtype}"
+        made = f"torch.zeros({shape}, dtype=torch.{dtype}"
         return Benchmark(
             before="result = pageable.to(device)\ntorch.cuda.synchronize()",
             after="result = pinned.to(device, non_blocking=True)\ntorch.cuda.synchronize()",

@@ -95,11 +95,10 @@ class TensorCreatedOnCpuThenMoved(Rule):
         yield Remove((_first_below(profile, made, FILL), _first_below(profile, move, re.compile("aten::copy_"))))
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        factory, dtype = str(match.facts["factory"]), str(match.facts["dtype"])
+        factory, dtype, shape = str(match.facts["factory"]), match.dtype("dtype"), match.sizes("shape")
         is_small = fitting(1, 2 * int(match.facts["size"])) > 0
-        if factory not in MEASURED or dtype not in TORCH_DTYPES.values() or not is_small:
+        if factory not in MEASURED or not dtype or not shape or not is_small:
             return None
-        shape = tuple(int(size) for size in str(match.facts["shape"]).split("×"))
         name = "made" if factory.startswith("rand") else "result"  # random numbers differ from device to device
         made = f"{name} = torch.{factory}({shape}, dtype=torch.{dtype}"
         before, after = f"{made}).to(device)", f"{made}, device=device)"

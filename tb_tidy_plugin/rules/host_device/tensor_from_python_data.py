@@ -99,7 +99,7 @@ class TensorFromPythonData(Rule):
             yield Scale(match.events, factor=0.05, low=0.0, high=0.36)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        dtype, extents = str(match.facts["dtype"]), [*map(int, filter(None, str(match.facts["shape"]).split("×")))]
+        dtype, extents = match.dtype("dtype"), [*match.sizes("shape")]
         extents[:1] = [fitting(extents[0], OBJECT_BYTES * prod(extents[1:]))] if extents else [0]
         if dtype not in FILLS or not prod(extents):
             return None

@@ -35,7 +35,7 @@ PyTorch's. What the backward pass, an optimizer, a data loader or the profiler m
 makes the constant three times.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -44,6 +44,7 @@ from tb_tidy_plugin.rulekit import (
     Nanoseconds,
     Profile,
     Rule,
+    Shape,
     Threshold,
     constants_made_again,
     fitting,
@@ -52,6 +53,7 @@ from tb_tidy_plugin.rulekit import (
 )
 
 CHAIN_SHOWN = 8
+BOOL = 11  # the number that ATen has for this dtype
 
 
 class ConstantRebuiltEveryStep(Rule):
@@ -84,27 +86,36 @@ class ConstantRebuiltEveryStep(Rule):
                 "factory": names[0], "elements": constant.elements, "operators": len(run),
                 "chain": ", ".join(names[:CHAIN_SHOWN]) + (", …" if len(names) > CHAIN_SHOWN else ""),
                 "times": len(constant.runs), "steps": constant.steps, "least": round(self.min_elements),
-                "time": Nanoseconds(sum(map(profile.duration_ns, run))), "expression": _expression(profile, run),
+                "time": Nanoseconds(sum(map(profile.duration_ns, run))), "further": " ".join(names[1:]),
+                "sizes": "×".join(map(str, profile.inputs(run[0]).integers(0))), "numbers": _numbers(profile, run[1:]),
             },
             confidence="high" if frame is not None and frame.own_code and constant.steps > 1 else "medium",
         )  # fmt: skip
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        made = str(match.facts["expression"])
+        factory, further = str(match.facts["factory"]), str(match.facts["further"]).split()
+        made = _expression(factory, match.sizes("sizes"), further, match.sizes("numbers"))
         if not made or not fitting(1, 16 * int(match.facts["elements"])):
             return None
         return Benchmark(f"result = {made}", "result = kept", f"import torch\nkept = {made}", of_events=True)
 
 
-def _expression(profile: Profile, run: tuple[int, ...]) -> str:
+def _numbers(profile: Profile, rows: tuple[int, ...]) -> str:
+    """What each operator behind the factory was given beside its tensor; empty where that is not one integer each."""
+    given = [profile.inputs(row).integers(1) for row in rows]
+    return "×".join(str(number) for (number,) in given) if all(len(each) == 1 for each in given) else ""
+
+
+def _expression(factory: str, sizes: Shape, further: Sequence[str], numbers: Shape) -> str:
     """The constant in Python, empty where it is not made by a few well-known operators."""
-    name, given = profile.name(run[0]).removeprefix("aten::"), profile.inputs(run[0])
-    sizes = given.integers(0)
-    made = f"torch.{name}({sizes}, device=device)" if name in {"ones", "zeros"} and sizes else ""
-    for row in run[1:]:
-        name, number = profile.name(row).removeprefix("aten::"), profile.inputs(row).integers(1)
-        if name in {"tril", "triu"} and made and len(number) == 1:
-            made += f".{name}({number[0]})"
+    if factory not in {"ones", "zeros"} or not sizes or len(further) != len(numbers):
+        return ""
+    made = f"torch.{factory}({sizes}, device=device)"
+    for name, number in zip(further, numbers, strict=True):
+        if name in {"tril", "triu"}:
+            made += f".{name}({number})"
+        elif (name, number) == ("to", BOOL):
+            made += ".bool()"
         else:
-            made = f"{made}.bool()" if made and (name, number) == ("to", (11,)) else ""
+            return ""
     return made

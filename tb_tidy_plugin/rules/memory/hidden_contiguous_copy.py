@@ -113,13 +113,13 @@ class HiddenContiguousCopy(Rule):
 
     def benchmark(self, match: Match) -> Benchmark | None:
         """A pointwise operator behind the copy, on a tensor laid out as the recorded one."""
-        shape, strides, dtype = (str(match.facts[name]).replace("×", ", ") for name in ("shape", "strides", "dtype"))
+        shape, strides, dtype = match.sizes("shape"), match.sizes("strides"), match.dtype("dtype")
         if match.facts["needed"] or not strides or not dtype or not fitting(1, 4 * int(match.facts["size"])):
             return None
         elements = (
             f"torch.zeros(1 + sum((n - 1) * s for n, s in zip(shape, strides)), dtype=torch.{dtype}, device=device)"
         )
-        setup = f"import torch\nshape, strides = ({shape},), ({strides},)\nx = {elements}.as_strided(shape, strides)"
+        setup = f"import torch\nshape, strides = {shape}, {strides}\nx = {elements}.as_strided(shape, strides)"
         return Benchmark("result = x.contiguous() + 1", "result = x + 1", setup)
 
 

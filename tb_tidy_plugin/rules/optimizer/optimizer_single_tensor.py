@@ -61,7 +61,7 @@ SMALL, LARGE = 1_000, 65_000  # elements of a parameter
 
 ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
 UNSUPPORTED = frozenset({"aten::coalesce", "aten::view_as_real"})  # of sparse gradients, of complex parameters
-CPU, GPU = "CPU", "GPU"
+CPU, GPU, FOREACH, FUSED = "CPU", "GPU", "foreach=True", "fused=True"
 TENSORS = 8  # of a parameter's size in the benchmark: itself, gradient, two states and one temporary for each optimizer
 
 
@@ -72,8 +72,7 @@ class OptimizerSingleTensor(Rule):
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (
         "The step on the {device} runs no `_foreach_` or `_fused_` operator but {each} operators for each parameter"
-        "{switches}. "
-        "Reported from {least} parameters on"
+        "{switches}. Reported from {least} parameters on"
     )
     fix = "Pass `{setting}` to `{optimizer}`"
     caveat = (
@@ -101,10 +100,11 @@ class OptimizerSingleTensor(Rule):
             return None
         optimizer = f"torch.optim.{WITH_FOREACH[str(match.facts['algorithm'])]}(parameters, lr=1e-3"
         optimizer += ", momentum=0.9" if match.facts["algorithm"] == "sgd" and each > 1 else ""
+        setting = FUSED if match.facts["setting"] == FUSED else FOREACH
         setup = (
             f"import torch\nparameters = [torch.randn({elements}, device=device) for _ in range({parameters})]\n"
             "for parameter in parameters:\n    parameter.grad = torch.randn_like(parameter)\n"
-            f"one_by_one = {optimizer}, foreach=False)\ntogether = {optimizer}, {match.facts['setting']})"
+            f"one_by_one = {optimizer}, foreach=False)\ntogether = {optimizer}, {setting})"
         )
         return Benchmark(
             "one_by_one.step()", "together.step()", setup, compare=("parameters",), of_events=True,
@@ -135,7 +135,7 @@ def _facts(profile: Profile, updates: list[Update], least: float) -> dict[str, F
         "optimizer": largest.optimizer, "algorithm": largest.algorithm, "device": GPU if on_gpu else CPU,
         "parameters": parameters, "operators": operators, "each": each, "least": round(least),
         "time": Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
-        "setting": "fused=True" if largest.algorithm in FUSED_ON_CPU else "foreach=True",
+        "setting": FUSED if largest.algorithm in FUSED_ON_CPU else FOREACH,
         "elements": largest.elements(profile), "switches": _switches(profile, largest.optimizer),
     }  # fmt: skip
 

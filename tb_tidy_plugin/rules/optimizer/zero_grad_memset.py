@@ -47,6 +47,7 @@ from tb_tidy_plugin.rulekit import (
     first_additions,
     fitting,
     rows_of,
+    sizes_in,
 )
 
 ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
@@ -89,7 +90,7 @@ class ZeroGradMemset(Rule):
                     "operator": profile.name(fills[0]),
                     "additions": f", then {len(adds)} × `aten::add_` to them" if adds else "",
                     "time": Nanoseconds(sum(profile.duration_ns(row) for row in events)),
-                    "shapes": " + ".join(f"[{shape}] * {count}" for shape, count in shapes.items()),
+                    "shapes": " ".join("×".join(map(str, (count, *shape))) for shape, count in shapes.items()),
                     "size": 8 * sum(prod(shape) * count for shape, count in shapes.items()),
                 },
                 subject=owner,
@@ -98,7 +99,8 @@ class ZeroGradMemset(Rule):
 
     def benchmark(self, match: Match) -> Benchmark | None:
         """Each call gets gradients to clear, which takes the same time on both sides."""
-        shapes = str(match.facts["shapes"])
+        counted = [sizes_in(text) for text in str(match.facts["shapes"]).split()]  # how many, then the shape
+        shapes = " + ".join(f"[{tuple(shape)}] * {count}" for count, *shape in filter(None, counted))
         setup = (
             f"import torch\nweights = [torch.zeros(shape, requires_grad=True, device=device) for shape in {shapes}]\n"
             "gradients = [torch.zeros_like(weight) for weight in weights]\noptimizer = torch.optim.SGD(weights)"

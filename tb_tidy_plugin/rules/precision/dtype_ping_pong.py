@@ -89,14 +89,13 @@ class DtypePingPong(Rule):
                     break
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        shape = tuple(int(size) for size in str(match.facts["shape"]).split("×"))
-        dtype, other = (str(match.facts[name]) for name in ("dtype", "other"))
+        shape, dtype, other = match.sizes("shape"), match.dtype("dtype"), match.dtype("other")
         y = "result" if other in {"float32", "float64"} and dtype != "float64" else "y"  # equal with no fewer bits
         return Benchmark(
             before=f"{y} = torch.relu(torch.relu(x).to(torch.{other}).to(torch.{dtype}))",
             after=f"{y} = torch.relu(torch.relu(x))",
             setup=f"import torch\nx = torch.randn({shape}, dtype=torch.{dtype}, device=device)",
-        ) if fitting(1, 5 * int(match.facts["size"])) else None  # fmt: skip
+        ) if shape and dtype and other and fitting(1, 5 * int(match.facts["size"])) else None  # fmt: skip
 
     def _between(self, profile: Profile, there: Cast, back: Cast) -> list[str] | None:
         """Names of what runs between two casts; None where that has a reason to run in their dtype, or is too much."""

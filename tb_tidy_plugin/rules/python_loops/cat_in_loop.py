@@ -92,9 +92,8 @@ class CatInLoop(Rule):
         yield Scale(match.events, needed, low=min(needed, 1 / int(match.facts["calls"])), high=min(2 * needed, 1.0))
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        pieces, dim, shape = int(match.facts["calls"]) + 1, int(match.facts["dim"]), str(match.facts["piece"])
-        extents = tuple(int(size) for size in shape.split("×"))
-        if fitting(pieces, 16 * prod(extents)) < pieces:
+        pieces, dim, extents = int(match.facts["calls"]) + 1, int(match.facts["dim"]), match.sizes("piece")
+        if not extents or fitting(pieces, 16 * prod(extents)) < pieces:
             return None
         setup = f"import torch\npieces = [torch.zeros({extents}, device=device) for _ in range({pieces})]"
         before = f"result = pieces[0]\nfor piece in pieces[1:]:\n    result = torch.cat([result, piece], {dim})"

@@ -92,13 +92,13 @@ class TensorCoreShapeMisaligned(Rule):
         yield Scale(match.events, float(match.facts["factor"]), float(match.facts["least"]), 1.0)
 
     def benchmark(self, match: Match) -> Benchmark | None:
-        batch, m, k, n = (int(match.facts[name]) for name in ("batch", "m", "k", "n"))
-        wide = Product(match.anchor, batch, m, k, n, "c10::Half").padded(MULTIPLE)
+        (batch, m, k, n), dtype = (int(match.facts[name]) for name in ("batch", "m", "k", "n")), match.dtype("dtype")
+        wide = Product(0, batch, m, k, n, "c10::Half").padded(MULTIPLE)
         batch = min(batch, MOST_BYTES * batch // (2 * wide.bytes - 2 * batch * wide.m * wide.n))  # one result at a time
         shapes = {"a": (batch, m, k), "b": (batch, k, n), "c": (batch, wide.m, wide.k), "d": (batch, wide.k, wide.n)}
-        made = [f"{name} = torch.randn({shape}, dtype=torch.{{}}, device=device)" for name, shape in shapes.items()]
-        setup = "\n".join(["import torch", *made]).replace("{}", str(match.facts["dtype"]))
-        return Benchmark("a @ b", "c @ d", setup, devices=("cuda",), of_events=True) if batch else None
+        made = [f"{name} = torch.randn({shape}, dtype=torch.{dtype}, device=device)" for name, shape in shapes.items()]
+        setup = "\n".join(["import torch", *made])
+        return Benchmark("a @ b", "c @ d", setup, devices=("cuda",), of_events=True) if batch and dtype else None
 
     def _judged(
         self, profile: Profile, product: Product, time_ns: int, aligned: Mapping[Product, list[float]]

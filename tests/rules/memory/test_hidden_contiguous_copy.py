@@ -102,7 +102,7 @@ class TestReports:
         (match,) = matches(step(copy(), ADD))
         benchmark = HiddenContiguousCopy().benchmark(match)
         assert benchmark is not None
-        assert "shape, strides = (512, 256,), (1, 512,)" in benchmark.setup
+        assert "shape, strides = (512, 256), (1, 512)\n" in benchmark.setup
         assert (benchmark.before, benchmark.after) == ("result = x.contiguous() + 1", "result = x + 1")
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)

@@ -120,7 +120,7 @@ class TestReports:
     def test_benchmarks_gradients_that_foreach_fills_at_once(self) -> None:
         text = "Optimizer.zero_grad#SGD.zero_grad 0-100\n  aten::_foreach_zero_ 10-20 dims=8x4+8 types=TensorList"
         (match,) = matches(draw(text))
-        assert match.facts["shapes"] == "[(8, 4)] * 1 + [(8,)] * 1"
+        assert match.facts["shapes"] == "1×8×4 1×8"
 
     def test_benchmarks_nothing_without_shapes(self) -> None:
         assert ZeroGradMemset().benchmark(matches(draw(OF_A_MODULE))[0]) is None
