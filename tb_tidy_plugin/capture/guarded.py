@@ -12,9 +12,9 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TypeVar
 
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.visible import log_called
 
-log = logging.getLogger("tb_tidy_plugin.capture")
+log = log_called("tb_tidy_plugin.capture")
 
 MOST_CHARACTERS = 400  # of an error's message; some libraries put whole tensors in theirs
 
@@ -47,7 +47,7 @@ def logged_once(what: str, then: str, reason: str) -> None:
 def say(level: int, text: str) -> None:
     """Logs `text`, with nothing in it that steers a terminal. The job's own log handlers cannot break it here."""
     with suppress(Exception):
-        log.log(level, "tb-tidy: %s", visible(text))
+        log.log(level, "tb-tidy: %s", text)
 
 
 def reason_of(error: BaseException) -> str:

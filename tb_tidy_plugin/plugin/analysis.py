@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import subprocess
@@ -15,11 +14,12 @@ from typing import IO, TypeAlias
 import msgspec
 
 from tb_tidy_plugin import child
-from tb_tidy_plugin.plugin.worker import Failure, Findings, Message, Progress, Request, Result, printable
+from tb_tidy_plugin.plugin.worker import Failure, Findings, Message, Progress, Request, Result
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.visible import Lines, log_called
 
-log = logging.getLogger("tensorboard")
+log = log_called("tensorboard.torchtidy")
 
 Outcome: TypeAlias = Result | Failure
 OnNews: TypeAlias = Callable[[Progress | Findings], object]
@@ -109,7 +109,7 @@ class Analysis:
                 else:
                     return message
         except (BrokenPipeError, msgspec.MsgspecError) as problem:
-            log.warning("torchtidy: worker for %s: %s", printable(str(self.file.path)), problem)
+            log.warning("torchtidy: worker for %s: %s", self.file.path, problem)
             process.kill()
         return None
 
@@ -118,7 +118,7 @@ class Analysis:
         text = child.said(errors)
         if code is not None or text:
             end = "" if code is None else f" ended with {code}"
-            log.warning("torchtidy: worker for %s%s: %s", printable(str(self.file.path)), end, text)
+            log.warning("torchtidy: worker for %s%s: %s", self.file.path, end, Lines(text))
 
 
 def died(code: int) -> Failure:

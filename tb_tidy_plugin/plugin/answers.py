@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import logging
 from collections.abc import Collection, Iterator
 from typing import TypeVar
 
@@ -26,8 +25,9 @@ from tb_tidy_plugin.plugin.mutes import MutesError
 from tb_tidy_plugin.plugin.payloads import ErrorAnswer, ErrorInfo
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.units import Bytes
+from tb_tidy_plugin.visible import log_called
 
-log = logging.getLogger("tensorboard")
+log = log_called("tensorboard.torchtidy")
 
 _Posted = TypeVar("_Posted", bound=Model)
 

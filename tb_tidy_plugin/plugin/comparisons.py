@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import threading
 import time
@@ -24,8 +23,9 @@ from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.payloads import CompareAnswer
 from tb_tidy_plugin.plugin.tables import searchable
 from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.visible import Lines, log_called
 
-log = logging.getLogger("tensorboard")
+log = log_called("tensorboard.torchtidy")
 
 _Change = TypeVar("_Change", OperatorChange, KernelChange)
 
@@ -188,7 +188,7 @@ def _asked(question: bytes) -> Comparison:
             is_late = not patience.is_alive()
             patience.cancel()
         if complaint := child.said(errors):
-            log.warning("torchtidy: comparison: %s", complaint)
+            log.warning("torchtidy: comparison: %s", Lines(complaint))
     if is_late:
         raise ComparisonError(f"The comparison took longer than {LIMIT_S:.0f} s.", "Choose one rank.")
     try:

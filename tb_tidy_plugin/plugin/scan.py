@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,8 +19,9 @@ from tb_tidy_plugin.trace.files import Link, TraceFile, log_once, passed_over, t
 from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 from tb_tidy_plugin.trace.side_file import side_file_of
+from tb_tidy_plugin.visible import log_called
 
-log = logging.getLogger("tensorboard")
+log = log_called("tensorboard.torchtidy")
 
 FOLLOW = "--torchtidy_follow_links"
 

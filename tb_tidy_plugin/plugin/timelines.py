@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import threading
@@ -16,8 +15,9 @@ from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.timeline_reader import About, Question, Refused, Reply
 from tb_tidy_plugin.trace.remote import changed_at, size_of
+from tb_tidy_plugin.visible import log_called
 
-log = logging.getLogger("tensorboard")
+log = log_called("tensorboard.torchtidy")
 
 COMMAND = child.command_for("tb_tidy_plugin.plugin.timeline_reader")
 LIMIT_S = 120.0  # for one answer; the first about a trace of 500 MB takes 6 to 10 s, all later ones below 0.1 s

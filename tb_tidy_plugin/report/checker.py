@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
+from tb_tidy_plugin.visible import log_called
 
 Answer = TypeVar("Answer")
 
-log = logging.getLogger(__name__)
+log = log_called(__name__)
 
 MISSING = {
     "stacks": "The profile has no Python stacks; record with `with_stack=True`.",

@@ -6,7 +6,6 @@ sources that were looked at. Answers of rules that are not this package's are no
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,9 @@ from tb_tidy_plugin.trace.cache import Cache, State, code_state, key_of, state_o
 from tb_tidy_plugin.trace.cached_columns import BESIDE
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.visible import log_called
 
-log = logging.getLogger("tb_tidy_plugin")
+log = log_called("tb_tidy_plugin")
 
 Answer = TypeVar("Answer")
 

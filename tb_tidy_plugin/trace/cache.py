@@ -29,13 +29,14 @@ from platformdirs import user_cache_path
 from tb_tidy_plugin.files import DRAFT, drafted
 from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, complaint_about, is_own, opened
 from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
+from tb_tidy_plugin.visible import log_called
 
 try:
     from isal.isal_zlib import crc32  # ten times as fast
 except ImportError:
     from zlib import crc32
 
-log = logging.getLogger("tb_tidy_plugin")
+log = log_called("tb_tidy_plugin")
 
 MOST_BYTES = 2 << 30
 """Of all entries together, by default."""

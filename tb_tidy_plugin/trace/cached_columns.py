@@ -6,7 +6,6 @@ written it: columns have the types and lengths that they must have, and numbers 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, TypeAlias
@@ -33,8 +32,9 @@ from tb_tidy_plugin.trace.reader import DAMAGED, packed, unpacked
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, size_of
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
+from tb_tidy_plugin.visible import log_called
 
-log = logging.getLogger("tb_tidy_plugin")
+log = log_called("tb_tidy_plugin")
 
 KIND = "columns"
 BESIDE = (DEVICE_EVENTS, CAPTURED)

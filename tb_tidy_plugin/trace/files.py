@@ -19,9 +19,9 @@ from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.remote import Place, RemotePath
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.visible import log_called
 
-log = logging.getLogger("tb_tidy_plugin")
+log = log_called("tb_tidy_plugin")
 
 FOLLOW = "--follow-links"
 NAMED_LINKS = 5  # of those that are passed over; a message names no more
@@ -192,7 +192,7 @@ def passed_over(links: Iterable[Link], logdir: Place, option: str) -> Iterator[s
 @lru_cache(maxsize=256)
 def log_once(logger: logging.Logger, text: str) -> None:
     """Logs a warning, once: folders are looked at again and again."""
-    logger.warning("%s", visible(text))
+    logger.warning("%s", text)
 
 
 def traces_among(folder: RemotePath, files: Iterable[RemotePath], prefix: str = "") -> Iterator[TraceFile]:
