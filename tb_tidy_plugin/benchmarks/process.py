@@ -16,14 +16,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from tb_tidy_plugin import child
+from tb_tidy_plugin.allowance import data_bytes, limit_data, status_bytes
 from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, in_turns, thinned
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, addresses, described, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
@@ -207,29 +207,17 @@ def _cap_memory(device: torch.device, most_bytes: int, send: Send) -> None:
     elif device.type == "mps":
         torch.mps.set_per_process_memory_fraction(min(most_bytes / torch.mps.recommended_max_memory(), 1.0))
     elif sys.platform == "linux":
-        import resource
-
-        data = _status_bytes("VmData") + most_bytes + THREAD_BYTES * torch.get_num_threads()
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (data if hard < 0 else min(data, hard), hard))
+        limit_data(data_bytes() + most_bytes + THREAD_BYTES * torch.get_num_threads())
     if sys.platform == "linux":
         threading.Thread(target=_watch_memory, args=(most_bytes, send), daemon=True).start()
 
 
 def _watch_memory(most_bytes: int, send: Send) -> None:
-    before = _status_bytes("VmRSS")
-    while _status_bytes("VmRSS") - before <= most_bytes:
+    before = status_bytes("VmRSS")
+    while status_bytes("VmRSS") - before <= most_bytes:
         time.sleep(WATCH_PERIOD_S)
     send(NotMeasured(f"The statements need more than {Bytes(most_bytes)} of the host's memory.", TOO_LARGE))
     _end_group()
-
-
-def _status_bytes(key: str) -> int:
-    """A size from `/proc/self/status`, which is in kB; 0 where it has no such line."""
-    lines: Mapping[str, str] = dict(
-        line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line
-    )
-    return int(lines.get(key, "0").split()[0]) * 1024
 
 
 def _end_group() -> None:

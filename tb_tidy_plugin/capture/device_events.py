@@ -7,6 +7,7 @@ where only the trace is exported. The format is on the page `docs/out-of-tree-de
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -24,7 +24,7 @@ from tb_tidy_plugin.sources.align import Aligner, Sources
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.limits import Limits
+from tb_tidy_plugin.trace.limits import Limits, held_to
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.visible import visible
@@ -54,17 +54,19 @@ def annotate(
     """
     trace = _only(path, follow_links=follow_links)
     try:
-        profile = Profile(read_with_side_files(trace.path, limits=limits))
+        with held_to(limits):
+            profile = Profile(read_with_side_files(trace.path, limits=limits))
+            sources = sources_of(trace, source_roots, profile.metadata.captured.sources)
+            aligner = Aligner(profile, sources)
+            places = operator_places(profile, aligner) if form == "json" else None
+            costs = line_costs(profile, aligner).lines if form == "text" else ()
     except TraceError as problem:
         click.echo(f"{visible(str(trace.path))}: {visible(problem.error)}\n{problem.advice}", err=True)
         sys.exit(NOTHING_READ)
-    sources = sources_of(trace, source_roots, profile.metadata.captured.sources)
-    aligner = Aligner(profile, sources)
-    if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(operator_places(profile, aligner)), indent=2).decode())
-        sys.exit(DONE)
-    costs = line_costs(profile, aligner).lines
-    say(*_pages(_asked(costs, file, profile), sources, profile.time_spent.wall_ns), no_wrap=True)
+    if places is not None:
+        click.echo(msgspec.json.format(msgspec.json.encode(places), indent=2).decode())
+    else:
+        say(*_pages(_asked(costs, file, profile), sources, profile.time_spent.wall_ns), no_wrap=True)
     sys.exit(DONE)
 
 

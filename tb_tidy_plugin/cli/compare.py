@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ
-from tb_tidy_plugin.cli.configured import with_configuration
+from tb_tidy_plugin.cli.configured import with_configured_checks
 from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.cli.printed import say
@@ -23,8 +23,7 @@ from tb_tidy_plugin.compare.model import Comparison, first_rows
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
 from tb_tidy_plugin.compare.text import to_text
-from tb_tidy_plugin.configuration.checks import checks_of
-from tb_tidy_plugin.configuration.files import Configuration
+from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.trace.remote import Place
 
 MOST_ROWS = 200  # of operators and of kernels
@@ -72,9 +71,9 @@ class Steps(Kind[StepRange]):
 )
 @with_links
 @with_source_roots
-@with_configuration
+@with_configured_checks
 def compare(
-    configuration: Configuration,
+    checks: Checks,
     base: Place,
     candidate: Place | None,
     steps: StepRange | None,
@@ -97,7 +96,6 @@ def compare(
     """
     if candidate is None and (steps is None or other_steps is None):
         raise click.UsageError("Give a CANDIDATE, or two ranges of steps of one recording: --steps 3-7 --with 8-12.")
-    checks = checks_of(configuration)
     with progress_bar() as progress:
         how = (checks.rules, progress, checks.ignores, source_roots, checks.limits)
         before = asked_for(base, steps, *how, follow_links=follow_links)

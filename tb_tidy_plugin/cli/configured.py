@@ -11,9 +11,10 @@ from typing import TypeVar
 import click
 
 from tb_tidy_plugin.cli.places import PLACE
-from tb_tidy_plugin.configuration.checks import Wanted, checks_of, limits_of
+from tb_tidy_plugin.configuration.checks import Wanted, checks_of
 from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.found import find_configuration
+from tb_tidy_plugin.configuration.limits import limits_of
 from tb_tidy_plugin.trace.remote import on_this_machine
 from tb_tidy_plugin.visible import visible
 
@@ -39,19 +40,27 @@ def with_configuration(command: Callable[..., R]) -> Callable[..., R]:
     return configured
 
 
+LIMIT_OPTIONS = {
+    "max-text-gb": ("GB", "Refuse traces with more text, inflated; usually 16."),
+    "max-inflation": ("TIMES", "Refuse gz that inflates more; usually 300."),
+    "max-processor-s": ("S", "Give a trace up that takes more processor time; usually 60 and 1 for each MB of text."),
+    "max-wall-s": ("S", "Give a trace up that takes longer; usually 600 and 10 for each MB of text."),
+    "max-memory-gb": ("GB", "Give a trace up that takes more memory; usually 0.16 and 24 times its text. Linux only."),
+}
+"""By the keys of `[limits]`, each as one number for all traces."""
+
+
 def _with_limit_options(command: Callable[..., R]) -> Callable[..., R]:
     """Gives `command`, after its configuration, what its options say by the keys of `[limits]`, as `given`."""
 
-    @click.option("--max-text-gb", type=float, metavar="GB", help="Refuse traces with more text, inflated; usually 16.")
-    @click.option("--max-inflation", type=float, metavar="TIMES", help="Refuse gz that inflates more; usually 300.")
     @wraps(command)
-    def limited(
-        configuration: Configuration, max_text_gb: float | None, max_inflation: float | None, **others: object
-    ) -> R:
-        limits = {"max-text-gb": max_text_gb, "max-inflation": max_inflation}
-        given = {key: value for key, value in limits.items() if value is not None}
+    def limited(configuration: Configuration, **others: object) -> R:
+        asked = {key: others.pop(key.replace("-", "_")) for key in LIMIT_OPTIONS}
+        given = {key: value for key, value in asked.items() if value is not None}
         return command(configuration, given=given, **others)
 
+    for key, (unit, help_text) in reversed(LIMIT_OPTIONS.items()):
+        limited = click.option(f"--{key}", type=float, metavar=unit, help=help_text)(limited)
     return limited
 
 
@@ -65,6 +74,18 @@ def with_limits(command: Callable[..., R]) -> Callable[..., R]:
         return command(limits=limits_of(configuration.settings.limits | given, str(configuration.path)), **others)
 
     return limited
+
+
+def with_configured_checks(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` what its configuration asks for, within the limits of its options, as first argument."""
+
+    @with_configuration
+    @_with_limit_options
+    @wraps(command)
+    def chosen(configuration: Configuration, given: dict[str, float], **others: object) -> R:
+        return command(checks_of(configuration, Wanted(limits=given)), **others)
+
+    return chosen
 
 
 def with_checks(command: Callable[..., R]) -> Callable[..., R]:

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import click
 
-from tb_tidy_plugin import __version__
+from tb_tidy_plugin import __version__, allowance
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.visible import visible
 
@@ -65,6 +65,7 @@ class _OnStderr(logging.Handler):
 def main() -> None:
     """Runs the command line; what a user can mend is shown as a message, not as a traceback."""
     logging.getLogger("tb_tidy_plugin").addHandler(_OnStderr())
+    allowance.enforce(raising=True)
     try:
         commands()
     except TidyError as error:

@@ -10,13 +10,12 @@ import click
 import msgspec
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
-from tb_tidy_plugin.cli.configured import with_configuration
+from tb_tidy_plugin.cli.configured import with_configured_checks
 from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
-from tb_tidy_plugin.configuration.checks import checks_of
-from tb_tidy_plugin.configuration.files import Configuration
+from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.report.summary import summary_of
 from tb_tidy_plugin.report.summary_text import Wanted, to_text
@@ -34,9 +33,9 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table, in text.")
 @with_links
 @with_source_roots
-@with_configuration
+@with_configured_checks
 def summary(
-    configuration: Configuration,
+    checks: Checks,
     path: Place,
     form: str,
     group: OperatorGroup,
@@ -52,7 +51,6 @@ def summary(
 
     Exit codes: 0 done, 2 nothing could be read.
     """
-    checks = checks_of(configuration)
     with progress_bar() as progress:
         how = (checks.of_profiles, progress, checks.ignores, source_roots, checks.limits)
         found = summary_of(path, *how, follow_links=follow_links)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tb_tidy_plugin.configuration.files import Configuration, near
+from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
@@ -14,11 +14,7 @@ from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 from tb_tidy_plugin.rules import catalogue
-from tb_tidy_plugin.trace.limits import GB, USUAL, Limits
-
-LARGEST = sys.float_info.max  # TOML knows larger integers, infinity, and numbers that are none
-LIMITS: Mapping[str, tuple[str, int]] = {"max-text-gb": ("text_bytes", GB), "max-inflation": ("inflation", 1)}
-"""The keys of `[limits]`: what each sets, and in which unit."""
+from tb_tidy_plugin.trace.limits import USUAL, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +81,6 @@ def checks_of(configuration: Configuration, wanted: Wanted | None = None) -> Che
         for glob, selectors in settings.per_path_ignores.items()
     }
     return Checks(tuple(rule(thresholds.get(rule.name())) for rule in rules), PathIgnores(ignored), limits)
-
-
-def limits_of(given: Mapping[str, float], where: str) -> Limits:
-    """The limits, with what is `given` by the keys of `[limits]`.
-
-    Raises:
-        ConfigurationError: there is no such key, or its value is no limit; `where` names the file.
-    """
-    limits = USUAL
-    for key, value in given.items():
-        if key not in LIMITS:
-            raise ConfigurationError(f"`limits` in `{where}` has no key `{key}`.", f"It has {', '.join(LIMITS)}.")
-        if not 0 < value <= LARGEST:
-            raise ConfigurationError(f"`{key}` of `limits` is no number above 0.", "Leave it out for the usual one.")
-        attribute, factor = LIMITS[key]
-        limits = replace(limits, **{attribute: value * factor})
-    return limits
 
 
 def rules_called(names: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:

@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from tb_tidy_plugin.configuration import trust
-from tb_tidy_plugin.configuration.checks import LIMITS
 from tb_tidy_plugin.configuration.files import (
     OWN_FILE,
     PROJECT_FILE,
@@ -24,10 +23,10 @@ from tb_tidy_plugin.configuration.files import (
     settings_of,
     unreadable,
 )
+from tb_tidy_plugin.configuration.limits import LIMITS, only_lowers
 from tb_tidy_plugin.configuration.user_rules import source_of
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.trace.files import find_traces
-from tb_tidy_plugin.trace.limits import USUAL
 
 ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds")
 """Settings that only decide what is shown. All others, new ones too, are used from trusted files only."""
@@ -96,8 +95,7 @@ def _used(path: Path, settings: Settings, doubt: str, analysed: Sequence[Path]) 
 
 def _only_data(settings: Settings) -> Settings:
     """The settings that are used from any file; of the limits those that lower one."""
-    usual = {key: getattr(USUAL, attribute) / factor for key, (attribute, factor) in LIMITS.items()}
-    limits = {key: value for key, value in settings.limits.items() if key not in usual or value <= usual[key]}
+    limits = {key: value for key, value in settings.limits.items() if key not in LIMITS or only_lowers(key, value)}
     return Settings(**{name: getattr(settings, name) for name in ONLY_DATA}, limits=limits)
 
 

@@ -14,9 +14,13 @@ from typing import IO, TypeAlias
 import msgspec
 
 from tb_tidy_plugin import child
+from tb_tidy_plugin.allowance import limit_of
+from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.plugin.worker import Failure, Findings, Message, Progress, Request, Result
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.limits import USUAL
 from tb_tidy_plugin.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
@@ -29,7 +33,7 @@ WORKER = child.command_for("tb_tidy_plugin.plugin.worker", arguments=1)
 
 AGAIN = "Starting again, since the first try was killed"
 STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
-TRY_AGAIN = "See TensorBoard's log; run `touch` on the file to have it analysed again."
+TRY_AGAIN = "See TensorBoard's log, then try again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +57,15 @@ class Analysis:
         self._stopped = False
 
     def outcome(self, on_news: OnNews) -> Outcome:
-        """Runs the worker to its end; whatever becomes of it is told in words. One that is killed gets another try."""
+        """Runs the worker to its end; whatever becomes of it is told in words.
+
+        One that is killed gets another try, unless it has taken all that it may: it would do so again.
+        """
         ended = self._attempt(on_news)
-        if isinstance(ended, int) and ended < 0:
+        if isinstance(ended, int) and ended < 0 and limit_of(ended) is None:
             on_news(Progress("reading", AGAIN, 0.0))
             ended = self._attempt(on_news)
-        return died(ended) if isinstance(ended, int) else ended
+        return died(ended, self.asked.configuration) if isinstance(ended, int) else ended
 
     def _attempt(self, on_news: OnNews) -> Outcome | int:
         """The outcome, or the code with which the worker ended before there was one."""
@@ -121,14 +128,20 @@ class Analysis:
             log.warning("torchtidy: worker for %s%s: %s", self.file.path, end, Lines(text))
 
 
-def died(code: int) -> Failure:
+def died(code: int, configuration: Path | None = None) -> Failure:
     """What it means that a worker ended with `code` and without a last message."""
+    if (limit := limit_of(code)) is not None:
+        try:
+            reached = limits_in(configuration).reached(limit)
+        except ConfigurationError:  # it has changed since the worker read it
+            reached = USUAL.reached(limit)
+        return Failure(reached.error, reached.advice)
     if code >= 0:
         return Failure("The analysis broke off with an internal error.", TRY_AGAIN)
     if -code == getattr(signal, "SIGKILL", None):
         return Failure(
             "The analysis was killed twice, most likely because memory ran out.",
-            "Free memory or record fewer steps; run `touch` on the file to have it analysed again.",
+            "Free memory or record fewer steps, then try again.",
         )
     name = next((known.name for known in signal.Signals if known.value == -code), f"signal {-code}")
     return Failure(f"The analysis was ended twice, last by {name}.", TRY_AGAIN)

@@ -5,20 +5,26 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import child
+from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.recording import Recording, StepsError, step_range
+from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.trace.limits import held_to
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.compare.compare import Asked
 
 
 NICE = 5  # TensorBoard goes first
+WORK = "comparison"
 
 
 class SideAsked(msgspec.Struct, frozen=True):
@@ -35,10 +41,17 @@ class SideAsked(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What to compare with what."""
+    """What to compare with what; `configuration` is the file that says what that may take."""
 
     base: SideAsked
     candidate: SideAsked
+    configuration: bytes | None = None
+
+
+class _Configured(msgspec.Struct, frozen=True):
+    """What is read of a question before the rest of it."""
+
+    configuration: bytes | None = None
 
 
 class Compared(msgspec.Struct, frozen=True, tag="compared"):
@@ -54,27 +67,44 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     advice: str
 
 
-Answer: TypeAlias = Compared | Refused
+class GivenUp(msgspec.Struct, frozen=True, tag="given_up"):
+    """It takes more than it may."""
+
+    error: str
+    advice: str
+
+
+Answer: TypeAlias = Compared | Refused | GivenUp
 
 
 def main() -> None:
     """Answers one question."""
     output = child.private_output()
-    question = msgspec.json.decode(child.question(), type=Question)
+    question = child.question()
     child.end_with_input()
     child.step_back(nice=NICE)
-    output.write(msgspec.json.encode(answer_to(question)))
+    allowance.enforce()
+    output.write(answer_to(question))
     output.close()
 
 
-def answer_to(question: Question) -> Answer:
-    """The comparison, or why there is none."""
+def answer_to(question: bytes) -> bytes:
+    """The comparison, or why there is none, as JSON like the question."""
     from tb_tidy_plugin.compare.compare import compared
 
+    file = msgspec.json.decode(question, type=_Configured).configuration
+    answer: Answer
     try:
-        return Compared(compared(_asked(question.base), _asked(question.candidate)))
+        with held_to(limits_in(None if file is None else Path(os.fsdecode(file))), WORK):
+            allowance.has_read(len(question))
+            asked = msgspec.json.decode(question, type=Question)
+            answer = Compared(compared(_asked(asked.base), _asked(asked.candidate)))
+            return msgspec.json.encode(answer)
     except StepsError as problem:
-        return Refused(problem.error, problem.advice)
+        answer = Refused(problem.error, problem.advice)
+    except (ConfigurationError, TraceError) as problem:
+        answer = GivenUp(problem.error, problem.advice)
+    return msgspec.json.encode(answer)
 
 
 def _asked(side: SideAsked) -> Asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -9,15 +10,18 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TypeVar
 
 import msgspec
 
 from tb_tidy_plugin import child
+from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChange
 from tb_tidy_plugin.compare.recording import StepsError, step_range
+from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.comparing import Answer, Refused
+from tb_tidy_plugin.plugin.comparing import WORK, Answer, GivenUp, Refused
 from tb_tidy_plugin.plugin.entries import Kept
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.payloads import CompareAnswer
@@ -32,7 +36,6 @@ _Change = TypeVar("_Change", OperatorChange, KernelChange)
 COMMAND = child.command_for("tb_tidy_plugin.plugin.comparing")
 MOST_KEPT = 8
 MOST_RECORDINGS = 64  # on each side: a question with more would not fit beside all else that is kept
-LIMIT_S = 60.0
 
 
 class ComparisonError(TidyError):
@@ -107,7 +110,8 @@ class Comparisons:
             StepsError: a range of steps is none, or has no steps.
             TraceError: one of the traces could not be read.
             StillAnalysingError: an analysis takes longer than `patience_s`; it goes on.
-            ComparisonError: there are too many recordings, or the process could not be started or broke.
+            ComparisonError: there are too many recordings, or the process could not be started, broke or reached a
+                limit.
         """
         for side in (base, candidate):
             if side.steps:
@@ -118,7 +122,7 @@ class Comparisons:
         with self._lock:
             known = self._known.get((base, candidate))
             if known is None or known.made_from != made_from:
-                known = _worked_out(sides, made_from)
+                known = _worked_out(sides, made_from, self._library.configuration)
             self._known[base, candidate] = known
             self._known.move_to_end((base, candidate))
             while len(self._known) > MOST_KEPT:
@@ -151,7 +155,7 @@ class Comparisons:
         raise NotFoundError(f"The run `{side.run}` has no rank `{side.rank}`.", "Reload the list of runs.")
 
 
-def _worked_out(sides: Sequence[_Read], made_from: tuple[Kept, ...]) -> _Known:
+def _worked_out(sides: Sequence[_Read], made_from: tuple[Kept, ...], configuration: Path | None) -> _Known:
     base, candidate = (
         SideText(
             read.side.run,
@@ -162,7 +166,7 @@ def _worked_out(sides: Sequence[_Read], made_from: tuple[Kept, ...]) -> _Known:
         )
         for read in sides
     )
-    comparison = _asked(msgspec.json.encode({"base": base, "candidate": candidate}))
+    comparison = _asked(base, candidate, configuration)
     return _Known(
         made_from=made_from,
         comparison=msgspec.structs.replace(comparison, operators=[], kernels=[]),
@@ -177,26 +181,26 @@ def _recording(side: Side, kept: Kept) -> msgspec.Raw:
     )
 
 
-def _asked(question: bytes) -> Comparison:
+def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> Comparison:
     """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
+    file = None if configuration is None else os.fsencode(configuration)
+    question = msgspec.json.encode({"configuration": file, "base": base, "candidate": candidate})
     with child.complaints() as errors:
         with _started(errors) as process:
-            patience = threading.Timer(LIMIT_S, process.kill)
-            patience.daemon = True
-            patience.start()
             said = _said(process, question)
-            is_late = not patience.is_alive()
-            patience.cancel()
         if complaint := child.said(errors):
             log.warning("torchtidy: comparison: %s", Lines(complaint))
-    if is_late:
-        raise ComparisonError(f"The comparison took longer than {LIMIT_S:.0f} s.", "Choose one rank.")
+    if (limit := limit_of(process.returncode)) is not None:
+        reached = limits_in(configuration).reached(limit, WORK)
+        raise ComparisonError(reached.error, reached.advice)
     try:
         answer: Answer = msgspec.json.decode(said, type=Answer)
     except msgspec.MsgspecError:
         raise ComparisonError("The comparison broke off with an internal error.", "See TensorBoard's log.") from None
     if isinstance(answer, Refused):
         raise StepsError(answer.error, answer.advice)
+    if isinstance(answer, GivenUp):
+        raise ComparisonError(answer.error, answer.advice)
     return answer.comparison
 
 

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import child
+from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.worker import OUT_OF_MEMORY, printable
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to
 from tb_tidy_plugin.trace.remote import Place, place_of
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
 
+WORK = "timeline"
 KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces are kept
 
 
@@ -98,6 +100,7 @@ def main() -> None:
     """Answers until nobody asks any more."""
     output = child.private_output()
     child.step_back()
+    allowance.enforce()
     shelf = Shelf()
     for line in child.questions():
         output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=Question))) + b"\n")
@@ -113,21 +116,20 @@ class Shelf:
     def reply(self, question: Question) -> Reply:
         """The answer, or why there is none."""
         try:
-            return Answered(answer_to(question.about, self._timeline(question)))
+            limits = limits_in(None if question.configuration is None else Path(os.fsdecode(question.configuration)))
+            with held_to(limits, WORK):
+                return Answered(answer_to(question.about, self._timeline(question, limits)))
         except (ConfigurationError, TraceError) as problem:
             return Refused(printable(problem.error), printable(problem.advice))
         except MemoryError:
             return Refused(OUT_OF_MEMORY.error, OUT_OF_MEMORY.advice)
 
-    def _timeline(self, question: Question) -> Timeline:
+    def _timeline(self, question: Question, limits: Limits) -> Timeline:
         key = (question.path, question.stamp)
         if key not in self._known:
             self._make_room(question.path)
-            cache, configuration = (
-                None if path is None else Path(os.fsdecode(path)) for path in (question.cache, question.configuration)
-            )
-            limits = USUAL if configuration is None else configured_limits(configuration)
-            self._known[key] = read_timeline(place_of(os.fsdecode(question.path)), Cache(cache), limits)
+            cache = Cache(None if question.cache is None else Path(os.fsdecode(question.cache)))
+            self._known[key] = read_timeline(place_of(os.fsdecode(question.path)), cache, limits)
         self._known.move_to_end(key)
         return self._known[key]
 
@@ -137,18 +139,6 @@ class Shelf:
             del self._known[key]
         while sum(timeline.size for timeline in self._known.values()) > KEPT_BYTES:
             self._known.popitem(last=False)
-
-
-def configured_limits(configuration: Path) -> Limits:
-    """How much a trace may hold.
-
-    Raises:
-        ConfigurationError: the file cannot be used.
-    """
-    from tb_tidy_plugin.configuration.checks import limits_of
-    from tb_tidy_plugin.configuration.files import read_configuration
-
-    return limits_of(read_configuration(configuration).settings.limits, str(configuration))
 
 
 def read_timeline(path: Place, cache: Cache = NOWHERE, limits: Limits = USUAL) -> Timeline:

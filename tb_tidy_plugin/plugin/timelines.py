@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from contextlib import ExitStack
+from typing import IO
 
 import msgspec
 
 from tb_tidy_plugin import child
+from tb_tidy_plugin.allowance import limit_of
+from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.entries import Kept
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.timeline_reader import About, Question, Refused, Reply
+from tb_tidy_plugin.plugin.timeline_reader import WORK, About, Question, Refused, Reply
 from tb_tidy_plugin.trace.remote import changed_at, size_of
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
 
 COMMAND = child.command_for("tb_tidy_plugin.plugin.timeline_reader")
-LIMIT_S = 120.0  # for one answer; the first about a trace of 500 MB takes 6 to 10 s, all later ones below 0.1 s
 IDLE_S = 600.0
 NO_IDS = msgspec.Raw(b"[]")
 
@@ -42,6 +45,7 @@ class Timelines:
         self._library = library
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._open = ExitStack()  # what the process complains into, as long as it runs
         self._idle: threading.Timer | None = None
 
     def answer(self, key: Key, about: About, patience_s: float) -> bytes | None:
@@ -51,7 +55,7 @@ class Timelines:
             NotFoundError: there is no such trace.
             TraceError: it could not be read.
             StillAnalysingError: its analysis takes longer than `patience_s`.
-            TimelineError: the process could not be started, broke, or took too long.
+            TimelineError: the process could not be started, broke, or reached a limit.
         """
         kept = self._library.kept(key, patience_s)
         asked = self._library.asked
@@ -82,31 +86,35 @@ class Timelines:
     def _asked(self, question: bytes) -> Reply:
         process = self._running()
         assert process.stdout is not None
-        patience = threading.Timer(LIMIT_S, process.kill)
-        patience.daemon = True
-        patience.start()
         try:
             child.ask(process, question)
             reply: Reply = msgspec.json.decode(process.stdout.readline(), type=Reply)
         except (BrokenPipeError, msgspec.MsgspecError) as problem:
             process.kill()
-            log.warning("torchtidy: timeline: %s; the process ended with %s", problem, process.wait())
-            raise TimelineError(
-                "The timeline could not be drawn: its process ended.", "See TensorBoard's log; ask again."
-            ) from None
+            code = process.wait()
+            log.warning("torchtidy: timeline: %s; the process ended with %s", problem, code)
+            self.close()
+            raise self._ended_with(code) from None
         finally:
-            patience.cancel()
             self._end_when_idle()
         return reply
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self.close()
+            errors = self._open.enter_context(child.complaints())
+            self._open.callback(_log, errors)
             try:
-                self._process = child.start(COMMAND)
+                self._process = child.start(COMMAND, errors)
             except OSError as problem:
                 raise TimelineError(f"The timeline could not be drawn: {problem.strerror}.", "Try again.") from None
         return self._process
+
+    def _ended_with(self, code: int) -> TimelineError:
+        if (limit := limit_of(code)) is not None:
+            reached = limits_in(self._library.configuration).reached(limit, WORK)
+            return TimelineError(reached.error, reached.advice)
+        return TimelineError("The timeline could not be drawn: its process ended.", "See TensorBoard's log; ask again.")
 
     def _end_when_idle(self) -> None:
         if self._idle is not None:
@@ -125,6 +133,12 @@ class Timelines:
         if process is not None:
             process.kill()
             process.communicate()
+        self._open.close()
+
+
+def _log(errors: IO[bytes]) -> None:
+    if complaint := child.said(errors):
+        log.warning("torchtidy: timeline: %s", Lines(complaint))
 
 
 def _stamp(kept: Kept) -> str:

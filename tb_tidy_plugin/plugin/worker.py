@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import child
+from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.payloads import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
@@ -23,6 +23,7 @@ from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.rulekit.recipe import Recipe
 from tb_tidy_plugin.trace.cache import Cache, State
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.limits import held_to
 from tb_tidy_plugin.trace.remote import Place, place_of, size_of
 from tb_tidy_plugin.units import Bytes
 
@@ -119,6 +120,7 @@ def main() -> None:
     request = msgspec.json.decode(child.question(), type=Request)
     child.end_with_input()
     child.step_back(nice=NICE)
+    allowance.enforce()
 
     def send(message: Message) -> None:
         output.write(msgspec.json.encode(message) + b"\n")
@@ -141,11 +143,13 @@ def analyse(file: TraceFile, send: Send, request: Request) -> None:
     try:
         checks = checks_of(Configuration() if configuration is None else read_configuration(configuration))
         progress = throttled(file.path, send, len(checks.of_profiles))
-        analysis = analyze_file(file, checks.of_profiles, progress, checks.ignores, roots, Cache(folder), checks.limits)
-        findings = findings_of(analysis)
-        send(findings)
-        send(Progress("analysing", ADDING_UP, CHECKED_PART))
-        send(result_of(analysis, findings))
+        with held_to(checks.limits):
+            how = (checks.ignores, roots, Cache(folder), checks.limits)
+            analysis = analyze_file(file, checks.of_profiles, progress, *how)
+            findings = findings_of(analysis)
+            send(findings)
+            send(Progress("analysing", ADDING_UP, CHECKED_PART))
+            send(result_of(analysis, findings))
     except (ConfigurationError, TraceError) as problem:
         send(Failure(printable(problem.error), printable(problem.advice)))
     except MemoryError:

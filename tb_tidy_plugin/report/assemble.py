@@ -44,7 +44,7 @@ from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache, State
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to
 from tb_tidy_plugin.trace.remote import place_of, size_of
 
 ReportProgress: TypeAlias = Callable[[str, float], object]
@@ -109,7 +109,9 @@ def analyses(  # noqa: PLR0913 - as `analyze_file`
     """
     for file in find_traces(place_of(path), follow_links=follow_links):
         try:
-            yield file, analyze_file(file, rules, for_file(progress, file), ignores, source_roots, limits=limits)
+            with held_to(limits):
+                analysis = analyze_file(file, rules, for_file(progress, file), ignores, source_roots, limits=limits)
+            yield file, analysis
         except TraceError as problem:
             yield file, problem_of(file, problem)
 

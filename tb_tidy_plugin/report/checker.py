@@ -78,6 +78,8 @@ def unless_broken(rule: AnyRule, ask: Callable[[], Answer]) -> Answer | Failed:
     """What `ask` makes of the rule, or how the rule failed."""
     try:
         return ask()
+    except MemoryError:  # which is not the rule's doing: the next one would get none either
+        raise
     except Exception as error:  # one broken rule must not cost the user the others
         log.exception("rule %s failed", rule.name())
         return Failed(f"{type(error).__name__}: {error}")

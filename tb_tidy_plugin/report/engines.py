@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 
-from tb_tidy_plugin import child
+from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 
@@ -215,6 +215,7 @@ class _Processes:
 def _belong_to(parent: int) -> None:
     """Ctrl-C in the terminal is for the process that started this one, which will end it; without that one it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    allowance.enforce(raising=True)
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
 
 

@@ -33,12 +33,11 @@ from tb_tidy_plugin.rulekit.carried import CarriedRules
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to, likely_text
 from tb_tidy_plugin.trace.remote import absolute, place_of, size_of
 
 OWN_RULES = f"{catalogue.__module__}."
 FEWER = "Give it more memory with `--jobs 1`, or record fewer steps."
-GZIP_RATIO = 15  # JSON of traces; 10 to 20 in recordings
 WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
 WORKER_RATIO = 8  # bytes of memory per byte of JSON, at the most; docs/scale.md has the measurement
 
@@ -124,7 +123,7 @@ def ranks_of(
     Raises:
         EngineError: the engine cannot be used.
     """
-    sizes = [size_of(file.path) * (GZIP_RATIO if file.path.name.endswith(".gz") else 1) for file in files]
+    sizes = [likely_text(file.path.name, size_of(file.path)) for file in files]
     needed = WORKER_BYTES + WORKER_RATIO * max(sizes, default=0)
     if is_one_enough(engine, len(files), needed):
         return [_rank(asked, file, for_file(progress, file)) for file in files]
@@ -143,11 +142,12 @@ def _rank(asked: Asked, file: TraceFile, progress: ReportProgress | None = None)
     if (known := remembered.load(file, key)) is not None:
         return known
     try:
-        how = (asked.ignores, asked.source_roots, asked.cache, asked.limits)
-        analysis = analyze_file(file, asked.rules.rules, progress, *how)
+        with held_to(asked.limits):
+            how = (asked.ignores, asked.source_roots, asked.cache, asked.limits)
+            analysis = analyze_file(file, asked.rules.rules, progress, *how)
+            rank = Rank(analysis.report, summaries_of(analysis.profile, analysis.report), problems_of(analysis))
     except TraceError as problem:
         return Rank(problems=[problem_of(file, problem)])
-    rank = Rank(analysis.report, summaries_of(analysis.profile, analysis.report), problems_of(analysis))
     remembered.keep(file, key, rank, analysis.sources)
     return rank
 

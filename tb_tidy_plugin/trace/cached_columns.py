@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.trace.assemble import NARROW_IDS
 from tb_tidy_plugin.trace.cache import Cache, Piece, code_state, key_of, state_of
 from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
@@ -41,6 +42,7 @@ BESIDE = (DEVICE_EVENTS, CAPTURED)
 """Files whose events are in the columns, by what they add to the name of their trace."""
 
 WORTH_KEEPING = 16 << 20  # bytes of a trace file
+TEXT_RATIO = 3  # bytes of text that became a byte of an entry: 2 to 6 in recordings
 ALIGNMENT = 64
 LENGTH_BYTES = 8
 FLOW_COLUMNS = tuple(column.name for column in fields(Flows))
@@ -104,6 +106,7 @@ def load_columns(cache: Cache, key: str) -> EventTable | None:
     content = cache.load(KIND, key)
     if content is None:
         return None
+    has_read(TEXT_RATIO * len(content))
     try:
         return _table(content)
     except (*NOT_JSON, ValueError, TypeError, KeyError, IndexError, DAMAGED) as problem:

@@ -1,12 +1,15 @@
-"""How much a trace may hold: a small file can be written that would inflate beyond any memory."""
+"""How much a trace may hold and its analysis may take: a small file can be written that would take all there is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tb_tidy_plugin.allowance import Allowance, Bound, Limit, LimitReachedError, bounds_memory, within
 from tb_tidy_plugin.errors import TraceError
 
-GB = 10**9
+GB, MB = 10**9, 10**6
 FREE_BYTES = 64 << 20
 """So much text is read whatever it was packed into: short and regular recordings shrink a hundredfold."""
 
@@ -15,18 +18,40 @@ CONFIGURED = "`[limits]` in the configuration, which TensorBoard takes by `--tor
 LONGEST_NAME = 1 << 14
 """Characters of a name that are kept; the longest of a real kernel are some 8,000."""
 
+NO_THREAD = "can't start new thread"
+"""What Python says where there is no memory for a thread's stack."""
+
+GZIP_RATIO = 15
+"""Bytes of text in one of a gz file; 10 to 30 in recordings."""
+
+PROCESSOR_S, WALL_S, MEMORY_BYTES = Bound(60, 1e-6), Bound(600, 1e-5), Bound(160e6, 24)
+"""What an analysis may take, as a rule.
+
+Recordings take 0.02 to 0.04 s for a MB of text, and the least favourable text that was found 0.74 s. The clock allows
+for a machine with ten times as much to do as it can. Memory is what `docs/limits.md` promises.
+"""
+
+KEYS: Mapping[Limit, str] = {"processor": "max-processor-s", "wall": "max-wall-s", "memory": "max-memory-gb"}
+"""What sets each limit of an allowance, in `[limits]` and on the command line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one trace file; where it is beyond one, it is refused as a whole.
+    """Bounds of one trace file; where it, or what is made of it, is beyond one, it is refused as a whole.
 
     Attributes:
         text_bytes: of JSON, inflated.
         inflation: how many times the size of the gz file the text may have.
+        processor_s: processor time of the analysis.
+        wall_s: its time on the clock.
+        memory_bytes: its memory, beyond what its process had before.
     """
 
     text_bytes: float = 16 * GB
     inflation: float = 300.0
+    processor_s: Bound = PROCESSOR_S
+    wall_s: Bound = WALL_S
+    memory_bytes: Bound = MEMORY_BYTES
 
     def check(self, text_bytes: int, packed_bytes: int | None = None) -> None:
         """Looks at what was read so far; `packed_bytes` of the file, None where it is not compressed.
@@ -42,9 +67,58 @@ class Limits:
         if packed_bytes is not None and text_bytes > max(FREE_BYTES, self.inflation * packed_bytes):
             raise TraceError(
                 f"The gz file inflates more than {self.inflation:g} times, the limit `max-inflation`; "
-                "recordings inflate 10 to 20 times.",
+                "recordings inflate 10 to 30 times.",
                 f"If you trust the file, raise it: `--max-inflation`, or {CONFIGURED}.",
             )
 
+    @property
+    def allowance(self) -> Allowance:
+        """What the analysis may take."""
+        return Allowance(self.processor_s, self.wall_s, self.memory_bytes)
+
+    def reached(self, limit: Limit, work: str = "analysis") -> TraceError:
+        """What to say of `work` on the trace that has reached a limit of its allowance."""
+        amounts = {
+            "processor": f"took more processor time than {_seconds(self.processor_s)}",
+            "wall": f"took longer than {_seconds(self.wall_s)}",
+            "memory": f"needs more memory than {_memory(self.memory_bytes)}",
+        }
+        return TraceError(
+            f"The {work} {amounts[limit]}, the limit `{KEYS[limit]}`.",
+            f"If you trust the file, raise it: `--{KEYS[limit]}`, or {CONFIGURED}. Else record fewer steps.",
+        )
+
+
+def _seconds(bound: Bound) -> str:
+    return f"{bound.at_once:,g} s" + (f" and {bound.per_byte * MB:g} s for each MB of text" if bound.per_byte else "")
+
+
+def _memory(bound: Bound) -> str:
+    each = f" and {bound.per_byte:g} bytes for each byte of text" if bound.per_byte else ""
+    return f"{bound.at_once / MB:,g} MB{each}"
+
 
 USUAL = Limits()
+
+
+@contextmanager
+def held_to(limits: Limits, work: str = "analysis") -> Iterator[None]:
+    """Work on a trace that ends at the limits, in processes that enforce an allowance.
+
+    Raises:
+        TraceError: it took all that it may, and the process goes on.
+    """
+    try:
+        with within(limits.allowance):
+            yield
+    except LimitReachedError as problem:
+        raise limits.reached(problem.limit, work) from None
+    except (MemoryError, RuntimeError) as problem:
+        if not bounds_memory() or (isinstance(problem, RuntimeError) and str(problem) != NO_THREAD):
+            raise
+        raise limits.reached("memory", work) from None
+
+
+def likely_text(name: str, size: int) -> int:
+    """How many bytes of text a trace file of this name and size should hold."""
+    return size * GZIP_RATIO if name.endswith(".gz") else size

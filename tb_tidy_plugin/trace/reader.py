@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
+from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.remote import Place, RemotePath
@@ -65,10 +66,11 @@ def read_blocks(path: Place, progress: Progress | None = None, limits: Limits = 
             first = next(pieces, b"")
             if not first:
                 raise TraceError("The file is empty.", RECORD_AGAIN)
-            if first.startswith(GZIP_MAGIC):
-                yield from _inflated(first, pieces, limits)
-            else:
-                yield from _bounded(chain([first], pieces), limits)
+            is_gz = first.startswith(GZIP_MAGIC)
+            blocks = _inflated(first, pieces, limits) if is_gz else _bounded(chain([first], pieces), limits)
+            for block in blocks:
+                has_read(len(block))
+                yield block
     except FileNotFoundError:
         raise TraceError("The file is no longer there.", "Reload; it was moved or deleted.") from None
     except PermissionError:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, is_file, size_of
@@ -113,7 +114,9 @@ def _text(path: Place) -> bytes:
     try:
         if size_of(path) > MAX_FILE_BYTES:
             raise TraceError("It is larger than 256 MiB.", WRITE_AGAIN)
-        return path.read_bytes()
+        text = path.read_bytes()
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TraceError(f"It cannot be read: {reason}.", "Check the path and its permissions.") from None
+    has_read(len(text))
+    return text

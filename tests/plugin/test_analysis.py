@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked
 from tb_tidy_plugin.plugin.worker import Failure, Findings, Progress, Result
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
+from tests.support.user_rule import write_rule
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE, script
 
@@ -66,7 +67,7 @@ def test_a_module_of_the_users_does_not_stand_in_for_pythons_own(
 def test_a_worker_that_dies_is_a_sentence_with_advice(tmp_path: Path, code: str, words: str) -> None:
     found = failure(tmp_path / "w.pt.trace.json", code)
     assert words in found.error
-    assert "touch" in found.advice
+    assert "try again" in found.advice
     assert "secret detail" not in found.error + found.advice
 
 
@@ -82,6 +83,37 @@ def test_a_worker_that_is_killed_gets_another_try(tmp_path: Path) -> None:
     assert isinstance(found, Result)
     assert isinstance(seen[0], Progress)
     assert seen[0].stage == "Starting again, since the first try was killed"
+
+
+WORK = "        for row in"
+SPINS = "        while True:\n            pass\n"
+SLEEPS = "        import time\n        time.sleep(600)\n"
+ALLOCATES = "        hoard = [bytes(10**6) for _ in range(10**6)]\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
+@pytest.mark.parametrize(
+    ("does", "key", "most", "error"),
+    [
+        (SPINS, "max-processor-s", "2", "The analysis took more processor time than 2 s"),
+        (SLEEPS, "max-wall-s", "6", "The analysis took longer than 6 s"),
+        (ALLOCATES, "max-memory-gb", "0.2", "The analysis needs more memory than 200 MB"),
+    ],
+)
+def test_a_worker_that_takes_more_than_it_may_ends_and_what_raises_the_limit_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, does: str, key: str, most: str, error: str
+) -> None:
+    tries = tmp_path / "tries"
+    write_rule(tmp_path, "r.py", (WORK, f"        open({str(tries)!r}, 'a').write('x')\n{does}{WORK}"))
+    configuration = tmp_path / "tb-tidy.toml"
+    configuration.write_text(f'rules = ["r.py"]\nselect = ["TT999"]\n[limits]\n{key} = {most}\n')
+    file = TraceFile("run", "worker", "", trace(tmp_path / "worker.pt.trace.json"))
+    found = Analysis(file, WORKER, Asked(configuration)).outcome(lambda _: None)
+    assert isinstance(found, Failure)
+    assert found.error == f"{error}, the limit `{key}`."
+    assert f"`--{key}`, or `[limits]` in the configuration" in found.advice
+    assert tries.read_text() == "x", "another try would end the same way"
+    assert key == "max-memory-gb" or "r.py" in caplog.text, "the log says where it was"
 
 
 def test_a_worker_that_fails_by_itself_would_fail_again(tmp_path: Path) -> None:

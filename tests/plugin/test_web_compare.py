@@ -153,6 +153,30 @@ def test_a_comparison_that_cannot_be_started_is_no_crash(client: FlaskClient, mo
     assert error(client, "base=base&candidate=slow", 404) == reason
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
+@pytest.mark.parametrize(
+    ("limit", "does", "message"),
+    [
+        ("wall_s=Bound(0.1)", "time.sleep(60)", "The comparison took longer than 600 s and 10 s for each MB of text"),
+        ("memory_bytes=Bound(1e7)", "bytes(10**9)", "The comparison needs more memory than 10 MB"),
+    ],
+)
+def test_a_comparison_that_takes_more_than_it_may(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, limit: str, does: str, message: str
+) -> None:
+    """What the process says by itself, and what is read off how it ended."""
+    module = (
+        "import time; from tb_tidy_plugin.plugin import comparing as it; import tb_tidy_plugin.compare.compare as c"
+    )
+    limits = f"from tb_tidy_plugin.trace.limits import Bound, Limits; it.limits_in = lambda _: Limits({limit})"
+    code = f"{module}; {limits}; c.compared = lambda *_: {does}; it.main()"
+    command = (sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]; {code}")
+    monkeypatch.setattr(comparisons, "COMMAND", command)
+    found = answer(client, "base=base&candidate=slow", 404)["error"]
+    assert found["message"].startswith(message)
+    assert "[limits]" in found["advice"]
+
+
 def test_the_web_server_never_works_a_comparison_out() -> None:
     """Nothing of what compares is imported by the routes."""
     code = "import sys, tb_tidy_plugin.plugin.web; print('tb_tidy_plugin.compare.compare' in sys.modules)"

@@ -104,6 +104,18 @@ def test_a_worker_that_dies_costs_its_trace_alone(runs: Path, tmp_path: Path, en
     assert problem["error"].startswith("The worker that analysed this trace ended, most likely for want of memory")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_trace_that_takes_more_than_it_may_costs_no_other(runs: Path, tmp_path: Path, jobs: str) -> None:
+    act = "if profile.metadata.rank == 2:\n            bytes(10**10)"
+    limit = ("--max-memory-gb", "0.3")
+    found = report(runs, configured(tmp_path, act), *limit, "--jobs", jobs, "--select", "MY7")
+    assert [profile["rank"] for profile in found["runs"][0]["profiles"]] == [0, 1, 3, 4, 5]
+    [problem] = [each for each in found["problems"] if "host_9" not in each["path"]]
+    assert "host_2" in problem["path"]
+    assert problem["error"] == "The analysis needs more memory than 300 MB, the limit `max-memory-gb`."
+
+
 @pytest.mark.slow
 def test_a_relative_path_is_that_of_this_process(runs: Path, tmp_path: Path, dask: str) -> None:
     done = tb_tidy("check", "job", "--format", "json", "--isolated", "--engine", dask, cwd=runs)

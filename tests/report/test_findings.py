@@ -191,6 +191,14 @@ class TestOutcomes:
         with caplog.at_level(logging.CRITICAL):
             assert check_rule(draw(TWO_STEPS), Broken()) == Failed("ZeroDivisionError: oh")
 
+    def test_want_of_memory_is_not_the_rules_failure(self) -> None:
+        class Greedy(SlowMultiplication):
+            def detect(self, profile: Profile) -> Iterator[Match]:
+                raise MemoryError
+
+        with pytest.raises(MemoryError):
+            check_rule(draw(TWO_STEPS), Greedy())
+
 
 def test_bytes_in_texts_have_units() -> None:
     assert f"{Bytes(4096)}" == "4 KiB"

@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tb_tidy_plugin.allowance import Bound
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.configuration.checks import Wanted, checks_of
 from tb_tidy_plugin.configuration.files import Configuration, read_configuration
+from tb_tidy_plugin.configuration.limits import LIMITS, limits_in
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.limits import FREE_BYTES, LONGEST_NAME, Limits
+from tb_tidy_plugin.trace.limits import FREE_BYTES, LONGEST_NAME, Limits, held_to
+from tests.support.recordings import ROOT
 from tests.support.written import event, kineto_text, write
 
 ONE = kineto_text([event("aten::mm", 0, 1)])
@@ -80,6 +83,13 @@ class TestConfigured:
         checks = checks_of(read_configuration(tmp_path / "tb-tidy.toml"), wanted)
         assert checks.limits == Limits(text_bytes=3 * 10**9, inflation=50)
 
+    def test_what_an_analysis_may_take_is_one_number_for_all_traces(self, tmp_path: Path) -> None:
+        file = tmp_path / "tb-tidy.toml"
+        file.write_text("[limits]\nmax-processor-s = 5\nmax-wall-s = 60\nmax-memory-gb = 0.5\n")
+        expected = Limits(processor_s=Bound(5), wall_s=Bound(60), memory_bytes=Bound(5e8))
+        assert limits_in(file) == checks_of(read_configuration(file)).limits == expected
+        assert limits_in(None) == Limits()
+
     @pytest.mark.parametrize(
         ("key", "value"),
         [("max-text-mb", 1), ("max-text-gb", 0), ("max-inflation", float("nan")), ("max-text-gb", 10**400)],
@@ -88,12 +98,17 @@ class TestConfigured:
         with pytest.raises(ConfigurationError, match=key):
             checks_of(Configuration(), Wanted(limits={key: value}))
 
-    @pytest.mark.parametrize("command", ["check", "annotate"])
+    @pytest.mark.parametrize("command", ["check", "annotate", "summary"])
     def test_by_the_flag(self, tmp_path: Path, command: str) -> None:
         write(tmp_path / "w.pt.trace.json", ONE)
         done = CliRunner().invoke(commands, [command, str(tmp_path), "--isolated", "--max-text-gb", "1e-8"])
         assert done.exit_code == 2
         assert "the limit `max-text-gb`" in " ".join(done.output.split())
+
+    @pytest.mark.parametrize("command", ["annotate", "bench", "check", "compare", "summary"])
+    def test_each_key_is_a_flag_of_each_command_that_reads_traces(self, command: str) -> None:
+        shown = CliRunner().invoke(commands, [command, "--help"]).output
+        assert [key for key in LIMITS if f"--{key} " not in shown] == []
 
 
 def test_a_name_is_kept_as_far_as_any_real_one_goes(tmp_path: Path) -> None:
@@ -108,6 +123,81 @@ def test_metadata_beyond_all_bounds_is_unknown(tmp_path: Path) -> None:
     footer = json.dumps({"distributedInfo": {"rank": 1 << 70, "backend": "x" * MB}})[1:-1]
     metadata = read_trace(write(tmp_path / "w.json", kineto_text([event("a", 0, 1)], footer))).metadata
     assert (metadata.rank, metadata.backend) == (None, None)
+
+
+HELD = """
+import sys, threading, time
+from pathlib import Path
+from tb_tidy_plugin.allowance import enforce
+from tb_tidy_plugin.trace.limits import MEMORY_BYTES, PROCESSOR_S, WALL_S, Bound, Limits, held_to
+enforce(raising=True)
+"""
+
+
+def held(code: str, *arguments: str | Path) -> str:
+    """The last line of what a process complains of that runs `code`."""
+    command = [sys.executable, "-c", HELD + code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return "".join(done.stderr.splitlines()[-1:])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
+class TestAllowance:
+    """What an analysis may take, held by the system."""
+
+    def test_recordings_are_far_from_it(self) -> None:
+        """A quarter of it is enough."""
+        code = """
+from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.trace.files import find_traces
+[file] = find_traces(Path(sys.argv[1]))
+with held_to(Limits(16e9, 300, *(Bound(*(part / 4 for part in each)) for each in (PROCESSOR_S, WALL_S, MEMORY_BYTES)))):
+    analyze_file(file)
+"""
+        assert held(code, ROOT / "sample_runs" / "image_classifier_untidy") == ""
+
+    @pytest.mark.parametrize(
+        ("own", "does", "error"),
+        [
+            ("processor_s=Bound(1)", "while True: pass", "took more processor time than 1 s, the limit"),
+            ("wall_s=Bound(0.1)", "time.sleep(60)", "took longer than 0.1 s, the limit `max-wall-s`."),
+            ("memory_bytes=Bound(1e8)", "bytes(10**9)", "needs more memory than 100 MB, the limit `max-memory-gb`."),
+            (
+                "memory_bytes=Bound(1e8, 0.5)",
+                "while True: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+                "needs more memory than 100 MB and 0.5 bytes for each byte of text, the limit `max-memory-gb`.",
+            ),
+        ],
+    )
+    def test_work_that_takes_more_is_said_with_what_raises_the_limit(self, own: str, does: str, error: str) -> None:
+        said = held(f"with held_to(Limits({own}), 'timeline'):\n {does}")
+        assert f"TraceError: The timeline {error}" in said
+        assert "`[limits]` in the configuration, which TensorBoard takes by `--torchtidy_config`" in said
+
+    @pytest.mark.parametrize("form", ["plain", "gz", "cached"])
+    def test_who_reads_more_text_may_take_more(self, tmp_path: Path, form: str) -> None:
+        text = kineto_text([event("aten::mm", at, 1) for at in range(40_000)])
+        path = write(tmp_path / ("w.json.gz" if form == "gz" else "w.json"), text)
+        code = """
+import resource
+from tb_tidy_plugin.trace import beside, cache, cached_columns
+cached_columns.WORTH_KEEPING = 0
+kept = cache.Cache(Path(sys.argv[1]).parent / "cache") if sys.argv[2] == "cached" else cache.NOWHERE
+if kept.folder:
+    beside.read_with_side_files(Path(sys.argv[1]), cache=kept)
+with held_to(Limits(memory_bytes=Bound(1e9, 1000))):
+    before = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    beside.read_with_side_files(Path(sys.argv[1]), cache=kept)
+    raise SystemExit(str((resource.getrlimit(resource.RLIMIT_DATA)[0] - before) // 1000))
+"""
+        assert int(held(code, path, form)) == pytest.approx(len(text), rel=0.5)
+
+    def test_other_errors_stay_what_they_are(self) -> None:
+        assert held("with held_to(Limits()):\n raise RuntimeError('x')") == "RuntimeError: x"
+
+    def test_nobody_is_told_of_a_limit_where_there_is_none(self) -> None:
+        with pytest.raises(MemoryError), held_to(Limits()):
+            raise MemoryError
 
 
 # The whole analysis, in a process of its own

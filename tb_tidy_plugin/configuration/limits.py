@@ -1,0 +1,59 @@
+"""From the table `[limits]` to the bounds of a trace and of its analysis."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+
+from tb_tidy_plugin.allowance import Bound
+from tb_tidy_plugin.configuration.files import read_configuration
+from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.trace.limits import GB, USUAL, Limits
+
+LARGEST = sys.float_info.max  # TOML knows larger integers, infinity, and numbers that are none
+LIMITS: Mapping[str, Callable[[Limits, float], Limits]] = {
+    "max-text-gb": lambda limits, value: replace(limits, text_bytes=value * GB),
+    "max-inflation": lambda limits, value: replace(limits, inflation=value),
+    "max-processor-s": lambda limits, value: replace(limits, processor_s=Bound(value)),
+    "max-wall-s": lambda limits, value: replace(limits, wall_s=Bound(value)),
+    "max-memory-gb": lambda limits, value: replace(limits, memory_bytes=Bound(value * GB)),
+}
+"""What each key of the table makes of the limits."""
+
+
+def limits_of(given: Mapping[str, float], where: str) -> Limits:
+    """The limits, with what is `given` by the keys of `[limits]`.
+
+    Raises:
+        ConfigurationError: there is no such key, or its value is no limit; `where` names the file.
+    """
+    limits = USUAL
+    for key, value in given.items():
+        if key not in LIMITS:
+            raise ConfigurationError(f"`limits` in `{where}` has no key `{key}`.", f"It has {', '.join(LIMITS)}.")
+        if not 0 < value <= LARGEST:
+            raise ConfigurationError(f"`{key}` of `limits` is no number above 0.", "Leave it out for the usual one.")
+        limits = LIMITS[key](limits, value)
+    return limits
+
+
+def limits_in(file: Path | None) -> Limits:
+    """The limits by a configuration file; the usual ones without one.
+
+    Raises:
+        ConfigurationError: it cannot be used.
+    """
+    return USUAL if file is None else limits_of(read_configuration(file).settings.limits, str(file))
+
+
+def only_lowers(key: str, value: float) -> bool:
+    """Whether a value of the table leaves no trace more than it has without."""
+    lowered = LIMITS[key](USUAL, value)
+    pairs = ((getattr(lowered, each.name), getattr(USUAL, each.name)) for each in fields(Limits))
+    return all(_at_once(now) <= _at_once(usual) for now, usual in pairs)
+
+
+def _at_once(limit: Bound | float) -> float:
+    return limit.at_once if isinstance(limit, Bound) else limit
