@@ -31,6 +31,7 @@ PERIOD_S = 10.0  # between looks that nobody asked for
 REST_RATIO = 20  # and at least this many times as long as a look takes, for large trees on slow disks
 HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
 KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
+SMALL_BYTES = 64 << 20  # of text that a trace should hold; the largest of such recordings take 2 s and 150 MB
 
 
 class StillAnalysingError(TidyError):
@@ -55,12 +56,13 @@ class Library:
         self._logdirs = tuple(logdirs)
         self._command = command
         self._kept_bytes = kept_bytes
-        self._most_workers = max(1, (os.cpu_count() or 1) // 2)
+        self._most_large = max(1, (os.cpu_count() or 1) // 2)  # at a time; one more may run, which has to be small
         self._changed = threading.Condition()
         self._versions = count(1)
         self._entries: dict[Key, Entry] = {}
         self._wanted: OrderedDict[Key, None] = OrderedDict()  # the last one is next
         self._running: dict[Key, Analysis] = {}
+        self._large: set[Key] = set()  # of those
         self._kept: OrderedDict[Key, Kept] = OrderedDict()  # the first one was unused longest
         self._early: dict[Key, ProfileReport] = {}  # of analyses whose tables are still made
         self._parts: dict[Key, Part] = {}  # of all that was analysed, kept or not
@@ -302,10 +304,14 @@ class Library:
         self._start_wanted()
 
     def _start_wanted(self) -> None:
-        waiting = [key for key in reversed(self._wanted) if self._can_start(key)]
-        for key in waiting[: self._most_workers - len(self._running)]:
-            del self._wanted[key]
+        for key in [key for key in reversed(self._wanted) if self._can_start(key)]:
             entry = self._entries[key]
+            is_large = entry.found.likely_text > SMALL_BYTES
+            if len(self._running) > self._most_large or (is_large and len(self._large) == self._most_large):
+                continue  # so that what becomes of large traces never keeps small ones waiting
+            del self._wanted[key]
+            if is_large:
+                self._large.add(key)
             analysis = self._running[key] = Analysis(entry.found.file, self._command, self.asked)
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
 
@@ -321,6 +327,7 @@ class Library:
         finally:
             with self._changed:
                 del self._running[key]
+                self._large.discard(key)
                 if self._is_current(key, entry):
                     self._finish(key, outcome)
                 self._start_wanted()

@@ -16,6 +16,7 @@ from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
 from tb_tidy_plugin.trace.files import Link, TraceFile, log_once, passed_over, traces_among, traces_below
+from tb_tidy_plugin.trace.limits import likely_text
 from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 from tb_tidy_plugin.trace.side_file import side_file_of
@@ -68,6 +69,11 @@ class Found:
     span_index: int | None = None
     problem: Problem | None = None
     is_link: bool = False
+
+    @property
+    def likely_text(self) -> int:
+        """How many bytes of text it should hold."""
+        return likely_text(self.file.path.name, self.stamp.size)
 
 
 Catalog: TypeAlias = Mapping[Key, Found]

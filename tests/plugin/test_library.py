@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +16,12 @@ from tb_tidy_plugin.plugin.analysis import Analysis, Asked
 from tb_tidy_plugin.plugin.library import Library, StillAnalysingError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.payloads import ProfileState
-from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.plugin.scan import Key, look
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.libraries import LIMIT_S, RUN, finished, started, states
 from tests.support.logdirs import broken_traces, trace
 from tests.support.waiting import until
-from tests.support.workers import held_by, script, waiting_for
+from tests.support.workers import WITH_MADE_UP_RULE, held_by, script, waiting_for
 
 pytestmark = pytest.mark.usefixtures("always_looks_again")
 
@@ -290,21 +291,45 @@ def test_a_trace_that_vanishes_during_the_analysis_ends_its_progress(path: Path,
     assert list(progress) == []
 
 
-@pytest.mark.parametrize(("processors", "workers"), [(None, 1), (1, 1), (2, 1), (4, 2), (7, 3)])
-def test_at_most_half_of_the_processors_are_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processors: int | None, workers: int
+@pytest.mark.parametrize(("processors", "large"), [(None, 1), (1, 1), (2, 1), (4, 2), (7, 3)])
+def test_large_traces_take_half_of_the_processors_and_small_ones_a_place_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processors: int | None, large: int
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
-    library = queued(tmp_path, "abcdef")
+    monkeypatch.setattr(module, "SMALL_BYTES", 5000)
+    library = queued(tmp_path, "ABCDEF")
     began = tmp_path / "began"
-    until(lambda: began.exists() and len(began.read_text()) == workers)
+    until(lambda: began.exists() and len(began.read_text()) == large)
+    for run in "ab":
+        library.report(run)
+    until(lambda: len(began.read_text()) == large + 1)
+    assert began.read_text()[large:] == "a"
     (tmp_path / "gate").touch()
-    until(lambda: len(began.read_text()) == 6)
+    until(lambda: len(began.read_text()) == 8)
     until(lambda: all(state.state == "error" for state in states(library).values()))
+
+
+def test_small_traces_are_analysed_while_a_bad_one_spins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(module, "SMALL_BYTES", 5000)
+    *start, code = WITH_MADE_UP_RULE
+    spinning = f"{waiting_for(tmp_path / 'gate')}\nraise SystemExit\n"
+    bad = f"if 'bad' in sys.argv[1]:\n{textwrap.indent(spinning, '    ')}\n"
+    for run in "ab":
+        trace(tmp_path / "logs" / run / "w.pt.trace.json")
+    trace(tmp_path / "logs" / "bad" / "w.pt.trace.json", operators=50)
+    library = started(tmp_path / "logs", (*start, f"import sys\n{bad}{code}"))
+    library.report("bad")
+    for run in "ab":
+        library.report(run)
+    until(lambda: [states(library)[run].state for run in ("a", "b", "bad")] == ["done", "done", "queued"])
+    (tmp_path / "gate").touch()
+    assert finished(library, Key("bad", "w", "")).state == "error"
 
 
 def test_the_last_request_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(module, "SMALL_BYTES", 0)
     library = queued(tmp_path, "abcdef")
     library.report("d")
     (tmp_path / "gate").touch()
@@ -312,10 +337,19 @@ def test_the_last_request_comes_first(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "began").read_text() == "adfecb"
 
 
+def test_how_large_a_trace_is_goes_by_its_text(tmp_path: Path) -> None:
+    path = trace(tmp_path / "run" / "w.pt.trace.json.gz")
+    [found] = look([Logdir(str(tmp_path))]).values()
+    assert found.likely_text == 15 * path.stat().st_size
+
+
 def queued(folder: Path, runs: str) -> Library:
-    """A library asked for `runs`; a worker adds the run's name to the file `began`, and waits for the file `gate`."""
-    for run in runs:
-        trace(folder / "logs" / run / "w.pt.trace.json")
+    """A library asked for `runs`; a worker adds the run's name to the file `began`, and waits for the file `gate`.
+
+    The traces of runs in capitals are above 5,000 bytes; those of `a` and `b`, which are there as well, are below.
+    """
+    for run in {*runs, "a", "b"}:
+        trace(folder / "logs" / run / "w.pt.trace.json", operators=50 if run.isupper() else 3)
     note = f"open({str(folder / 'began')!r}, 'a').write(os.path.basename(os.path.dirname(sys.argv[1])))"
     library = started(folder / "logs", script(note + waiting_for(folder / "gate")))
     for run in runs:
