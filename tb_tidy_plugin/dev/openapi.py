@@ -102,6 +102,7 @@ ROUTES = (
     ),
     Route("/api/ranks", payloads.RanksAnswer, (RUN,)),
     Route("/api/progress", payloads.ProfileState, PROFILE, streamed=True),
+    Route("/api/retry", payloads.ProfileState, posted=payloads.RetryRequest),
     Route("/api/rules", payloads.RulesAnswer),
     Route("/api/export", payloads.ExportAnswer, (*PROFILE, Parameter("muted", TEXT))),
     Route("/api/source", payloads.SourceAnswer, (*PROFILE, FILE)),

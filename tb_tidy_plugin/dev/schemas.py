@@ -30,6 +30,7 @@ API_VALUES = (
     timeline_payloads.TimelineEvent,
     timeline_payloads.TimelineMarks,
     payloads.MuteChange,
+    payloads.RetryRequest,
     payloads.BenchmarksAnswer,
     payloads.BenchmarkRequest,
     payloads.BenchmarkCancel,

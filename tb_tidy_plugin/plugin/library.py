@@ -228,9 +228,28 @@ class Library:
             if entry is None or entry.found.problem or not entry.is_over or self._renewed.get(key) == reason:
                 return
             self._renewed[key] = reason
-            self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
-            self._want(key)
-            self._changed.notify_all()
+            self._again(key, entry)
+
+    def retry(self, key: Key) -> ProfileState:
+        """Has an analysis that failed made again; whatever else becomes of a trace stays as it is.
+
+        Raises:
+            NotFoundError: there is no such trace.
+        """
+        self._refresh()
+        with self._changed:
+            entry = self._entries.get(key)
+            if entry is None:
+                raise _no_such(*key)
+            if entry.state == "error" and entry.found.problem is None:
+                self._again(key, replace(entry, problem=None))
+            return self._entries[key].described()
+
+    def _again(self, key: Key, entry: Entry) -> None:
+        """Puts a trace whose analysis is over in the queue, as a new version."""
+        self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
+        self._want(key)
+        self._changed.notify_all()
 
     # Looking
 

@@ -298,6 +298,14 @@ class MutesAnswer(Model, frozen=True):
     mutes: Mutes
 
 
+class RetryRequest(Model, frozen=True):
+    """`POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`."""
+
+    run: str
+    worker: str
+    span: str
+
+
 class ErrorInfo(Model, frozen=True):
     """What went wrong, and what to do about it."""
 

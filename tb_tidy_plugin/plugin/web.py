@@ -25,6 +25,7 @@ from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
     MuteChange,
+    RetryRequest,
     RuleInfo,
     RulesAnswer,
     RuleSection,
@@ -32,6 +33,7 @@ from tb_tidy_plugin.plugin.payloads import (
     ThresholdInfo,
 )
 from tb_tidy_plugin.plugin.queries import given, number, one_of, page_asked, profile_key, sort_asked
+from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import (
     OPERATOR_GROUPS,
     OPERATOR_ORDERS,
@@ -81,7 +83,7 @@ def create_app(
     """The app, with addresses relative to where it is mounted; `hosts` are the names by which it may be asked for."""
     app = Flask(__name__, static_folder=None)
     app.url_map.strict_slashes = False  # a redirect has a body of HTML
-    install(app, ("/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"), hosts)
+    install(app, ("/api/retry", "/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"), hosts)
     api = _api(library, source_roots)
     _add_mutes(api, mutes)
     add_benchmarks(api, library, desk or Desk())
@@ -124,6 +126,11 @@ def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
     @api.get("/progress")
     def progress() -> Response:
         return streamed(library.progress(profile_key()))
+
+    @api.post("/retry")
+    def retry() -> Response:
+        asked = posted(RetryRequest)
+        return json_answer(library.retry(Key(asked.run, asked.worker, asked.span)))
 
     @api.get("/rules")
     def rules() -> Response:

@@ -138,7 +138,7 @@ def test_the_bundle_is_everybodys(library: Library, logs: Path) -> None:
     assert client(library, logs).get("/nothing.js", headers={"Host": "evil.example"}).status_code == 404
 
 
-ACTING = ["/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"]
+ACTING = ["/api/retry", "/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"]
 
 
 @pytest.mark.parametrize("path", ACTING)

@@ -371,6 +371,43 @@ def test_all_profiles_of_a_run_are_asked_for_by_its_name(tmp_path: Path) -> None
     assert [each.worker for each in library.report("run", span="1").report.profiles] == ["r0", "r1"]
 
 
+# Trying again
+
+
+def test_an_analysis_that_was_killed_is_made_again_when_somebody_asks_for_it(path: Path, tmp_path: Path) -> None:
+    count, mended = tmp_path / "count", tmp_path / "mended"
+    *start, code = WITH_MADE_UP_RULE
+    dies = f"open({str(count)!r}, 'a').write('x'); os.path.exists({str(mended)!r}) or os.kill(os.getpid(), 9); "
+    library = started(path.parents[1], (*start, f"import os; {dies}{code}"))
+    failed = finished(library)
+    assert failed.state == "error"
+    mended.touch()
+    assert finished(library) == failed, "asking for it is not enough"
+    again = library.retry(RUN)
+    assert (again.state, again.problem, again.recording) == ("queued", None, failed.recording)
+    assert again.version > failed.version
+    assert finished(library).state == "done"
+    assert count.read_text() == "xxx"
+
+
+def test_what_has_not_failed_is_not_made_again(path: Path, tmp_path: Path) -> None:
+    library = started(path.parents[1])
+    [waiting] = states(library).values()
+    assert library.retry(RUN) == waiting
+    done = finished(library)
+    assert library.retry(RUN) == done
+    with pytest.raises(NotFoundError):
+        library.retry(Key("run", "w", "7"))
+
+
+def test_a_folder_that_cannot_be_listed_stays_one(tmp_path: Path) -> None:
+    library = Library([Logdir("gs://bucket/runs")])
+    library.start()
+    until(lambda: not library.scanning)
+    [state] = states(library).values()
+    assert library.retry(Key("gs://bucket/runs", "", "")) == state
+
+
 # Keeping
 
 

@@ -35,6 +35,7 @@ from tests.support.workers import WITH_MADE_UP_RULE, held_by
 
 Answer = TypeVar("Answer")
 
+OURS = {"X-TorchTidy": "1"}
 OPERATORS = 700
 PROFILE = "run=run&worker=w&span=7"
 
@@ -106,6 +107,21 @@ def test_report_of_a_broken_trace_is_its_problem(client: FlaskClient) -> None:
     assert state.problem is not None
     assert state.problem.error == "The file is empty."
     assert found.report.profiles == []
+
+
+def test_a_failed_analysis_is_made_again_by_a_request_of_the_tabs_own(client: FlaskClient) -> None:
+    broken = {"run": "broken", "worker": "w", "span": ""}
+    client.get("/api/progress", query_string=broken).get_data()
+    [before] = answer(client, "report?run=broken", ReportAnswer).states
+    assert client.post("/api/retry", json=broken).status_code == 403
+    assert answer(client, "report?run=broken", ReportAnswer).states == [before]
+    response = client.post("/api/retry", json=broken, headers=OURS)
+    again = msgspec.json.decode(response.data, type=ProfileState)
+    assert (again.version > before.version, again.problem, again.state) == (True, None, "queued")
+    client.get("/api/progress", query_string=broken).get_data()
+    [after] = answer(client, "report?run=broken", ReportAnswer).states
+    assert (after.version, after.state, after.problem) == (again.version, "error", before.problem)
+    assert client.post("/api/retry", json=broken | {"span": "7"}, headers=OURS).status_code == 404
 
 
 def test_progress_is_one_state_per_line_and_ends_with_the_last(client: FlaskClient) -> None:

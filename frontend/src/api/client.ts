@@ -4,7 +4,7 @@ import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
   BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, ExportAnswer, LinesAnswer, MemoryAnswer,
-  ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
+  ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RetryRequest, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
   TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
@@ -44,6 +44,9 @@ export const getTimelineMarks = endpoint<TimelineMarks>('timeline/marks');
 /** Kept by those who ask: a window is not asked for twice. */
 export const getTimelineSlice = endpoint<TimelineSlice>('timeline');
 export const getBenchmarks = endpoint<BenchmarksAnswer>('benchmarks');
+
+/** Has a trace analysed again whose analysis failed. */
+export const postRetry = (profile: RetryRequest): Promise<ProfileState> => post('retry', profile);
 
 /** Changes the mutes that are kept beside the runs, and makes them be kept there from now on. */
 export const postMutes = (change: MuteChange): Promise<MutesAnswer> => post('mutes', change);

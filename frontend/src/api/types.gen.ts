@@ -22,6 +22,7 @@ export interface Api {
   OperatorsAnswer: OperatorsAnswer;
   RanksAnswer: RanksAnswer;
   ReportAnswer: ReportAnswer;
+  RetryRequest: RetryRequest;
   RulesAnswer: RulesAnswer;
   RunsAnswer: RunsAnswer;
   SourceAnswer: SourceAnswer;
@@ -1205,6 +1206,14 @@ export interface Problem {
   error: string;
   path: string;
   recovered_events: number;
+}
+/**
+ * `POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`.
+ */
+export interface RetryRequest {
+  run: string;
+  span: string;
+  worker: string;
 }
 /**
  * `GET api/rules`.

@@ -1,12 +1,13 @@
 /** What the user can do. */
 
 import { signal } from '@preact/signals';
+import { postRetry } from '../api/client';
 import type { Finding, Place } from '../api/types.gen';
 import type { Command } from '../base/keys';
 import { NOTHING, type Mutes } from '../base/mutes';
 import type { Group, Grouping, Sort, View } from '../base/route';
 import type { ProfileKey } from '../base/selection';
-import { gone } from './connection';
+import { faultInfo, gone, reach } from './connection';
 import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
 import { wanted } from './focus';
 import { reloads } from './answers';
@@ -18,7 +19,7 @@ import { isOnItsWay, load, loaded, renewed } from './profile';
 import { refreshRun } from './ranks';
 import { go, route } from './route';
 import { loadRules, rules } from './rules';
-import { refreshRuns, runs, selectedKey } from './runs';
+import { noteState, refreshRuns, runs, selectedKey } from './runs';
 import { narrow } from './viewport';
 
 export const helpOpen = signal(false);
@@ -167,6 +168,21 @@ export async function revalidate(): Promise<void> {
   if (isOnItsWay()) return; // and brings what is new
   if (!loaded.peek() || renewed.peek()) loadSelected();
   else void refreshRun();
+}
+
+/** Has the selected profile analysed again, whose analysis failed. */
+export async function retry(): Promise<void> {
+  const key = selectedKey.peek();
+  if (!key) return;
+  try {
+    noteState(key.run, await reach(postRetry(key)));
+  } catch (error) {
+    const fault = faultInfo(error);
+    if (fault) toast(`${fault.message} ${fault.advice}`);
+    await refreshRuns();
+    return;
+  }
+  await load(key);
 }
 
 /** Loads the selected profile, though a report of it may be on the screen. */

@@ -24,12 +24,15 @@ export const screen = computed<Screen>(() => {
   if (report.value) return { kind: 'ready' };
   if (working.value) return { kind: 'working', state: working.value };
   if (reportError.value) return { kind: 'error', error: reportError.value };
-  if (profile.state === 'error' && profile.problem) return { kind: 'failed', problem: profile.problem };
+  if (broken.value && profile.problem) return { kind: 'failed', problem: profile.problem };
   return gone.value ? { kind: 'starting' } : { kind: 'working', state: profile };
 });
 
 /** A comparison needs no report of the selected profile: its sides are profiles of their own. */
 export const comparing = computed<boolean>(() => route.value.view === 'compare' && selected.value !== null);
+
+/** The analysis of the selected profile failed; a report on the screen is of an earlier recording. */
+export const broken = computed<boolean>(() => selected.value?.profile.state === 'error');
 
 /** What could not be read of the profile on the screen, or why its newer recording could not be. */
 export const problem = computed<Problem | null>(() => (report.value ? selected.value?.profile.problem ?? null : null));

@@ -1,4 +1,4 @@
-import { fireEvent, screen } from '@testing-library/preact';
+import { fireEvent, screen, within } from '@testing-library/preact';
 import { describe, expect, it, vi } from 'vitest';
 import type { ProfileState } from '../api/types.gen';
 import { finding, lane, report, saving, state } from '../testing/fixtures';
@@ -55,6 +55,36 @@ describe('before there is a report', () => {
     const body = await openPage();
     expect(await screen.findByRole('heading', { name: 'This trace could not be read' })).toBeTruthy();
     for (const text of ['Broken at byte 7.', 'Record again.', '/runs/x.json']) expect(body.textContent).toContain(text);
+  });
+
+  it('has it analysed again on Try again, and shows the report', async () => {
+    const failed = state({ state: 'error', problem });
+    const server = serveProfile(report(), failed);
+    const after = serveProfile(report({ findings: [finding('a')] }), state({ version: 2 })).answers;
+    const { report: finished } = after;
+    vi.stubGlobal('fetch', server.fetch);
+    server.answers['retry'] = (_, posted) => {
+      expect(JSON.parse(posted ?? '')).toEqual({ run: 'job', worker: 'host_1', span: '1' });
+      server.answers['report'] = () => ({ states: [state({ state: 'queued', version: 2 })], report: { run: 'job', profiles: [] }, ranks: [], pending: 1 });
+      return state({ state: 'queued', version: 2 });
+    };
+    server.answers['progress'] = () => {
+      server.answers['report'] = finished ?? (() => null);
+      return new Response(`${JSON.stringify(state({ version: 2 }))}\n`);
+    };
+    await openPage();
+    fireEvent.click(await screen.findByRole('button', { name: 'Try again' }));
+    expect((await rows()).length).toBe(1);
+    expect(server.asked.filter((path) => path === 'retry').length).toBe(1);
+  });
+
+  it('says why it cannot be analysed again, and goes on saying what is wrong', async () => {
+    const server = serveProfile(report(), state({ state: 'error', problem }));
+    server.answers['retry'] = () => { throw new Refusal(403, 'Not by this name.', 'Use another.'); };
+    const body = await openPage();
+    fireEvent.click(await screen.findByRole('button', { name: 'Try again' }));
+    await vi.waitFor(() => expect(body.textContent).toContain('Not by this name. Use another.'));
+    expect(body.textContent).toContain('Broken at byte 7.');
   });
 
   it('says what the server says', async () => {
@@ -115,6 +145,25 @@ describe('bars above the report', () => {
     const body = await openPage();
     await rows();
     expect(body.textContent).toContain('This report covers the 48,102 events that could be read.');
+  });
+
+  it('tell that the newer recording failed, and have it analysed again', async () => {
+    const server = serveProfile(report({ findings: [finding('a')] }), state());
+    await openPage();
+    await rows();
+    const { revalidate } = await import('../state/actions');
+    server.answers['runs'] = serveProfile(report(), state({ state: 'error', problem, version: 2, recording: 2 })).answers['runs'] ?? (() => null);
+    vi.stubGlobal('fetch', server.fetch);
+    await revalidate();
+    let asked = false;
+    server.answers['retry'] = () => {
+      asked = true;
+      return state({ version: 3, recording: 2 });
+    };
+    const notice = (await screen.findByText('Broken at byte 7.')).closest<HTMLElement>('[role=status]') ?? document.body;
+    fireEvent.click(within(notice).getByRole('button', { name: 'Try again' }));
+    await vi.waitFor(() => expect(asked).toBe(true));
+    await vi.waitFor(() => expect(screen.queryByText('Broken at byte 7.')).toBeNull());
   });
 
   it('tell that more is coming while the findings are on the screen already', async () => {

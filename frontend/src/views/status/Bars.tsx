@@ -5,10 +5,10 @@ import { Button } from '../../components/Button';
 import { Notice } from '../../components/Notice';
 import { ProgressBar } from '../../components/Progress';
 import { Message } from '../../components/Spans';
-import { loadSelected, revalidate } from '../../state/actions';
+import { loadSelected, retry, revalidate } from '../../state/actions';
 import { gone } from '../../state/connection';
 import { renewed, report, reportError, stale, unfinished, working } from '../../state/profile';
-import { comparing, problem } from '../../state/screen';
+import { broken, comparing, problem } from '../../state/screen';
 
 export const Bars = () => (
   <div class="bars">
@@ -39,7 +39,7 @@ const OfProfile = () => (
       <Notice kind="error"><p><b><Message text={reportError.value.message} /></b> <Message text={reportError.value.advice} /></p></Notice>
     )}
     {problem.value && (
-      <Notice kind="warning">
+      <Notice kind="warning" action={broken.value && <Button onClick={() => void retry()}>Try again</Button>}>
         <p>
           <b><Message text={problem.value.error} /></b> <Message text={problem.value.advice} />
           {problem.value.recovered_events > 0 && ` This report covers the ${plural(problem.value.recovered_events, 'event')} that could be read.`}

@@ -5,7 +5,7 @@ import { plural } from '../../base/units';
 import { Button, CopyButton } from '../../components/Button';
 import { Hero } from '../../components/Hero';
 import { Message } from '../../components/Spans';
-import { revalidate } from '../../state/actions';
+import { retry, revalidate } from '../../state/actions';
 import { copy } from '../../state/clipboard';
 
 export const Failed = ({ problem }: { problem: Problem }) => (
@@ -16,7 +16,7 @@ export const Failed = ({ problem }: { problem: Problem }) => (
       <p class="muted path">{problem.path}</p>
       {problem.recovered_events > 0 && <p class="muted">{plural(problem.recovered_events, 'event')} could be read before the fault.</p>}
       <div class="actions">
-        <Button kind="primary" onClick={() => void revalidate()}>Try again</Button>
+        <Button kind="primary" onClick={() => void retry()}>Try again</Button>
         <CopyButton label="Copy details" onCopy={() => copy(`${problem.path}\n${problem.error}\n${problem.advice}\n`, 'Details')} />
       </div>
     </Hero>
