@@ -134,7 +134,9 @@ def _configuration(config: Path | None, isolated: bool) -> Configuration:
         folder = Path.cwd()
     except FileNotFoundError:  # the current folder is there no more
         return Configuration()
-    found = find_configuration(folder, [*_analysed(click.get_current_context())])
+    context = click.get_current_context()
+    follow_links = context.params.get("follow_links", False)
+    found = find_configuration(folder, [*_analysed(context)], follow_links=follow_links)
     if found.withheld:
         _say_what_is_withheld(found, folder)
     return found

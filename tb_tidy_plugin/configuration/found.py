@@ -35,12 +35,13 @@ REPOSITORY = ".git"
 MOST_BYTES = 1 << 20
 
 
-def find_configuration(folder: Path, analysed: Sequence[Path] = ()) -> Configuration:
+def find_configuration(folder: Path, analysed: Sequence[Path] = (), *, follow_links: bool = False) -> Configuration:
     """The nearest configuration, from `folder` up to the repository's root or the home folder; an empty one if none is.
 
     Args:
         folder: the current folder.
         analysed: the traces and folders that a command was given; no configuration in them is trusted.
+        follow_links: whether the command follows links out of these folders.
 
     Raises:
         ConfigurationError: there is one, and it cannot be used.
@@ -56,7 +57,7 @@ def find_configuration(folder: Path, analysed: Sequence[Path] = ()) -> Configura
             raise ConfigurationError(f"`{path}` is larger than 1 MiB.", "Name it with `--config` if it is yours.")
         settings = settings_of(path, content.data)
         if settings is not None:
-            return _used(path, settings, content.doubt, analysed)
+            return _used(path, settings, content.doubt, _run_folders(analysed, follow_links=follow_links))
     return Configuration()
 
 
@@ -70,12 +71,12 @@ def _searched(folder: Path) -> Sequence[Path]:
     return upwards[:1]
 
 
-def _used(path: Path, settings: Settings, doubt: str, analysed: Sequence[Path]) -> Configuration:
+def _used(path: Path, settings: Settings, doubt: str, run_folders: Iterator[Path]) -> Configuration:
     """The configuration with all settings of its file, or with data only and the reason."""
     data = _only_data(settings)
     if data == settings:
         return Configuration(settings, path)
-    runs = trust.identities(_run_folders(analysed))
+    runs = trust.identities(run_folders)
     sources = {}
     try:
         doubt = doubt or _doubt_of_place(path, runs)
@@ -99,12 +100,12 @@ def _only_data(settings: Settings) -> Settings:
     return Settings(**{name: getattr(settings, name) for name in ONLY_DATA}, limits=limits)
 
 
-def _run_folders(analysed: Sequence[Path]) -> Iterator[Path]:
-    """The folders that are analysed, and the real folders of all traces in them, with those that links lead to."""
+def _run_folders(analysed: Sequence[Path], *, follow_links: bool) -> Iterator[Path]:
+    """The folders that are analysed, and the real folders of all traces that the command finds in them."""
     for place in analysed:
         yield place if os.path.isdir(place) else place.parent  # noqa: PTH112 - pathlib's may raise
         with suppress(NotFoundError):  # the command will say so
-            for trace in find_traces(place, follow_links=True):
+            for trace in find_traces(place, follow_links=follow_links):
                 yield Path(trace.path).resolve().parent
 
 

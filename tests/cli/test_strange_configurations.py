@@ -109,19 +109,22 @@ def forget() -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """Where a command is started, at what it looks, and the configuration that it must not trust.
+    """Where a command is started, what it analyses, and the configuration beside it.
 
-    `found` is false where that is not even read, and so nothing is said.
+    Attributes:
+        found: whether that configuration is read at all; if not, nothing is said.
+        options: given to those commands that have them.
     """
 
     folder: Path
     place: Path | str
     configuration: Path
     found: bool = True
+    options: tuple[str, ...] = ()
 
 
-def beside(scene: Scene, folder: Path, **others: bool) -> Look:
-    return Look(folder, scene.run, folder / "tb-tidy.toml", **others)
+def beside(scene: Scene, folder: Path) -> Look:
+    return Look(folder, scene.run, folder / "tb-tidy.toml")
 
 
 STRANGE: dict[str, Callable[[Scene], Look]] = {}
@@ -351,7 +354,7 @@ def in_a_run_that_a_link_leads_to(scene: Scene) -> Look:
     trace(run / "w.1.pt.trace.json")
     (scene.base / "mine").mkdir()
     (scene.base / "mine" / "latest").symlink_to(run)
-    return Look(run, scene.base / "mine", run / "tb-tidy.toml")
+    return Look(run, scene.base / "mine", run / "tb-tidy.toml", options=("--follow-links",))
 
 
 @strange_in_the_run
@@ -359,7 +362,7 @@ def beside_a_trace_that_a_link_leads_to(scene: Scene) -> Look:
     run = scene.project("download")
     (scene.base / "mine").mkdir()
     (scene.base / "mine" / "w.1.pt.trace.json").symlink_to(trace(run / "w.1.pt.trace.json"))
-    return Look(run, scene.base / "mine", run / "tb-tidy.toml")
+    return Look(run, scene.base / "mine", run / "tb-tidy.toml", options=("--follow-links",))
 
 
 @strange_in_the_run
@@ -442,6 +445,8 @@ def run(scene: Scene, name: str, look: Look, monkeypatch: pytest.MonkeyPatch, *o
             given.append(str(scene.trace) if isinstance(parameter.type, click.Path) else "TT302")
         elif parameter.required:
             given += [parameter.opts[0], "written.json"]
+        else:
+            given += [option for option in look.options if option in parameter.opts]
     monkeypatch.chdir(look.folder)
     monkeypatch.setattr(sys, "argv", ["tb-tidy", *name.split(), *given, *map(str, options)])
     with pytest.raises(SystemExit) as ended:
@@ -530,6 +535,14 @@ def a_project_around_its_runs(scene: Scene) -> Look:
     folder = scene.project()
     trace(folder / "runs" / "x" / "w.1.pt.trace.json")
     return Look(folder, "runs/x", folder / "tb-tidy.toml")
+
+
+@trusted
+def beside_a_run_that_a_link_leads_to_which_is_not_followed(scene: Scene) -> Look:
+    folder = scene.project()
+    trace(folder / "w.1.pt.trace.json")
+    (scene.run / "elsewhere").symlink_to(folder)
+    return beside(scene, folder)
 
 
 @pytest.mark.parametrize("kind", TRUSTED)
