@@ -10,7 +10,7 @@ import click
 
 from tb_tidy_plugin import __version__, allowance
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.visible import log_called, visible
 
 NOTHING_READ = 2
 """Exit code when nothing could be read or found."""
@@ -59,15 +59,18 @@ class _OnStderr(logging.Handler):
     """Shows warnings beside what a command prints."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"tb-tidy: {visible(record.getMessage())}", err=True)
+        click.echo(f"tb-tidy: {record.getMessage()}", err=True)
 
 
 def main() -> None:
     """Runs the command line; what a user can mend is shown as a message, not as a traceback."""
-    logging.getLogger("tb_tidy_plugin").addHandler(_OnStderr())
+    log, shown = log_called("tb_tidy_plugin"), _OnStderr()
+    log.addHandler(shown)
     allowance.enforce(raising=True)
     try:
         commands()
     except TidyError as error:
         click.echo(f"tb-tidy: {visible(error.error)}\n{visible(error.advice)}", err=True)
         sys.exit(NOTHING_READ)
+    finally:
+        log.removeHandler(shown)

@@ -270,16 +270,18 @@ def test_a_trace_that_becomes_a_link_out_of_the_logdir_while_it_waits_is_not_rea
 
     monkeypatch.setattr(module, "Analysis", Noted)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    trace(path.parents[1] / "before" / "w.pt.trace.json")
+    for run in ("before", "beside"):  # as many as run at a time
+        trace(path.parents[1] / run / "w.pt.trace.json")
     library = started(path.parents[1], held_by(tmp_path / "gate"))
-    library.report("before")
-    library.report("run")
+    for run in ("before", "beside", "run"):
+        library.report(run)
     path.rename(tmp_path / "outside.json")
     path.symlink_to(tmp_path / "outside.json")
     assert states(library)["run"].state == "error"
     (tmp_path / "gate").touch()
     assert finished(library, Key("before", "w", "")).state == "done"
-    assert read == ["before"], "the next one begins in the moment in which one is done"
+    assert finished(library, Key("beside", "w", "")).state == "done"
+    assert read == ["before", "beside"], "the next one begins in the moment in which one is done"
 
 
 def test_a_trace_that_vanishes_during_the_analysis_ends_its_progress(path: Path, tmp_path: Path) -> None:
