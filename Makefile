@@ -21,7 +21,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check load test-min test-install frontend bundle pytest clean compiler node browser
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check load test-min test-install frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -103,7 +103,7 @@ clean: ## remove all that the other targets made
 	find tb_tidy_plugin -name '*.so' -delete -o -path '*/_*.c' -delete
 	find tb_tidy_plugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-compiler node:
+node:
 	@PYTHON="$(PYTHON)" tests/tools.sh venv $@
 
 browser: $(TEST)/.installed
@@ -119,7 +119,8 @@ $(DEMO)/.installed: setup.py $(COMPILED) | $(DEMO)/bin/pip
 
 # The install must not rebuild the bundle: whether it is current is one of the checks.
 # Without a compiler the checks fail: skipping the tests of what is compiled would look like a pass.
-$(TEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt $(COMPILED) | $(TEST)/bin/pip compiler
+$(TEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt $(COMPILED) | $(TEST)/bin/pip
+	@PYTHON="$(PYTHON)" tests/tools.sh compiler
 	TORCHTIDY_FRONTEND=skip TORCHTIDY_EXTENSION=require $(TEST)/$(INSTALL) --requirement tests/requirements.txt --editable .
 	@touch $@
 

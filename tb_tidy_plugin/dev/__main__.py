@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tb_tidy_plugin.dev import operator_table
 from tb_tidy_plugin.dev.generate import ROOT, ReadmeError, generated_files, readme
 from tb_tidy_plugin.dev.new_rule import RuleNameError, write_rule
 
@@ -19,13 +20,15 @@ def dev() -> None:
 @click.option("--check", is_flag=True, help="Change nothing; list what is stale and exit with 1.")
 @click.pass_obj
 def generate(root: Path, check: bool) -> None:
-    """Write the generated files: schemas, the rules' pages, the README's table of rules."""
+    """Write the generated files: schemas, the table of operators, the rules' pages, the README's table of rules."""
     files = list(generated_files(root))
     complaint = ""
     try:
         files.append(readme(root))
     except ReadmeError as error:
         complaint = str(error)
+    if reason := operator_table.left_out():
+        click.echo(f"left as it is: {operator_table.TABLE}, since {reason}", err=True)
     stale = [file for file in files if not file.is_current(root)]
     for file in stale:
         if check:
@@ -37,6 +40,21 @@ def generate(root: Path, check: bool) -> None:
         raise click.ClickException(complaint)
     if check and stale:
         raise click.ClickException("Generated files are stale: run `make generate` and commit what it writes.")
+
+
+@dev.command("check-operators")
+@click.argument("native_functions", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def check_operators(native_functions: Path) -> None:
+    """Hold the table of operators against another torch: list what it denies, and exit with 1.
+
+    The file is `torchgen/packaged/ATen/native/native_functions.yaml` in the wheel of that torch, of any platform.
+    """
+    facts = operator_table.facts_by_name(operator_table.overloads_in(native_functions))
+    found = list(operator_table.contradictions(facts))
+    for line in found:
+        click.echo(line)
+    if found:
+        raise click.ClickException(f"{operator_table.TABLE} says less of {len(found)} of {len(facts)} operators.")
 
 
 @dev.command("new-rule")

@@ -1,7 +1,8 @@
 """The generated files: what is in them, and whether they are current.
 
-They are made from the report's model, the web API's answers and the rules' pages, and are checked in, so that a change
-of any of these shows in review. The page's TypeScript types follow from `docs/api.schema.json` (see the Makefile).
+They are made from the report's model, the web API's answers, the rules' pages and PyTorch's schema, and are checked
+in, so that a change of any of these shows in review. The page's TypeScript types follow from `docs/api.schema.json`
+(see the Makefile).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tb_tidy_plugin.dev import operator_table
 from tb_tidy_plugin.dev.openapi import openapi
 from tb_tidy_plugin.dev.schemas import api_schema, report_schema
 from tb_tidy_plugin.rulekit import AnyRule
@@ -59,11 +61,13 @@ class ReadmeError(Exception):
 
 
 def generated_files(root: Path = ROOT) -> Iterator[Generated]:
-    """All generated files but the README, which is only partly generated."""
+    """All generated files but the README, which is only partly generated; the operators' where torch can be asked."""
     rules = catalogue()
     yield Generated(Path("docs", "report.schema.json"), report_schema())
     yield Generated(Path("docs", "api.schema.json"), api_schema())
     yield Generated(Path("docs", "openapi.json"), openapi())
+    if not operator_table.left_out():
+        yield Generated(operator_table.TABLE, operator_table.table_text())
     pages = {PAGES / f"{rule.name()}.md": page_text(rule) for rule in rules}
     for path, text in pages.items():
         yield Generated(path, text)

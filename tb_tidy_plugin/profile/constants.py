@@ -2,53 +2,65 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
+from operator import mul
 
 import numpy as np
 
+from tb_tidy_plugin import aten
+from tb_tidy_plugin.profile.growth import JOINS, STACK, join_of
 from tb_tidy_plugin.profile.inputs import Inputs, Shape
 from tb_tidy_plugin.profile.model_work import function_of, of_the_model
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.profile.writes import HANDS_OUT, Span, Writes, shapes_of_views, sizes_in, tensors_in
+from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
-FACTORIES = (
-    *(f"aten::{name}" for name in ("arange", "ones", "zeros", "full", "eye", "linspace", "logspace")),
-    *(f"aten::{name}_like" for name in ("ones", "zeros", "full")),
-    *(f"aten::new_{name}" for name in ("ones", "zeros", "full")),
-    *(f"aten::{name}_window" for name in ("hann", "hamming", "blackman", "bartlett", "kaiser")),
+FACTORIES = aten.names(
+    "factory",
+    """
+    arange bartlett_window blackman_window eye full full_like hamming_window hann_window kaiser_window linspace logspace
+    new_full new_ones new_zeros ones ones_like zeros zeros_like
+    """,
 )
 """Operators whose result follows from their arguments alone; `rand`, `randperm` and their kin are none."""
 
-VIEWS = re.compile(
-    r"aten::(?:unsqueeze|squeeze|view|_unsafe_view|reshape|expand|slice|select|narrow|transpose|permute|t|flatten|diagonal"
-    r"|as_strided|numpy_T|unflatten|swapaxes|movedim|detach|alias|lift_fresh)"
+ACTIVATIONS = aten.names(
+    "pointwise",
+    """
+    celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish prelu relu relu6 selu sigmoid
+    silu softplus softshrink tanh threshold
+    """,
 )
-POINTWISE = re.compile(
-    r"aten::(?:triu|tril|to|_to_copy|float|bool|eq|ne|lt|le|gt|ge|logical_\w+|bitwise_\w+|__\w+__|add|sub|rsub|mul|div|pow"
-    r"|floor_divide|remainder|neg|abs|exp|exp2|log|log2|sin|cos|sqrt|rsqrt|reciprocal|clamp|floor|minimum|maximum|cumsum"
-    r"|outer|where|masked_fill|cat|stack|concat|repeat|fill|zero|copy|flip|clone|contiguous|square)_?"
+"""What networks run on their data. All other pointwise operators make constants of constants."""
+
+COPIES = aten.names("known", "_to_copy clone contiguous to")
+REARRANGES = COPIES | aten.names(
+    "known", "cat concat copy_ cumsum fill_ flip outer repeat stack tril tril_ triu triu_ zero_"
 )
-"""Operators that make constants of constants; what networks run on their data, such as `relu`, is left out."""
+"""Operators that do so, too, and are not pointwise."""
 
-JOINS_EQUAL_SHAPES = re.compile(
-    r"aten::(?:(?:cat|stack|concat|where|logical_\w+|bitwise_\w+|__\w+__)|(?:masked_fill|copy)_?)"
+JOINS_EQUAL_SHAPES = aten.names(
+    "known",
+    """
+    __and__ __iand__ __ior__ __ixor__ __or__ __xor__ bitwise_and bitwise_or bitwise_xor cat concat copy_ logical_and
+    logical_or logical_xor masked_fill masked_fill_ stack where
+    """,
 )
-"""Of these, those that do so with several tensors of one shape. Sums and products of such often are of data too."""
+"""Of both, those that do so with several tensors of one shape. Sums and products of such often are of data too."""
 
-ADDS = re.compile(r"aten::(?:(?:index_(?:add|copy|put|fill|reduce)|(?:masked_|slice_|select_)?scatter)\w*)")
-"""Operators that put data into a copy of what they are given, which is a start value like one that they write to."""
+SETS_ALL = aten.names("in_place", "fill_ zero_")
+ALLOCATES = aten.by_name("known", {"empty": 0, "resize_": 1})
+"""What factories run: operators that set all elements, and those that are given a size, with its position."""
 
-WRITERS = rf"^(?:{VIEWS.pattern}|aten::(?!__)\w*[a-z0-9]_|aten::__i\w+__|{ADDS.pattern}|(?!aten::).*)(?:\.\w+)?$"
-"""Operators that may write to what they are given: those named so, and all that are not PyTorch's own; and views."""
+NUMBERS = frozenset({"double", "long int", "bool"})
+"""Types of Python's numbers, which are recorded as tensors without dimensions."""
 
 REACH = 64  # operators after a factory that may make a constant of it
-WRITERS_LOOKED_AT = 1024  # after a constant: those of a step of some thousand operators
-VIEWS_KEPT = 4  # last views of a constant: `x[0, :4] = y` makes them right before it writes
+END_NS = 1 << 62  # behind the last event
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +81,22 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class _Repeated:
-    """Factories of one function with the same arguments: those that need not run, and in how many steps."""
+    """Factories of one function with the same arguments.
+
+    Attributes:
+        rows: those that need not run.
+        calls: these and the ones whose result would take the place of theirs, in order.
+        steps: in how many steps they run.
+    """
 
     rows: tuple[int, ...]
+    calls: tuple[int, ...]
     steps: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A factory and what follows it on nothing but constants, the shapes these are of, and the largest one's size."""
+    """A factory and what follows it on nothing but constants, the shapes of all these, and the largest one's size."""
 
     rows: tuple[int, ...]
     shapes: frozenset[Shape]
@@ -90,12 +109,11 @@ def constants_made_again(profile: Profile, least_repeats: int, least_elements: f
     Left out are those that something may be written to afterwards.
     """
     factories = of_the_model(profile, profile.calls.among(profile.named(*FACTORIES)))
-    writers = of_the_model(profile, profile.calls.among(profile.matching(WRITERS, Category.OPERATOR)))
-    taken: set[int] = set()
+    writes, taken = Writes(profile), set[int]()
     for repeated in _repeated(profile, factories, least_repeats):
         free = [row for row in repeated.rows if row not in taken]
-        run = _unwritten_run(profile, free[-1], writers) if free else None
-        if run is not None and run.elements >= least_elements:
+        run = _unwritten_run(profile, free[-1], repeated.calls, writes, least_elements) if free else None
+        if run is not None:
             runs = tuple(_alike(profile, row, run.rows) for row in free)
             taken.update(row for rows in runs for row in rows)
             yield Constant(runs, run.elements, repeated.steps)
@@ -107,13 +125,16 @@ def _alike(profile: Profile, factory: int, run: Sequence[int]) -> tuple[int, ...
     return tuple(row for row, _ in takewhile(lambda pair: profile.name(pair[0]) == profile.name(pair[1]), pairs))
 
 
+# Which factories need not run
+
+
 def _repeated(profile: Profile, factories: Rows, least: int) -> list[_Repeated]:
     """The factories that need not run, by function, name and arguments; without stacks all count as one function."""
     steps_of_place: dict[tuple[str, str], set[int]] = {}
     calls: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
     steps = profile.step_of(factories).tolist()
     for row, step, inputs in zip(factories.tolist(), steps, profile.inputs_of(factories), strict=True):
-        if step != ABSENT and inputs.concrete:
+        if step != ABSENT and inputs.concrete and _is_of_numbers(profile.name(row), inputs):
             place = (function_of(profile, row), profile.name(row))
             steps_of_place.setdefault(place, set()).add(step)
             calls.setdefault((*place, f"{inputs.dims}{inputs.dtypes}{inputs.concrete}"), []).append((step, row))
@@ -121,44 +142,139 @@ def _repeated(profile: Profile, factories: Rows, least: int) -> list[_Repeated]:
     return sorted((one for one in found if one is not None), key=lambda one: one.rows)
 
 
+def _is_of_numbers(factory: str, inputs: Inputs) -> bool:
+    """Whether a factory is given no tensor but the one whose shape it takes: `linspace` may begin at a tensor."""
+    takes_shape = factory.endswith("_like") or aten.plain(factory).startswith("new_")
+    return takes_shape or next(tensors_in(inputs), None) is None
+
+
 def _those_to_go(calls: list[tuple[int, int]], steps_of_place: set[int], least: int) -> _Repeated | None:
     by_step: dict[int, list[int]] = {}
     for step, row in calls:
         by_step.setdefault(step, []).append(row)
+    every = tuple(row for _, row in calls)
     if len(by_step) > 1 and by_step.keys() == steps_of_place:
-        return _Repeated(tuple(row for _, row in calls), len(by_step))
+        return _Repeated(every, every, len(by_step))
     often = [rows for rows in by_step.values() if len(rows) >= least]  # the first of a step stays
-    return _Repeated(tuple(row for rows in often for row in rows[1:]), len(often)) if often else None
+    return _Repeated(tuple(row for rows in often for row in rows[1:]), every, len(often)) if often else None
 
 
-def _unwritten_run(profile: Profile, factory: int, writers: Rows) -> _Run | None:
-    """The run that begins with `factory`; None where its size was not recorded, or where it may be written to.
+# Whether anything is written to what they make
 
-    Other factories that follow are part of it, as those of positions and frequencies are, unless something is written
-    to what they make.
+
+def _unwritten_run(
+    profile: Profile, factory: int, calls: Sequence[int], writes: Writes, least_elements: float
+) -> _Run | None:
+    """The run that begins with `factory`, one of `calls`, which all make the same.
+
+    None where its size was not recorded or is too small, or where something may be written to it. Other factories that
+    follow are part of it, as those of positions and frequencies are, unless something is written to what they make.
     """
     after = profile.operators_after(factory, REACH)
     whole = _run(profile, factory, after)
-    if whole is None or not _is_written(profile, whole, writers):
+    if whole is None or whole.elements < least_elements:
+        return None
+    if not writes.may_reach(whole.shapes, _lives(profile, calls, whole)):
         return whole
     following = next((at for at, row in enumerate(after) if row in whole.rows and profile.name(row) in FACTORIES), None)
     alone = None if following is None else _run(profile, factory, after[:following])
-    return None if alone is None or _is_written(profile, alone, writers) else alone
+    if alone is None or alone.elements < least_elements:
+        return None
+    return None if writes.may_reach(alone.shapes, _lives(profile, calls, alone)) else alone
+
+
+def _lives(profile: Profile, calls: Sequence[int], run: _Run) -> list[Span]:
+    """For each of `calls` when what it makes, as `run` does, may be written to.
+
+    From then on to the end of the step; and to where a later step makes it again, for which it may have been kept.
+    """
+    steps = profile.step_of(np.array(calls))
+    following = np.searchsorted(steps, steps, side="right").tolist()  # the first call in a later step
+    ends = [*(profile.start_ns(row) for row in calls), END_NS]
+    made = (profile.end_ns(_alike(profile, row, run.rows)[-1]) for row in calls)
+    of_step = (profile.steps.items[step].end_ns for step in steps.tolist())
+    return [(begin, max(end, ends[at])) for begin, end, at in zip(made, of_step, following, strict=True)]
+
+
+# What follows a factory
+
+
+class _Known:
+    """The constants of a run while it is read; a trace tells tensors apart by nothing but their shapes."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[Shape]()
+        self._factories: dict[Shape, frozenset[int]] = {}
+        self._computed: dict[Shape, frozenset[int]] = {}  # the same, without views and copies of others
+
+    def hold(self, shapes: Sequence[Shape]) -> bool:
+        """Whether all of `shapes` may be those of constants."""
+        return bool(shapes) and all(self._counts[shape] >= count for shape, count in Counter(shapes).items())
+
+    def factories_of(self, shapes: Iterable[Shape]) -> frozenset[int]:
+        """The factories that constants of `shapes` may stem from."""
+        return frozenset[int]().union(*(self._factories.get(shape, ()) for shape in shapes))
+
+    def are_others(self, sources: Iterable[Shape], target: Shape) -> bool:
+        """Whether what is written to `target` are constants of other factories.
+
+        What could stem from the same one mostly is data: `x[1:]`, written to a part of zeros that have the shape of x.
+        """
+        own = self.factories_of([target])
+        return all(len(own | self._computed.get(source, frozenset())) > 1 for source in sources)
+
+    def add(self, shape: Shape, factories: frozenset[int], *, is_computed: bool) -> None:
+        """A further constant."""
+        self._counts[shape] += 1
+        for kind in (self._factories, self._computed)[: 1 + is_computed]:
+            kind[shape] = kind.get(shape, frozenset[int]()) | factories
+
+    def drop(self, shape: Shape) -> None:
+        """One of this shape is not used again: what is computed of it takes its place."""
+        self._counts[shape] -= 1
 
 
 def _run(profile: Profile, factory: int, after: Sequence[int]) -> _Run | None:
-    shape = made_shape(profile, factory)
-    if shape is None:
+    known = _Known()
+    made = _made_from(profile, factory, known)
+    if made is None:
         return None
-    known, rows, largest = Counter([shape]), [factory], prod(shape)
+    rows, shapes = [factory], {*made}
     for row in after:
         made = _made_from(profile, row, known)
         if made is None:
             break
         rows.append(row)
-        known[made] += 1
-        largest = max(largest, prod(made))
-    return _Run(tuple(rows), frozenset(+known), largest)
+        shapes.update(made)
+    return _Run(tuple(rows), frozenset(shapes), max(map(prod, shapes)))
+
+
+def _made_from(profile: Profile, row: int, known: _Known) -> frozenset[Shape] | None:
+    """Shapes of what `row` makes of known constants, to which they are added.
+
+    None where it is given other tensors, or may be.
+    """
+    name, inputs = profile.name(row), profile.inputs(row)
+    operator, given = aten.operator(name), [shape for _, shape in tensors_in(inputs)]
+    is_computed = name not in COPIES
+    if name in HANDS_OUT:
+        return None
+    if name in FACTORIES:
+        shape = made_shape(profile, row) if _is_of_numbers(name, inputs) else None
+        made, given, factories = _only(shape), [], frozenset([row])
+    elif {"known", "shares"} <= operator.kinds and name not in COPIES:
+        is_computed, given = False, [shape for at, shape in tensors_in(inputs) if operator.may_share(at)]
+        is_known = operator.kinds.isdisjoint({"in_place", "random", "product"}) and known.hold(given)
+        made, factories = shapes_of_views(profile, row) if is_known else None, known.factories_of(given)
+    else:
+        made, factories = _only(_computed(name, inputs, known)), known.factories_of(given)
+    for shape in made or ():
+        known.add(shape, factories, is_computed=is_computed)
+    return made
+
+
+def _only(shape: Shape | None) -> frozenset[Shape] | None:
+    return None if shape is None else frozenset([shape])
 
 
 def made_shape(profile: Profile, factory: int) -> Shape | None:
@@ -166,83 +282,61 @@ def made_shape(profile: Profile, factory: int) -> Shape | None:
     found: Shape | None = None
     for row in profile.subtree(factory)[1:]:
         inputs, name = profile.inputs(row), profile.name(row)
-        if name in {"aten::fill_", "aten::zero_"}:
+        if name in SETS_ALL:
             return inputs.shape(0)
-        if name in {"aten::empty", "aten::resize_"}:
-            found = sizes_in(inputs.scalar(name == "aten::resize_")) or found
+        if name in ALLOCATES:
+            found = sizes_in(inputs.scalar(ALLOCATES[name])) or found
     return found
 
 
-def sizes_in(text: str) -> Shape | None:
-    """The sizes in `[512, 64]`, None for any other text."""
-    parts = text[1:-1].split(",") if text[:1] == "[" else []
-    numbers = [part.strip() for part in parts]
-    return tuple(map(int, numbers)) if numbers and all(number.isdigit() for number in numbers) else None
-
-
-def _made_from(profile: Profile, row: int, known: Counter[Shape]) -> Shape | None:
-    """The shape of what `row` makes of known constants; None where it is given other tensors, or may be."""
-    name = profile.name(row)
-    if name in FACTORIES:
-        return made_shape(profile, row)
-    inputs = profile.inputs(row)
-    tensors = _tensors(inputs)
-    if VIEWS.fullmatch(name):
-        return view_shape(profile, row) if _are_known(tensors[:1], known) else None
+def _computed(name: str, inputs: Inputs, known: _Known) -> Shape | None:
+    """The shape of what an operator computes of known constants."""
+    operator = aten.operator(name)
+    if aten.without_writing(name) in ACTIVATIONS or ("pointwise" not in operator.kinds and name not in REARRANGES):
+        return None
+    targets = [(at, shape) for at, shape in tensors_in(inputs) if operator.may_write(at)]
+    if targets:
+        return _overwritten(name, inputs, targets, known)
+    given = [shape for at, shape in tensors_in(inputs) if shape or inputs.dtype(at) not in NUMBERS]
     if "TensorList" in inputs.dtypes:
-        tensors = list(set(tensors))  # a list may hold one constant again and again
-    is_alike = len(tensors) > 1 and (len(set(tensors)) == 1 or name.endswith("_"))
-    if not POINTWISE.fullmatch(name) or (is_alike and not JOINS_EQUAL_SHAPES.fullmatch(name)):
+        given = list(set(given))  # a list may hold one constant again and again
+    is_alike = len(given) > 1 and len(set(given)) == 1
+    if not known.hold(given) or (is_alike and name not in JOINS_EQUAL_SHAPES):
         return None
-    if not _are_known(tensors, known):
+    if len(given) == 1:
+        known.drop(given[0])
+    return _result_of(name, inputs, given)
+
+
+def _overwritten(name: str, inputs: Inputs, targets: Sequence[tuple[int, Shape]], known: _Known) -> Shape | None:
+    """The shape of the one known constant that an operator writes to, if all that it writes are other constants."""
+    (at, target), *others = targets
+    numbers = {"double"} - {inputs.dtype(at)}  # where data without dimensions hardly has this type
+    sources = [
+        shape
+        for position, shape in tensors_in(inputs)
+        if position != at and (shape or inputs.dtype(position) not in numbers)
+    ]
+    is_join = not sources or name in JOINS_EQUAL_SHAPES
+    if others or not is_join or not known.hold([target, *sources]) or not known.are_others(sources, target):
         return None
-    if name.endswith("_") or len(tensors) == 1:
-        known[tensors[0]] -= 1  # its result stands in its place
-    return tensors[0] if name.endswith("_") else _broadcast(tensors)
+    known.drop(target)
+    return target
 
 
-def _are_known(shapes: Sequence[Shape], known: Counter[Shape]) -> bool:
-    """Whether all of `shapes` may be constants: a trace tells tensors apart by their shapes and how many there are."""
-    return bool(shapes) and all(known[shape] >= count for shape, count in Counter(shapes).items())
+def _result_of(name: str, inputs: Inputs, given: Sequence[Shape]) -> Shape | None:
+    """The shape of what an operator makes of tensors of the shapes `given`."""
+    if name in JOINS:
+        join = join_of(0, inputs, is_stack=name == STACK)
+        return None if join is None else join.result
+    if name == "aten::outer":
+        return (*given[0], *given[-1])
+    if name == "aten::repeat":
+        times = sizes_in(inputs.scalar(1)) or ()
+        return tuple(map(mul, times, _padded(given[0], len(times)))) if len(times) >= len(given[0]) else None
+    rank = max(map(len, given))
+    return tuple(map(max, zip(*(_padded(shape, rank) for shape in given), strict=True)))
 
 
-def view_shape(profile: Profile, row: int) -> Shape | None:
-    """The shape of what a view operator makes, None where it was not recorded."""
-    strided = next((at for at in profile.subtree(row) if profile.name(at) == "aten::as_strided"), None)
-    inputs = profile.inputs(row if strided is None else strided)
-    shape, sizes = inputs.shape(0), sizes_in(inputs.scalar(1).replace("-1", "0"))
-    if shape is None or not sizes:
-        return shape
-    rest = prod(shape) // max(prod(size for size in sizes if size), 1)
-    return tuple(size or rest for size in sizes)
-
-
-def _tensors(inputs: Inputs) -> list[Shape]:
-    """Shapes of all tensors with more than one element, those in lists too."""
-    lists = (dims for dims, kind in zip(inputs.dims, inputs.dtypes, strict=False) if kind == "TensorList")
-    inside = [tuple(shape) for dims in lists for shape in dims if isinstance(shape, list)]
-    single = [inputs.shape(position) for position in range(len(inputs.dtypes))]
-    return [shape for shape in (*single, *inside) if shape is not None and prod(shape) > 1]
-
-
-def _broadcast(shapes: Sequence[Shape]) -> Shape:
-    rank = max(map(len, shapes))
-    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    return tuple(map(max, zip(*padded, strict=True)))
-
-
-def _is_written(profile: Profile, run: _Run, writers: Rows) -> bool:
-    """Whether an operator after `run` may write to a tensor of its shapes, or to a view of one that was just made."""
-    table, last = profile.table, run.rows[-1]
-    following = writers[np.searchsorted(writers, last + 1) :][:WRITERS_LOOKED_AT]
-    following = following[table.thread[following] == table.thread[last]]
-    views: deque[Shape] = deque(maxlen=VIEWS_KEPT)
-    for row, inputs in zip(following.tolist(), profile.inputs_of(following), strict=True):
-        name, shapes = profile.name(row), _tensors(inputs)
-        known = run.shapes.union(views)
-        if VIEWS.fullmatch(name):
-            seen = view_shape(profile, row) if shapes and shapes[0] in known else None
-            views.extend([] if seen is None else [seen])
-        elif not known.isdisjoint(shapes[:1] if name.startswith("aten::") else shapes):
-            return True
-    return False
+def _padded(shape: Shape, rank: int) -> Shape:
+    return (1,) * (rank - len(shape)) + shape

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.inputs import Inputs, Shape
 from tb_tidy_plugin.profile.profile import Profile
 
-CAT, STACK = "aten::cat", "aten::stack"
-JOINS = (
-    CAT, STACK, "aten::concat", "aten::concatenate", "aten::hstack", "aten::vstack", "aten::dstack", "aten::row_stack",
-    "aten::column_stack",
-)  # fmt: skip
+CAT = "aten::cat"
+STACK = "aten::stack"
+JOINS = aten.names("known", "cat column_stack concat concatenate dstack hstack row_stack stack vstack")
 """Operators that join tensors, all by `aten::cat` in the end."""
 
 REACH = 64  # operators after a call that are searched for one that reads its result
@@ -96,16 +95,17 @@ def _joins(profile: Profile, calls: Sequence[int]) -> Iterator[Join]:
     pairs = zip(calls, named, strict=True)
     inner = rows_of(next((at for at in profile.subtree(row) if profile.name(at) == name), row) for row, name in pairs)
     for row, name, inputs in zip(calls, named, profile.inputs_of(inner), strict=True):
-        if join := _join(row, inputs, is_stack=name == STACK):
+        if join := join_of(row, inputs, is_stack=name == STACK):
             yield join
 
 
-def _join(row: int, inputs: Inputs, *, is_stack: bool) -> Join | None:
+def join_of(row: int, inputs: Inputs, *, is_stack: bool) -> Join | None:
+    """What `aten::cat` or `aten::stack` joins; None where the shapes were not recorded."""
     shapes = [tuple(shape) for shape in inputs.dims[0] if isinstance(shape, list)] if inputs.dims else []
     parts = [shape for shape in shapes if prod(shape)]  # empty ones may be of any shape
     if not parts or len({len(shape) for shape in parts}) > 1 or not (parts[-1] or is_stack):
         return None
-    dim = int(inputs.scalar(1) or 0) % (len(parts[-1]) + is_stack)
+    dim = next(iter(inputs.integers(1)), 0) % (len(parts[-1]) + is_stack)
     if is_stack:
         parts = [(*shape[:dim], 1, *shape[dim:]) for shape in parts]
     piece, lengths = parts[-1], [shape[dim] for shape in parts]

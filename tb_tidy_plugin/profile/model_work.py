@@ -7,9 +7,10 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 MACHINERY = (
     r"^autograd::|^torch/(?:autograd/__init__|_tensor)\.py\(\d+\): (?:backward|_make_grads)"
-    r"|^torch/(?:optim|utils/data|profiler|amp/grad_scaler)"
+    r"|^torch/(?:optim|utils/data|profiler|amp/grad_scaler|nn/utils/clip_grad)"
 )
-"""The backward pass, optimizers, data loaders, the profiler and gradient scaling, as functions and operators."""
+"""The backward pass, optimizers, data loaders, the profiler, scaling and clipping of gradients, as functions and
+operators."""
 
 ANNOTATED = r"^Optimizer\.|^enumerate\(DataLoader\)#"
 """Optimizers and data loaders where no functions were recorded."""

@@ -30,9 +30,14 @@ The factory goes, and with it the operators that make the constant of it.
 
 ## When it stays quiet
 Fewer than 256 elements: such tensors cost a call each, and often are the start of a sum. Arguments that change from
-step to step. Random numbers. Tensors that are written to afterwards, or that may be by an operator that is not
-PyTorch's. What the backward pass, an optimizer, a data loader or the profiler makes. Profiles of one step, unless it
-makes the constant three times.
+step to step. Random numbers. What the backward pass, an optimizer, a data loader or the profiler makes. Profiles of one
+step, unless it makes the constant three times.
+
+Tensors that something may be written to before they are made again: in place, through a view, as the `out=` of an
+operator, as a gradient, by an operator that is not PyTorch's, or by compiled code whose operators were not recorded. A
+trace tells tensors apart by shape, so a write to another tensor of the same shape counts, too. Writes without an
+operator are in no trace: those of NumPy, of other libraries that share the memory, and of extensions that register
+none. Tensors that are handed to NumPy are left out where the recording shows that, as it does in PyTorch 2.13.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -20,6 +21,7 @@ ZEROS = ONES.replace("aten::ones", "aten::zeros").replace("aten::fill_", "aten::
 TRIU = "      aten::triu                40-60   dims=32x32,-     types=float,Scalar             scalars=,1"
 TO_BOOL = "      aten::to                  70-80   dims=32x32,-     types=float,Scalar             scalars=,11"
 USE = "      aten::masked_fill         90-99   dims=4x32x32,32x32,-  types=float,bool,Scalar   scalars=,,-inf"
+TIMES = re.compile(r" +(\d+)-(\d+)\b")
 FORWARD = "train.py(7): forward"
 
 
@@ -36,10 +38,7 @@ def steps(*bodies: str, function: str = FORWARD) -> Profile:
 
 
 def _later(line: str, by: int) -> str:
-    head, times, *rest = line.split(None, 2)
-    indent = line[: len(line) - len(line.lstrip())]
-    start, end = times.split("-")
-    return " ".join([f"{indent}{head} {int(start) + by}-{int(end) + by}", *rest])
+    return TIMES.sub(lambda times: f" {int(times[1]) + by}-{int(times[2]) + by}", line, count=1)
 
 
 def body(*texts: str) -> str:
@@ -178,6 +177,13 @@ WRITES = {
 }
 
 
+INSIDE_COMPILED_CODE = {
+    "which shows nothing": ("        Pregraph bytecode 89-98", True),
+    "whose kernels are given others": ("        triton_poi_fused_add_0 89-98 dims=8x8,8x8 types=float,float", False),
+    "whose kernels are given it": ("        triton_poi_fused_add_0 89-98 dims=8x8,32x32 types=float,float", True),
+}
+
+
 class TestStaysQuiet:
     def test_in_one_step(self) -> None:
         assert not matches(steps(MASK))
@@ -204,6 +210,34 @@ class TestStaysQuiet:
     def test_for_tensors_that_are_written_to(self, write: str) -> None:
         text = body(ZEROS, f"      {write}")
         assert not matches(steps(text, text))
+
+    @pytest.mark.parametrize(("inside", "is_quiet"), INSIDE_COMPILED_CODE.values(), ids=INSIDE_COMPILED_CODE)
+    def test_for_what_compiled_code_may_write_to(self, inside: str, is_quiet: bool) -> None:
+        region = "      Torch-Compiled Region: 0/0 88-99"
+        assert bool(matches(steps(*[body(ONES, region, inside)] * 2))) is not is_quiet
+
+    def test_for_a_list_that_is_too_long_to_be_recorded_unless_gradients_are_clipped(self) -> None:
+        written = "aten::_foreach_mul_ 90-99 dims=-,- types=TensorList,Scalar scalars=,0.5"
+        clipped = body("      torch/nn/utils/clip_grad.py(9): clip 85-99", f"        {written}")
+        assert not matches(steps(*[body(ONES, f"      {written}")] * 2))
+        assert matches(steps(*[body(ONES, clipped)] * 2))
+
+    def test_for_a_part_of_a_view_whose_shape_is_not_known(self) -> None:
+        view = "      aten::unfold 40-50 dims=32x32,-,-,- types=float,Scalar,Scalar,Scalar scalars=,0,4,4"
+        write = "      aten::add_ 60-70 dims={0},{0},- types=float,float,Scalar scalars=,,1"
+        assert not matches(steps(*[body(ONES, view, write.format("8x5"))] * 2))
+        assert matches(steps(*[body(ONES, write.format("8x5"))] * 2))
+        assert matches(steps(*[body(ONES, view, write.format("64x64"))] * 2))
+
+    def test_for_what_runs_inside_an_operator_of_others(self) -> None:
+        inside = body("      mine::block 80-99", "        aten::add_ 81-98 dims=32x32,32x32,- types=float,float,Scalar")
+        assert not matches(steps(*[body(ONES, inside)] * 2))
+
+    def test_for_what_another_thread_writes_to(self) -> None:
+        drawn = [f"ProfilerStep#{at} {at}-{at + 999}\n" + "\n".join(_shifted(ONES, at)) for at in (0, 1000)]
+        writes = [f"aten::add_ {at}-{at + 9} dims=32x32,32x32,- types=float,float,Scalar thread=2" for at in (90, 1090)]
+        assert matches(draw("\n".join(drawn)))
+        assert not matches(draw("\n".join([*drawn, *writes])))
 
     def test_for_tensors_that_are_written_to_piece_by_piece_much_later(self) -> None:
         others = [f"      aten::tanh {100 + 2 * at}-{101 + 2 * at} dims=4x4 types=float scalars=" for at in range(120)]

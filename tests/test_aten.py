@@ -1,0 +1,180 @@
+"""The table of what PyTorch's operators do, against torch itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from click.testing import CliRunner
+
+from tb_tidy_plugin import aten
+from tb_tidy_plugin.aten_table import TORCH
+from tb_tidy_plugin.dev import operator_table
+from tb_tidy_plugin.dev.__main__ import dev
+from tests.support.recordings import ROOT
+from tests.support.views import SOMETIMES, VIEWS
+
+
+class TestAnswers:
+    @pytest.mark.parametrize("name", ["aten::select", "aten::select.int"])
+    def test_a_view_with_or_without_overload(self, name: str) -> None:
+        assert aten.operator(name).kinds == {"known", "view", "shares"}
+        assert aten.is_a("view", name)
+
+    def test_an_operator_in_place_writes_to_its_first_input(self) -> None:
+        written = aten.operator("aten::add_")
+        assert [written.may_write(at) for at in range(4)] == [True, False, False, False]
+
+    def test_an_operator_may_write_to_tensors_that_are_given_for_its_result(self) -> None:
+        # aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)
+        assert [aten.operator("aten::add").may_write(at) for at in range(4)] == [False, False, False, True]
+        assert not aten.is_a("in_place", "aten::add")
+
+    def test_a_fused_optimizer_writes_to_all_its_states(self) -> None:
+        assert aten.operator("aten::_fused_adamw_").written == frozenset({0, 1, 2, 3, 4})
+
+    def test_batch_norm_writes_to_running_statistics_though_its_schema_is_silent(self) -> None:
+        assert aten.operator("aten::batch_norm").written == frozenset({3, 4})
+
+    @pytest.mark.parametrize(
+        "name", ["mylib::scale", "aten::from_a_newer_torch", "Torch-Compiled Region: 0/0", "", "add_"]
+    )
+    def test_of_an_operator_that_is_not_in_the_table_the_worst_is_assumed(self, name: str) -> None:
+        unknown = aten.operator(name)
+        assert unknown.may_write(0)
+        assert unknown.may_write(17)
+        assert unknown.may_share(3)
+        assert aten.is_a("shares", name)
+        assert not any(aten.is_a(kind, name) for kind in get_args(aten.Kind) if kind != "shares")
+
+    def test_of_two_tensors_max_is_pointwise_but_the_name_may_mean_a_reduction(self) -> None:
+        assert aten.is_a("reduction", "aten::max")
+        assert not aten.is_a("pointwise", "aten::max")
+        assert aten.is_a("pointwise", "aten::maximum")
+
+    def test_where_returns_a_list_only_without_values(self) -> None:
+        assert not aten.is_a("list", "aten::where")
+        assert aten.is_a("list", "aten::split")
+
+    def test_names(self) -> None:
+        assert aten.names("view", "select slice") == {"aten::select", "aten::slice"}
+        assert aten.by_name("product", {"mm": 0}) == {"aten::mm": 0}
+        assert aten.without_overload("aten::add.Tensor") == "aten::add"
+        assert aten.without_overload("train.py(3): step") == "train.py(3): step"
+        assert aten.without_writing("aten::add_") == "aten::add"
+        assert aten.without_writing("aten::__and__") == "aten::__and__"
+        assert aten.without_writing("mine_") == "mine_"
+        assert aten.plain("aten::add_") == "add_"
+
+
+def tensors() -> dict[str, Any]:
+    import torch
+
+    m = torch.arange(1536.0).view(32, 48)
+    return {"torch": torch, "F": torch.nn.functional, "m": m, "x": torch.rand(32, 48)}
+
+
+@pytest.mark.torch
+class TestTorch:
+    def test_the_table_is_that_of_the_installed_torch(self) -> None:
+        if operator_table.installed_version() != TORCH:
+            pytest.skip(f"the table is of torch {TORCH}")
+        assert (ROOT / operator_table.TABLE).read_text("utf-8") == operator_table.table_text()
+
+    def test_the_table_denies_nothing_that_the_installed_torch_says_whichever_that_is(self) -> None:
+        assert list(operator_table.contradictions(operator_table.installed_facts())) == []
+
+    @pytest.mark.parametrize(("name", "expression"), {**VIEWS, **SOMETIMES}.items(), ids=[*VIEWS, *SOMETIMES])
+    def test_a_result_shares_memory(self, name: str, expression: str) -> None:
+        known = tensors()
+        result = eval(expression, known)
+        assert result.untyped_storage().data_ptr() == known["m"].untyped_storage().data_ptr()
+        assert aten.is_a("shares", f"aten::{name}")
+        assert aten.is_a("view", f"aten::{name}") is (name in VIEWS)
+
+    def test_each_view_that_people_take_has_an_example(self) -> None:
+        rare = r"aten::(?:\w*nested\w*|_test_\w+|_fw_primal|_make_dual|_unpack_dual|slice_inverse)"
+        sparse = r"aten::(?:\w*indices|_?values|_sparse_\w+)"
+        others = {name for name in aten.all_of("view") if not re.fullmatch(f"{rare}|{sparse}", name)}
+        assert {aten.plain(name) for name in others} == VIEWS.keys()
+
+    @pytest.mark.parametrize(
+        "expression",
+        [
+            "m.t().contiguous()", "m.t().reshape(-1)", "m.t().flatten()", "m.t().ravel()", "m.to(torch.float64)",
+            "m.t().reshape_as(m.view(-1))", "torch.view_as_complex(m.view(32, 24, 2)).conj().resolve_conj()",
+        ],
+    )  # fmt: skip
+    def test_what_makes_a_view_where_it_can_copies_elsewhere(self, expression: str) -> None:
+        known = tensors()
+        result = eval(expression, known)
+        assert result.untyped_storage().data_ptr() != known["m"].untyped_storage().data_ptr()
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            "torch.batch_norm(x, None, None, mean, deviation, True, 0.1, 1e-5, False)",
+            "torch.native_batch_norm(x, None, None, mean, deviation, True, 0.1, 1e-5)",
+            "torch.ops.aten._batch_norm_impl_index(x, None, None, mean, deviation, True, 0.1, 1e-5, False)",
+            "torch.instance_norm(x[None], None, None, mean[:32], deviation[:32], True, 0.1, 1e-5, False)",
+            "torch.batch_norm_update_stats(x, mean, deviation, 0.1)",
+        ],
+    )
+    def test_normalisation_writes_to_running_statistics(self, call: str) -> None:
+        import torch
+
+        known = {**tensors(), "mean": torch.zeros(48), "deviation": torch.zeros(48)}
+        eval(call, known)
+        assert known["mean"].any()
+        assert known["deviation"].any()
+        name = re.split(r"[(.]", call.partition("(")[0])[-1]
+        assert operator_table.RUNNING_STATISTICS[name]
+
+    def test_names_that_correct_the_schema_are_operators(self) -> None:
+        corrected = (
+            operator_table.COPIES
+            | operator_table.POINTWISE
+            | operator_table.NOT_POINTWISE
+            | operator_table.PRODUCTS
+            | operator_table.READS
+        )
+        named = {*operator_table.VIEWS, *operator_table.SHARES, *operator_table.RUNNING_STATISTICS, *corrected}
+        assert named - operator_table.installed_facts().keys() == set()
+
+    def test_what_flop_counter_counts_are_products(self) -> None:
+        from torch.utils.flop_counter import flop_registry
+
+        counted = {str(entry).replace("aten.", "aten::") for entry in flop_registry if str(entry).startswith("aten.")}
+        assert counted
+        assert counted - aten.all_of("product") == set()
+
+    def test_names_that_compute_the_same_are_pointwise_together(self) -> None:
+        import torch
+
+        x = torch.rand(5) + 1
+        for name, other in (("divide", "div"), ("multiply", "mul"), ("subtract", "sub"), ("floor_divide", "fmod")):
+            assert aten.is_a("pointwise", f"aten::{name}") is aten.is_a("pointwise", f"aten::{other}")
+            assert getattr(torch, name)(x, x).shape == x.shape
+
+    def test_another_torch_is_held_against_the_table(self, tmp_path: Path) -> None:
+        agrees = (
+            "- func: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor\n  tags: [core, pointwise]\n"
+        )
+        gone = "- func: rename(Tensor(a) self, Dimname[]? names) -> Tensor(a)\n"
+        denied = "- func: relu(Tensor(a!) self) -> Tensor(a!)\n\n- func: abs(Tensor(a) self) -> Tensor(a)\n"
+        path = tmp_path / "native_functions.yaml"
+        path.write_text(agrees + gone)
+        assert CliRunner().invoke(dev, ["check-operators", str(path)]).output == ""
+        path.write_text(agrees + gone + denied)
+        done = CliRunner().invoke(dev, ["check-operators", str(path)])
+        assert done.exit_code == 1
+        assert done.stdout.splitlines() == ["abs: shares view shares=0", "relu: in_place writes=0"]
+        assert "says less of 2 of 4 operators" in done.stderr
+
+    def test_an_older_torch_does_not_write_the_table(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("torch.__version__", "2.9.1+cpu")
+        assert operator_table.left_out() == f"torch 2.9.1 is older than {TORCH}, whose operators it holds"
+        monkeypatch.setattr("torch.__version__", "2.100.0a0+git123")
+        assert operator_table.left_out() == ""
