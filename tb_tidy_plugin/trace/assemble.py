@@ -59,7 +59,7 @@ def table_of(
     is_instant = (phase == _number(phases, "i")) & np.isin(name, numbers_where(names, INSTANT_NAMES.__contains__))
     category[is_instant] = Category.MEMORY
     duration_ns[is_instant] = 0
-    is_wrong, reasons = _impossible(is_complete, start_ns, duration_ns, np.isin(category, DEVICE_WORK))
+    is_wrong, reasons = _impossible(is_complete | is_instant, start_ns, duration_ns, np.isin(category, DEVICE_WORK))
     rows = np.flatnonzero((is_complete | is_instant) & ~is_wrong)
     origin_ns = int(start_ns[rows].min()) if len(rows) else 0
     start_ns -= origin_ns
