@@ -23,3 +23,9 @@ def _torch_leaves_its_drafts_elsewhere(
 ) -> None:
     """Where it cannot write them to their end."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look at a written trace is as patient as a busy machine needs."""
+    monkeypatch.setattr("tb_tidy_plugin.capture.handler.LEAST_LOOK_S", 240.0)

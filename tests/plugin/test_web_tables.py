@@ -280,6 +280,7 @@ def test_tables_count_as_memory(client: FlaskClient, library: Library) -> None:
 # Lines
 
 
+@pytest.mark.timed  # the costs of lines are worked out within a budget of processor time
 def test_the_lines_of_a_file_with_what_they_cost(client: FlaskClient) -> None:
     costs = answer(client, f"lines?{SAMPLE}&file=train.py", LinesAnswer).costs
     assert costs is not None

@@ -79,6 +79,8 @@ def plain_trace(path: Path) -> PlainTrace:
 def _kind(event: Event) -> str:
     """`kernel`, `memcpy`, … for both `gpu_memcpy` of today and `Memcpy` of 2021."""
     category = str(event.get("cat", "")).lower()
+    if category == "mtia_ccp_events":  # what an MTIA executes
+        return "kernel"
     return category.removeprefix("gpu_") if category in {"gpu_memcpy", "gpu_memset"} else category
 
 

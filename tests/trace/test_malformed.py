@@ -182,3 +182,14 @@ def test_what_a_plain_export_leaves_half_written_is_no_trace(tmp_path: Path) -> 
     (tmp_path / "w.1.pt.trace.json").write_bytes(WHOLE)
     (tmp_path / "w.2.pt.trace.json.tmp").write_bytes(WHOLE[:50])
     assert [file.span for file in find_traces(tmp_path)] == ["1"]
+
+
+@pytest.mark.parametrize("time", ["1e300", "-1e300"])
+def test_an_instant_at_a_time_that_no_clock_shows_is_dropped(tmp_path: Path, time: str) -> None:
+    """Its time would be taken for the start of the recording, and the time since then would leave int64."""
+    instant = {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 777}
+    path = tmp_path / "w.pt.trace.json"
+    path.write_bytes(kineto_text([FIRST, instant, LAST]).replace(": 777", f": {time}").encode())
+    table = read_trace(path)
+    assert dict(table.dropped) == {"impossible time": 1}
+    assert table.end_ns.max() == 10_000
