@@ -1,0 +1,1 @@
+"""Calls to the system that fail, one after the other."""
