@@ -78,6 +78,9 @@ class Found:
 
 Catalog: TypeAlias = Mapping[Key, Found]
 
+GONE = (FileNotFoundError, NotADirectoryError, PermissionError)
+"""Errors that say something of a file, and not of the disk that it is on."""
+
 NOTHING_YET: Catalog = MappingProxyType({})
 
 
@@ -86,10 +89,10 @@ def look(logdirs: Iterable[Logdir], configuration: Path | None = None, last: Cat
 
     A link that leads out of its logdir, and is not to be followed, is there as a problem.
 
-    What is known of a store since the `last` look stays known while that store cannot be reached.
+    What is known of a store, or a folder, since the `last` look stays known while that cannot be reached.
 
     Raises:
-        OSError: a folder went away meanwhile; the next look will tell.
+        OSError: a logdir went away meanwhile; the next look will tell.
     """
     configured_ns = _changed_ns(configuration)
     found: dict[Key, Found] = {}
@@ -109,8 +112,10 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
     if logdir.is_remote:
         yield from _on_store(logdir, configured_ns, last)
         return
-    links = []
-    for file in traces_below(Path(logdir.path), logdir.name, follow_links=logdir.follow_links):
+    links: list[Link] = []
+    unseen: list[OSError] = []
+    below = traces_below(Path(logdir.path), logdir.name, follow_links=logdir.follow_links, unlisted=unseen.append)
+    for file in below:
         if isinstance(file, Link):
             links.append(file)
             continue
@@ -118,7 +123,8 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
         assert isinstance(path, Path)
         try:
             about = path.stat()
-        except OSError:  # gone already, or a link to nowhere
+        except OSError as problem:  # gone already, a link to nowhere, or a disk that does not answer
+            unseen.append(problem)
             continue
         if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
             continue
@@ -129,6 +135,16 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
     for sentence in passed_over(links, Path(logdir.path), FOLLOW):
         log_once(log, f"torchtidy: {sentence}")
     yield from (_not_followed(link.file) for link in links if link.leads == "out")
+    yield from _still_there(unseen, last)
+
+
+def _still_there(unseen: Iterable[OSError], last: Catalog) -> Iterator[Found]:
+    """What was known of files and folders that a disk did not show this time; what is gone or forbidden is not."""
+    hidden = {Path(problem.filename) for problem in unseen if not isinstance(problem, GONE)}
+    for found in last.values() if hidden else ():
+        path = found.file.path
+        if isinstance(path, Path) and not hidden.isdisjoint((path, *path.parents)):
+            yield found
 
 
 def _not_followed(link: TraceFile) -> Found:

@@ -10,8 +10,9 @@ import errno
 import logging
 import os
 import re
+import stat
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -57,27 +58,49 @@ class Link:
 def find_traces(path: Place, *, follow_links: bool = False) -> list[TraceFile]:
     """Trace files at `path`: the file itself, or all in the folder and below it, ordered by run, worker and span.
 
-    Links that are passed over are logged.
+    Links that are passed over are logged, and so are folders that cannot be listed, where traces are elsewhere.
 
     Args:
         path: where to look. It may be a link itself.
         follow_links: whether links in the folder may lead out of it.
 
     Raises:
-        NotFoundError: `path` does not exist, or no trace file is there.
+        NotFoundError: `path` does not exist or cannot be looked into, or no trace file is there.
     """
     if isinstance(path, RemotePath):
         return _some(sorted(_remote_traces(path)), path)
-    if path.is_file():
+    if not _is_there_as_folder(path):
         return [_named(path.parent.resolve().name, path)]
-    if not path.is_dir():
-        raise NotFoundError(f"There is no file or folder `{path}`.", "Check the path.")
-    found = list(traces_below(path, follow_links=follow_links))
+    unlisted: list[OSError] = []
+    found = list(traces_below(path, follow_links=follow_links, unlisted=unlisted.append))
+    if unlisted and not found:
+        raise _unseen(Path(unlisted[0].filename), unlisted[0])
+    for problem in unlisted:
+        log_once(log, f"`{problem.filename}` is passed over: {problem.strerror}.")
     links = list(passed_over((each for each in found if isinstance(each, Link)), path, FOLLOW))
     traces = _some(sorted(each for each in found if isinstance(each, TraceFile)), path, links)
     for sentence in links:
         log_once(log, sentence)
     return traces
+
+
+def _is_there_as_folder(path: Path) -> bool:
+    """Whether it is a folder, and no file.
+
+    Raises:
+        NotFoundError: nothing is there, or that cannot be told.
+    """
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise NotFoundError(f"There is no file or folder `{path}`.", "Check the path.") from None
+    except OSError as problem:
+        raise _unseen(path, problem) from None
+
+
+def _unseen(path: Path, problem: OSError) -> NotFoundError:
+    reason = problem.strerror or type(problem).__name__
+    return NotFoundError(f"`{path}` cannot be looked at: {reason}.", "Check its permissions, the disk and the mount.")
 
 
 def _some(found: list[TraceFile], path: Place, links: Sequence[str] = ()) -> list[TraceFile]:
@@ -93,7 +116,13 @@ def _some(found: list[TraceFile], path: Place, links: Sequence[str] = ()) -> lis
     return found
 
 
-def traces_below(logdir: Path, prefix: str = "", *, follow_links: bool = False) -> Iterator[TraceFile | Link]:
+def traces_below(
+    logdir: Path,
+    prefix: str = "",
+    *,
+    follow_links: bool = False,
+    unlisted: Callable[[OSError], object] = lambda _: None,
+) -> Iterator[TraceFile | Link]:
     """Trace files in `logdir` and below, and the links that are passed over. So are folders that cannot be read.
 
     A folder is looked into once: under its own name where it lies in the logdir, else under that of a link to it.
@@ -102,6 +131,7 @@ def traces_below(logdir: Path, prefix: str = "", *, follow_links: bool = False) 
         logdir: where to look.
         prefix: put before each run's name, for a logdir that has a name of its own.
         follow_links: whether links may lead out of the logdir.
+        unlisted: called for each folder that cannot be read; `filename` names it.
     """
     root = os.path.realpath(logdir)
     seen: set[tuple[int, int]] = set()
@@ -112,7 +142,8 @@ def traces_below(logdir: Path, prefix: str = "", *, follow_links: bool = False) 
             about = os.stat(folder)  # noqa: PTH116 - quicker, and this looks at every folder of a logdir
             with os.scandir(folder) as listed:
                 entries = list(listed)
-        except OSError:  # it may not be read, or is gone
+        except OSError as problem:  # it may not be read, or is gone
+            unlisted(problem)
             continue
         here = (about.st_dev, about.st_ino)
         if here in above:

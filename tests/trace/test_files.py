@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace import files
 from tb_tidy_plugin.trace.files import NAMED_LINKS, find_traces
+from tests.faults.injected import Fault, injected
 
 NAMES = {
     "host_123.1795229710790778815.pt.trace.json.gz": ("host_123", "1795229710790778815"),
@@ -200,3 +202,28 @@ class TestLinks:
         (tmp_path / "logs" / "folder").symlink_to(tmp_path / "elsewhere")
         with pytest.raises(NotFoundError, match=r"No trace .* or below\. Passed over links .*`--follow-links` follows"):
             find_traces(tmp_path / "logs")
+
+
+def test_a_name_that_no_disk_takes(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="cannot be looked at: File name too long"):
+        find_traces(tmp_path / ("x" * 300))
+
+
+class TestFoldersThatCannotBeListed:
+    """The only one, and one of several."""
+
+    def test_nothing_is_found_and_it_is_said_why(self, tmp_path: Path) -> None:
+        touch(tmp_path / "run" / "w.1.pt.trace.json")
+        with (
+            injected(Fault("list", 1, errno.EIO, lasts=True), tmp_path / "run"),
+            pytest.raises(NotFoundError, match="run` cannot be looked at: Input/output error"),
+        ):
+            find_traces(tmp_path)
+
+    def test_the_others_are_found_with_a_warning(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        touch(tmp_path / "one" / "w.1.pt.trace.json")
+        touch(tmp_path / "two" / "w.1.pt.trace.json")
+        with injected(Fault("list", 1, errno.EIO, lasts=True), tmp_path / "one"):
+            (found,) = find_traces(tmp_path)
+        assert found.run == "two"
+        assert caplog.messages == [f"`{tmp_path / 'one'}` is passed over: Input/output error."]
