@@ -21,6 +21,10 @@ class TraceError(TidyError):
     """A trace file that cannot be read, or of which only a part can be."""
 
 
+class UnreadError(TraceError):
+    """A file that the system did not let be read; it may the next time."""
+
+
 class NotFoundError(TidyError):
     """A path, run, rule or finding that does not exist."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
 from tb_tidy_plugin.allowance import has_read
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.remote import Place, RemotePath
 
@@ -55,12 +55,13 @@ def read_blocks(path: Place, progress: Progress | None = None, limits: Limits = 
     Whether the file is gz is told by its first bytes, not by its name. All members of a multi-member gz are read.
 
     Raises:
-        TraceError: the file is missing, unreadable, empty, or beyond `limits`.
+        UnreadError: the file is missing or unreadable.
+        TraceError: it is empty, or beyond `limits`.
         CutShortError: gz that ends early or is damaged; raised after all that could be inflated was yielded.
     """
-    if isinstance(path, Path) and path.exists() and not (path.is_file() or path.is_dir()):
-        raise TraceError("It is a pipe or a device, and no file.", "Write the trace into a file.")
     try:
+        if isinstance(path, Path) and path.exists() and not (path.is_file() or path.is_dir()):
+            raise TraceError("It is a pipe or a device, and no file.", "Write the trace into a file.")
         with path.open("rb") as stream:
             pieces = _reported(stream, progress)
             first = next(pieces, b"")
@@ -72,13 +73,14 @@ def read_blocks(path: Place, progress: Progress | None = None, limits: Limits = 
                 has_read(len(block))
                 yield block
     except FileNotFoundError:
-        raise TraceError("The file is no longer there.", "Reload; it was moved or deleted.") from None
+        raise UnreadError("The file is no longer there.", "Reload; it was moved or deleted.") from None
     except PermissionError:
-        raise TraceError("The file may not be read.", "Give the user that runs this program read permission.") from None
+        advice = "Give the user that runs this program read permission."
+        raise UnreadError("The file may not be read.", advice) from None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         what = "the network and the store" if isinstance(path, RemotePath) else "the disk or the mount"
-        raise TraceError(f"The file could not be read: {reason}.", f"Check {what}, then reload.") from None
+        raise UnreadError(f"The file could not be read: {reason}.", f"Check {what}, then reload.") from None
 
 
 def _reported(stream: _Stream, progress: Progress | None) -> Iterator[bytes]:
