@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.private import complaint_about
 from tb_tidy_plugin.trace.cache import MOST_BYTES, Cache, default_folder
 from tb_tidy_plugin.units import Bytes
@@ -32,7 +35,8 @@ def cache() -> None:
 @IN_FOLDER
 def info(folder: Path) -> None:
     """Say where it is, how large, and what it holds."""
-    entries = Cache(folder).entries()
+    with _told(folder):
+        entries = Cache(folder).entries()
     size = sum(entry.size for entry in entries)
     click.echo(f"{folder}: {Bytes(size)} of at most {Bytes(MOST_BYTES)}")
     if problem := complaint_about(folder):
@@ -46,4 +50,19 @@ def info(folder: Path) -> None:
 @IN_FOLDER
 def clear(folder: Path) -> None:
     """Delete all of it."""
-    click.echo(f"{Bytes(Cache(folder).clear())} deleted in {folder}.")
+    with _told(folder):
+        click.echo(f"{Bytes(Cache(folder).clear())} deleted in {folder}.")
+        left = Cache(folder).entries()
+    if left:
+        advice = "Check its permissions, or try again: others may have come meanwhile."
+        raise TidyError(f"Entries that could not be deleted are left in `{folder}`: {len(left)}.", advice)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """A folder that cannot be listed, in words."""
+    try:
+        yield
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise TidyError(f"`{folder}` cannot be listed: {reason}.", "Check its permissions, or name another.") from None

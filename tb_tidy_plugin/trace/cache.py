@@ -53,6 +53,9 @@ Piece: TypeAlias = bytes | memoryview
 State: TypeAlias = tuple[str | int, ...]
 """What tells a file from what it was before; empty where there is none."""
 
+UNREAD: State = ("unread",)
+"""The state of a file that is there and could not be read this time: what was made without it is not kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cache:
@@ -127,11 +130,19 @@ class Cache:
             file.write(HEAD.pack(MAGIC, size, checksum))
 
     def entries(self) -> list[Entry]:
-        """All entries, the one that was unused longest first."""
+        """All entries, the one that was unused longest first.
+
+        Raises:
+            OSError: the folder cannot be listed.
+        """
         return sorted(_entries(self.folder), key=lambda entry: entry.used_s) if self.folder else []
 
     def clear(self) -> int:
-        """Deletes all entries, and tells how many bytes they took."""
+        """Deletes all entries that it can, and tells how many bytes they took.
+
+        Raises:
+            OSError: the folder cannot be listed.
+        """
         return sum(entry.size for entry in self.entries() if entry.delete())
 
     def _make_room(self) -> None:
@@ -163,9 +174,11 @@ class Entry:
 
     def delete(self) -> bool:
         """Whether it is gone; another process may have been faster."""
-        with suppress(OSError):
-            self.path.unlink()
-        return not self.path.exists()
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError:
+            return False
+        return True
 
 
 def default_folder() -> Path:
@@ -195,24 +208,29 @@ def state_of(place: Place) -> State:
 
 @once
 def code_state(*folders: str) -> str:
-    """What changes with this package's code, in some of its folders or in all of it."""
+    """What changes with this package's code, in some of its folders or in all of it.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
     roots = [PACKAGE / folder for folder in folders] or [PACKAGE]
     return key_of([each for root in roots for each in sorted(_code_in(root))])
 
 
 def _code_in(folder: Path) -> Iterator[tuple[str, int, int]]:
-    for entry in os.scandir(folder):
-        if entry.is_dir():
-            yield from _code_in(Path(entry.path))
-        elif entry.name.endswith(CODE):
-            about = entry.stat()
-            yield entry.path, about.st_size, about.st_mtime_ns
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _code_in(Path(entry.path))
+            elif entry.name.endswith(CODE):
+                about = entry.stat()
+                yield entry.path, about.st_size, about.st_mtime_ns
 
 
 def _entries(folder: Path) -> Iterator[Entry]:
     """This user's files that are named like entries; whatever else lies there is nobody's business."""
-    with suppress(OSError):
-        for found in os.scandir(folder):
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for found in entries:
             match = NAME.fullmatch(found.name)
             with suppress(OSError):
                 about = found.stat(follow_symlinks=False)
