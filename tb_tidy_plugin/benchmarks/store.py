@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -24,7 +25,7 @@ from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, opened
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.cache import say_once
-from tb_tidy_plugin.trace.remote import Place, write_small
+from tb_tidy_plugin.trace.remote import Place, RemotePath, write_small
 
 SUFFIX = ".tidy-bench.json"
 """Added to the whole name of the trace file, `.gz` included."""
@@ -57,14 +58,15 @@ class Measurements:
     def __init__(self, trace: Place, kind: str) -> None:
         """`kind` is the recording's kind of device.
 
-        `complaint` says why the file beside the trace is not used; None where it is, or is not there.
+        `unused` are the files that are there and not used.
         """
         self._kind = kind
-        self._beside, self.complaint = read_beside(trace)
+        self._beside, problem = read_beside(trace)
+        self.unused = [] if problem is None else [problem]
 
     def of(self, rule: str, pair: Benchmark) -> Measurement | None:
         """The measurement to show for these statements: one of the recording's kind of device, trusted, the latest."""
-        known = [each for each in self._beside if each.is_of(rule, pair)] + cached(rule, pair)
+        known = [each for each in self._beside if each.is_of(rule, pair)] + cached(rule, pair, self.unused.append)
         return max(known, key=lambda each: (each.on.kind == self._kind, each.trusted, each.measured_at), default=None)
 
 
@@ -104,29 +106,47 @@ def keep(measurement: Measurement) -> None:
     _write(file, msgspec.json.encode(measurement), FOR_THIS_USER)
 
 
-def cached(rule: str, pair: Benchmark) -> list[Measurement]:
-    """What the cache holds for these statements; what may be somebody else's is passed over, which is said once."""
+def cached(rule: str, pair: Benchmark, unread: Callable[[Unused], object] = lambda _: None) -> list[Measurement]:
+    """What the cache holds for these statements; what may be somebody else's is passed over, which is said once.
+
+    `unread` is called with what could not be read this time.
+    """
     folder = cache_folder() / _key(rule, pair.before, pair.after, pair.setup)
     try:
-        files = sorted(folder.glob("*.json"))[:MOST_OF_A_PAIR]
-    except OSError:
+        files = sorted(file for file in folder.iterdir() if file.suffix == ".json")
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    found = map(_read_own, files)
-    return [each for each in found if each is not None and each.is_of(rule, pair) and each.is_sound()]
+    except OSError as problem:
+        unread(_unread(folder, problem))
+        return []
+    found = [_read_own(file) for file in files[:MOST_OF_A_PAIR]]
+    for each in found:
+        if isinstance(each, Unused) and each.unread:
+            unread(each)
+    return [each for each in found if isinstance(each, Measurement) and each.is_of(rule, pair) and each.is_sound()]
 
 
-def read_beside(trace: Place) -> tuple[list[Measurement], str | None]:
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """Why a file, or a folder of the cache, is not used; `unread` is true where it may be the next time."""
+
+    file: Place
+    reason: str
+    unread: bool
+
+    @property
+    def said(self) -> str:
+        """The reason as a sentence, and what to do."""
+        advice = "Check the disk and its permissions." if self.unread else "Delete it, then `tb-tidy bench --save`."
+        return f"`{self.file.name}` is not used: {self.reason}. {advice}"
+
+
+def read_beside(trace: Place) -> tuple[list[Measurement], Unused | None]:
     """The measurements beside a trace, and why there are none although the file is there."""
-    file = beside(trace)
-    found = _read(file, SavedMeasurements)
+    found = _read(beside(trace), SavedMeasurements)
     if isinstance(found, SavedMeasurements):
         return [each for each in found.measurements if each.is_sound()], None
-    return (
-        [],
-        None
-        if found is None
-        else f"`{file.name}` is not used: {found}. Delete it, or write it anew with `tb-tidy bench --save`.",
-    )
+    return [], found
 
 
 def save_beside(trace: Place, measurements: Iterable[Measurement]) -> Place:
@@ -160,41 +180,46 @@ def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]
 
 
-def _read_own(file: Path) -> Measurement | None:
-    """What a file in the cache holds; None where it cannot be used."""
+def _read_own(file: Path) -> Measurement | Unused | None:
+    """What a file in the cache holds; None where it is not this user's alone."""
     try:
         with opened(file) as stream:
-            found = _decoded(stream.read(MOST_BYTES + 1), Measurement)
+            text = stream.read(MOST_BYTES + 1)
     except NotPrivateError as problem:
         say_once(logging.WARNING, str(problem))
-    except OSError:
-        pass
-    else:
-        return found if isinstance(found, Measurement) else None
-    return None
+        return None
+    except OSError as problem:
+        return _unread(file, problem)
+    return _decoded(file, text, Measurement)
 
 
-def _read(file: Place, kind: type[Stored]) -> Stored | str | None:
-    """What a file holds; None where there is none, words where it cannot be used."""
+def _read(file: Place, kind: type[Stored]) -> Stored | Unused | None:
+    """What a file holds; None where there is none."""
     try:
         if isinstance(file, Path) and file.exists() and not file.is_file():
-            return "it is no file"
+            return Unused(file, "it is no file", unread=False)
         with file.open("rb") as stream:
             text = stream.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
-        return problem.strerror or type(problem).__name__
-    return _decoded(text, kind)
+        if isinstance(file, RemotePath) and isinstance(problem, PermissionError):  # so some say that it is not there
+            return None
+        return _unread(file, problem)
+    return _decoded(file, text, kind)
 
 
-def _decoded(text: bytes, kind: type[Stored]) -> Stored | str:
+def _decoded(file: Place, text: bytes, kind: type[Stored]) -> Stored | Unused:
     if len(text) > MOST_BYTES:
-        return "it is too large"
+        return Unused(file, "it is too large", unread=False)
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return "it does not fit the format"
+        return Unused(file, "it does not fit the format", unread=False)
+
+
+def _unread(file: Place, problem: OSError) -> Unused:
+    return Unused(file, problem.strerror or type(problem).__name__, unread=True)
 
 
 def _write(file: Place, text: bytes, mode: int) -> None:

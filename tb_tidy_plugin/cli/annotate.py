@@ -63,6 +63,8 @@ def annotate(
     except TraceError as problem:
         click.echo(f"{visible(str(trace.path))}: {visible(problem.error)}\n{problem.advice}", err=True)
         sys.exit(NOTHING_READ)
+    for note in (*profile.metadata.notes, *sources.complaints):
+        click.echo(f"note: {visible(note)}", err=True)  # beside the output, which may be JSON
     if places is not None:
         click.echo(msgspec.json.format(msgspec.json.encode(places), indent=2).decode())
     else:

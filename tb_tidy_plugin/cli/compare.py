@@ -25,6 +25,7 @@ from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
 from tb_tidy_plugin.compare.text import to_text
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.visible import visible
 
 MOST_ROWS = 200  # of operators and of kernels
 REGRESSION = re.compile(r"regression(?::(\d+(?:\.\d+)?)%)?")
@@ -104,7 +105,8 @@ def compare(
             after = asked_for(candidate, other_steps, *how, follow_links=follow_links)
     for side in (before, after):
         if not side.recordings:
-            click.echo(f"tb-tidy: nothing in `{side.path}` could be read.", err=True)
+            why = f" {visible(side.problem.error)}\n{visible(side.problem.advice)}" if side.problem else ""
+            click.echo(f"tb-tidy: nothing in `{visible(side.path)}` could be read.{why}", err=True)
             sys.exit(NOTHING_READ)
     comparison = first_rows(compared(before, after), MOST_ROWS)
     if form == "json":

@@ -16,7 +16,7 @@ from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chose
 from tb_tidy_plugin.compare.settings import other_machine, setting_changes
 from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
 from tb_tidy_plugin.profile.steps import median_ns_of
-from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.report.model import Finding, Problem
 
 FEW_STEPS = 5
 
@@ -29,8 +29,9 @@ class Asked:
         path: what it is called.
         recordings: its traces.
         steps: which of their steps count; all but those that warm up where it is None.
-        unread: how many traces could not be read, or not wholly.
+        unread: how many traces could not be read, or not with all that lies beside them.
         of_runs: findings about several ranks together; they are known for all steps only.
+        problem: what could not be read first, and what to do about it; None where all could.
     """
 
     path: str
@@ -38,6 +39,7 @@ class Asked:
     steps: StepRange | None = None
     unread: int = 0
     of_runs: Sequence[Finding] = ()
+    problem: Problem | None = None
 
 
 def compared(base: Asked, candidate: Asked) -> Comparison:

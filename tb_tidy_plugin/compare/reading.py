@@ -12,10 +12,11 @@ from tb_tidy_plugin.compare.recording import Recording, StepRange
 from tb_tidy_plugin.profile.run import RankSummary
 from tb_tidy_plugin.report.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
 from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.report.model import Finding, Problem
 from tb_tidy_plugin.report.runs import run_report, summaries_of
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.trace.cache import UNREAD
 from tb_tidy_plugin.trace.limits import USUAL, Limits
 
 
@@ -40,7 +41,8 @@ def asked_for(  # noqa: PLR0913, PLR0917 - as `analyze_path`
     of_runs = [rule for rule in chosen if isinstance(rule, RunRule)]
     recordings: list[Recording] = []
     findings: list[Finding] = []
-    unread = 0
+    problems: list[Problem] = []
+    without_all = 0
     found = analyses(path, of_profiles, progress, ignores, source_roots, limits, follow_links=follow_links)
     for run, of_run in groupby(found, key=lambda each: each[0].run):
         summaries: list[RankSummary] = []
@@ -48,9 +50,10 @@ def asked_for(  # noqa: PLR0913, PLR0917 - as `analyze_path`
             if isinstance(analysis, Analysis):
                 recordings.append(recording_of(run, analysis))
                 summaries += summaries_of(analysis.profile, analysis.report)
-            unread += len(problems_of(analysis))
+                without_all += UNREAD in analysis.sources.values()
+            problems += problems_of(analysis)
         findings += run_report(run, (), summaries, of_runs, ignores).findings
-    return Asked(str(path), recordings, steps, unread, findings)
+    return Asked(str(path), recordings, steps, len(problems) + without_all, findings, next(iter(problems), None))
 
 
 def recording_of(run: str, analysis: Analysis) -> Recording:

@@ -42,7 +42,7 @@ from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
-from tb_tidy_plugin.trace.cache import NOWHERE, Cache, State
+from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, Cache, State
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to
 from tb_tidy_plugin.trace.remote import place_of, size_of
@@ -72,7 +72,8 @@ class Analysis:
         evidence: rows of each finding's events, by the finding's id.
         problem: what could not be read of the file, None where all of it could.
         aligner: knows the line of each event.
-        sources: what was looked at on disk, by the name that the trace has for it.
+        sources: states of what was looked at on disk, by the name that the trace has for it, and of other files that
+            could not be read this time.
         costs: gives `step_costs`.
     """
 
@@ -160,8 +161,10 @@ def analyze_file(  # noqa: PLR0913, PLR0917 - each is a choice of its own
     found = _profile_report(file, profile, outcomes, ranked, estimates)
     if has_outliers(found.steps):
         found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, costs()))
+    unread = [*profile.metadata.unread, *(each.file.name for each in measurements.unused if each.unread)]
+    sources.looked_at.update(dict.fromkeys(unread, UNREAD))
     return Analysis(
-        report=_noted(found, measurements.complaint),
+        report=_noted(found, *(each.said for each in measurements.unused), *sources.complaints),
         profile=profile,
         evidence={evidence.finding.id: evidence for evidence in ranked},
         problem=_partly(file, profile),
@@ -268,11 +271,10 @@ def _profile_report(
     )
 
 
-def _noted(report: model.ProfileReport, complaint: str | None) -> model.ProfileReport:
-    """The report with one more note on its quality, where there is something to say."""
-    if complaint is None:
-        return report
-    quality = msgspec.structs.replace(report.quality, notes=[*report.quality.notes, complaint])
+def _noted(report: model.ProfileReport, *complaints: str) -> model.ProfileReport:
+    """The report with more notes on its quality, each once."""
+    notes = dict.fromkeys((*report.quality.notes, *complaints))
+    quality = msgspec.structs.replace(report.quality, notes=list(notes))
     return msgspec.structs.replace(report, quality=quality)
 
 

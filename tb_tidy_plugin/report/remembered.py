@@ -16,7 +16,7 @@ import msgspec
 from tb_tidy_plugin.benchmarks.store import SUFFIX as MEASURED
 from tb_tidy_plugin.benchmarks.store import cache_state
 from tb_tidy_plugin.sources.lookup import source_state
-from tb_tidy_plugin.trace.cache import Cache, State, code_state, key_of, state_of, text_of
+from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.cached_columns import BESIDE
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.recover import NOT_JSON
@@ -53,6 +53,12 @@ class Remembered(Generic[Answer]):
 
     def key(self, file: TraceFile) -> str | None:
         """Names the answer about a trace as it is now; None where it cannot be kept."""
+        try:
+            return self._key(file)
+        except OSError:  # this package's own code cannot be looked at
+            return None
+
+    def _key(self, file: TraceFile) -> str | None:
         state = () if self.cache.folder is None or self.asked is None else state_of(file.path)
         if not state:
             return None
@@ -76,8 +82,8 @@ class Remembered(Generic[Answer]):
             return None
 
     def keep(self, file: TraceFile, key: str | None, answer: Answer, sources: Mapping[str, State]) -> None:
-        """Keeps the answer for which `key` was asked before, unless something has changed since."""
-        if key is None or key != self.key(file):
+        """Keeps the answer for which `key` was asked before, unless something has changed since, or was unread."""
+        if key is None or UNREAD in sources.values() or key != self.key(file):
             return
         entry = _Entry(dict(sources), msgspec.Raw(msgspec.json.encode(answer)))
         self.cache.keep(self.kind, key, [msgspec.json.encode(entry)])

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tb_tidy_plugin.trace.files import TraceFile, is_under
-from tb_tidy_plugin.trace.remote import changed_at
+from tb_tidy_plugin.trace.remote import NOT_THERE, changed_at, is_file
 from tb_tidy_plugin.units import Bytes
 
 MAX_BYTES = 2 << 20  # larger Python files are data, and a page cannot show them
@@ -45,9 +45,10 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """No source text; `reason` says why and what to do."""
+    """No source text; `reason` says why and what to do. `unread` is true where it may be otherwise the next time."""
 
     reason: str
+    unread: bool = False
 
 
 def source_roots(flag: str, started_in: Path) -> tuple[Path, ...]:
@@ -82,9 +83,15 @@ def read_source(
         return Unavailable("The recording does not name this file, and only files that it names are shown.")
     if not name.endswith(".py"):
         return Unavailable("Only Python source files (`.py`) are shown; open this one in your editor.")
-    path = path_of_source(name, trace, roots)
-    if captured and name in captured:
-        return SourceText(lines_of(captured[name].encode("utf-8", "replace")), changed=False, path=path)
+    text = captured.get(name) if captured else None
+    try:
+        path = path_of_source(name, trace, roots)
+    except OSError as problem:
+        if text is None:
+            return _unread(name, problem)
+        path = None
+    if text is not None:
+        return SourceText(lines_of(text.encode("utf-8", "replace")), changed=False, path=path)
     if path is None:
         return Unavailable(
             f"`{name}` is in none of the folders whose sources may be shown. If it is on this computer, start "
@@ -94,7 +101,11 @@ def read_source(
 
 
 def path_of_source(name: str, trace: TraceFile, roots: Sequence[Path]) -> Path | None:
-    """The real path of the Python file that a trace calls `name`, None where none may be read."""
+    """The real path of the Python file that a trace calls `name`, None where none may be read.
+
+    Raises:
+        OSError: a disk does not tell.
+    """
     if not name.endswith(".py"):
         return None
     beside = [trace.path.parent] if isinstance(trace.path, Path) else []
@@ -106,10 +117,15 @@ def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
     real_roots = [os.path.realpath(root) for root in allowed]
     for root in real_roots:
         try:
-            real = os.path.realpath(os.path.join(root, name))  # noqa: PTH118 - an absolute name stays as it is
-        except (OSError, ValueError):  # a loop of links; a zero byte in the name
+            # An absolute name stays as it is. Strict: no part of it may go unresolved because a disk did not answer.
+            real = os.path.realpath(os.path.join(root, name), strict=True)  # noqa: PTH118
+        except OSError as problem:
+            if problem.errno in NOT_THERE:
+                continue
+            raise
+        except ValueError:  # a zero byte in the name
             continue
-        if real.endswith(".py") and any(is_under(real, base) for base in real_roots) and os.path.isfile(real):  # noqa: PTH113
+        if real.endswith(".py") and any(is_under(real, base) for base in real_roots) and is_file(Path(real)):
             yield Path(real)
 
 
@@ -121,13 +137,18 @@ def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
             about = os.fstat(stream.fileno())
             content = stream.read(MAX_BYTES + 1) if stat.S_ISREG(about.st_mode) else b""
     except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        return Unavailable(
-            f"`{name}` could not be read: {reason}. Give the user that runs TensorBoard permission to read it."
-        )
+        return _unread(name, problem)
     if len(content) > MAX_BYTES:
         return Unavailable(f"`{name}` is larger than {Bytes(MAX_BYTES)}; open it in your editor.")
     return SourceText(lines_of(content), _is_newer(about.st_mtime, trace), path)
+
+
+def _unread(name: str, problem: OSError) -> Unavailable:
+    reason = problem.strerror or type(problem).__name__
+    advice = "Give the user that runs TensorBoard permission to read it."
+    if not isinstance(problem, PermissionError):
+        advice = "Check the disk or the mount, then ask again."
+    return Unavailable(f"`{name}` could not be read: {reason}. {advice}", unread=True)
 
 
 def lines_of(content: bytes) -> list[str]:

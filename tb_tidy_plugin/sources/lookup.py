@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tb_tidy_plugin.sources.files import SourceText, path_of_source, read_source
-from tb_tidy_plugin.trace.cache import State, state_of
+from tb_tidy_plugin.sources.files import SourceText, Unavailable, path_of_source, read_source
+from tb_tidy_plugin.trace.cache import UNREAD, State, state_of
 from tb_tidy_plugin.trace.columns import SourceFile
 from tb_tidy_plugin.trace.files import TraceFile
 
@@ -19,12 +19,14 @@ class FoundSources:
     Attributes:
         captured: texts that were kept with the trace, by name.
         looked_at: what was found on disk, by name: for whoever wants to know whether it would be the same today.
+        complaints: sentences about files that are there and could not be read.
     """
 
     trace: TraceFile
     roots: Sequence[Path]
     captured: Mapping[str, str]
     looked_at: dict[str, State] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
     _lines: dict[str, list[str] | None] = field(default_factory=dict)
 
     def __call__(self, name: str) -> list[str] | None:
@@ -34,6 +36,9 @@ class FoundSources:
                 self.looked_at[name] = source_state(name, self.trace, self.roots)
             found = read_source(name, (name,), self.trace, self.roots, self.captured)
             self._lines[name] = found.lines if isinstance(found, SourceText) else None
+            if isinstance(found, Unavailable) and found.unread:
+                self.looked_at[name] = UNREAD
+                self.complaints.append(found.reason)
         return self._lines[name]
 
 
@@ -44,5 +49,8 @@ def sources_of(trace: TraceFile, roots: Sequence[Path], captured: Sequence[Sourc
 
 def source_state(name: str, trace: TraceFile, roots: Sequence[Path]) -> State:
     """What changes whenever another text would be read for `name`; empty where there is none."""
-    path = path_of_source(name, trace, roots)
+    try:
+        path = path_of_source(name, trace, roots)
+    except OSError:
+        return UNREAD
     return () if path is None else state_of(path)

@@ -25,6 +25,6 @@ def read_with_side_files(
     if key is not None and (kept := load_columns(cache, key)) is not None:
         return kept
     table = with_capture(with_device_events(read_trace(path, progress, limits), path), path)
-    if key is not None and key == columns_key(path):  # it did not change meanwhile
+    if key is not None and not table.metadata.unread and key == columns_key(path):  # nothing changed meanwhile
         keep_columns(cache, key, table)
     return table

@@ -106,14 +106,15 @@ def with_capture(table: EventTable, trace: Place) -> EventTable:
         refuse_link_away(path, trace)
         return _joined(table, read_capture(path))
     except TraceError as problem:
-        return _noted(table, f"The side file `{path.name}` is not used. {problem.error} {problem.advice}")
+        return table.without(path.name, problem)
 
 
 def read_capture(path: Place) -> CaptureFile:
     """The side file `path`.
 
     Raises:
-        TraceError: it cannot be read, or is no side file of this version.
+        UnreadError: it cannot be read.
+        TraceError: it is no side file of this version.
     """
     advice = "Record again with `tb_tidy_plugin.capture`, or delete it."
     text = _text(path, advice)
@@ -169,9 +170,9 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
     )
     total = len(found.calls.line)
     if total and not matched:
-        return _noted(table, "The calling lines of the side file fit no event: it is of another recording.")
+        return table.noted("The calling lines of the side file fit no event: it is of another recording.")
     if not found.complete:
-        return _noted(table, "The capture of calling lines was ended early: other lines are told by the sources.")
+        return table.noted("The capture of calling lines was ended early: other lines are told by the sources.")
     return table
 
 
@@ -231,7 +232,3 @@ def _with_own_lines(table: EventTable) -> EventTable:
 def _line_in(place: str) -> int:
     digits = place.rpartition(":")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 and int(digits) else ABSENT
-
-
-def _noted(table: EventTable, note: str) -> EventTable:
-    return replace(table, metadata=replace(table.metadata, notes=(*table.metadata.notes, note)))

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.settings import Settings
 
@@ -201,6 +202,7 @@ class Metadata:
         rank, world_size, backend: from `distributedInfo`, None where absent.
         inferred_devices: kind, by index, of each device whose activity came from a side file (`trace/external.py`).
         notes: sentences for the user about what was put beside the trace.
+        unread: names of files beside the trace that could not be read this time.
         base_ns: Unix time in ns that the trace's own times count from.
         captured: what the capture side file knows.
     """
@@ -214,6 +216,7 @@ class Metadata:
     process_labels: Mapping[str, str] = field(default_factory=dict)
     inferred_devices: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     base_ns: int = 0
     captured: Captured = field(default_factory=Captured)
 
@@ -285,6 +288,16 @@ class EventTable:
             if column.name in ROW_COLUMNS
         }
         return replace(self, args=self.args.take(rows), **columns)
+
+    def without(self, side_file: str, problem: TraceError) -> EventTable:
+        """The table with a note that the side file of this name is not used, and why."""
+        unread = (side_file,) if isinstance(problem, UnreadError) else ()
+        table = self.noted(f"The side file `{side_file}` is not used. {problem.error} {problem.advice}")
+        return replace(table, metadata=replace(table.metadata, unread=(*table.metadata.unread, *unread)))
+
+    def noted(self, note: str) -> EventTable:
+        """The table with one more note on what was put beside the trace."""
+        return replace(self, metadata=replace(self.metadata, notes=(*self.metadata.notes, note)))
 
     def is_category(self, categories: Iterable[Category]) -> Mask:
         """Which rows are of one of `categories`."""

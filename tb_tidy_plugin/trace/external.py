@@ -104,15 +104,17 @@ def with_device_events(table: EventTable, trace: Place) -> EventTable:
     """
     side_file = side_file_of(trace)
     if is_merged(table):
-        unused = f"The side file `{side_file.name}` is not used: it is merged into the trace." if side_file else ""
-        return _noted(_as_inferred(table), unused)
+        inferred = _as_inferred(table)
+        if side_file is None:
+            return inferred
+        return inferred.noted(f"The side file `{side_file.name}` is not used: it is merged into the trace.")
     if side_file is None:
         return table
     try:
         refuse_link_away(side_file, trace)
         return with_activity(table, infer_activity(table, read_device_events(side_file), side_file.name))
     except TraceError as problem:
-        return _noted(table, f"The side file `{side_file.name}` is not used. {problem.error} {problem.advice}")
+        return table.without(side_file.name, problem)
 
 
 def is_merged(table: EventTable) -> bool:
@@ -372,8 +374,3 @@ def _as_inferred(table: EventTable) -> EventTable:
         ),
     )
     return replace(table, metadata=metadata)
-
-
-def _noted(table: EventTable, note: str) -> EventTable:
-    metadata = table.metadata
-    return replace(table, metadata=replace(metadata, notes=(*metadata.notes, *filter(None, [note]))))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tb_tidy_plugin.allowance import has_read
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, is_file, size_of
 
@@ -82,12 +82,18 @@ def refuse_link_away(side_file: Place, trace: Place) -> None:
     """Refuses a side file that does not lie beside its trace, links resolved: who put a link here may not read there.
 
     Raises:
+        UnreadError: that cannot be told.
         TraceError: it is a link to a folder that holds neither the trace, nor the file that the trace is a link to.
     """
-    if not isinstance(side_file, Path) or not isinstance(trace, Path) or not side_file.is_symlink():
+    if not isinstance(side_file, Path) or not isinstance(trace, Path):
         return
-    leads_to = Path(os.path.realpath(side_file)).parent
-    if leads_to not in {Path(os.path.realpath(trace.parent)), Path(os.path.realpath(trace)).parent}:
+    try:
+        if not side_file.is_symlink():
+            return
+        leads_to, beside, of_trace = (os.path.realpath(each, strict=True) for each in (side_file, trace.parent, trace))
+    except OSError as problem:
+        raise _unread(problem) from None
+    if os.path.dirname(leads_to) not in {beside, os.path.dirname(of_trace)}:  # noqa: PTH120 - as realpath has them
         raise TraceError("It is a link to a folder that the trace is not in.", "Put the file itself beside the trace.")
 
 
@@ -95,7 +101,8 @@ def read_device_events(path: Place) -> DeviceEvents:
     """The side file `path`.
 
     Raises:
-        TraceError: it cannot be read, or is no side file of this version.
+        UnreadError: it cannot be read.
+        TraceError: it is no side file of this version.
     """
     text = _text(path)
     try:
@@ -116,7 +123,11 @@ def _text(path: Place) -> bytes:
             raise TraceError("It is larger than 256 MiB.", WRITE_AGAIN)
         text = path.read_bytes()
     except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        raise TraceError(f"It cannot be read: {reason}.", "Check the path and its permissions.") from None
+        raise _unread(problem) from None
     has_read(len(text))
     return text
+
+
+def _unread(problem: OSError) -> UnreadError:
+    reason = problem.strerror or type(problem).__name__
+    return UnreadError(f"It cannot be read: {reason}.", "Check the path and its permissions.")

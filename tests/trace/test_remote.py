@@ -17,7 +17,7 @@ from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace.capture_file import SUFFIX, with_capture
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.remote import RemotePath, identity_of, on_this_machine, place_of, size_of
+from tb_tidy_plugin.trace.remote import RemotePath, identity_of, is_file, on_this_machine, place_of, size_of
 from tests.support.logdirs import broken_traces, trace
 from tests.support.measurements import measurement
 from tests.support.stores import uploaded
@@ -140,6 +140,12 @@ def test_a_store_that_does_not_answer() -> None:
 def test_a_store_that_lets_nobody_in() -> None:
     with pytest.raises(NotFoundError, match=r"may not be read: Permission denied\. Set the credentials"):
         analyze_path("guarded://bucket/run")
+
+
+@pytest.mark.parametrize(("address", "answer"), [("unreachable://b/w", True), ("guarded://b/w", False)])
+def test_what_a_store_does_not_tell_may_be_there(address: str, answer: bool) -> None:
+    """Whoever reads it then says why not. That it is forbidden is what some stores say of what is not there."""
+    assert is_file(RemotePath(address)) == answer
 
 
 def test_a_network_that_goes_away_in_the_middle(tmp_path: Path) -> None:
