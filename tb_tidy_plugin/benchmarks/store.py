@@ -153,11 +153,14 @@ def save_beside(trace: Place, measurements: Iterable[Measurement]) -> Place:
     """Writes measurements beside a trace, with those that are there already; gives the file.
 
     Raises:
-        StoreError: the file cannot be written.
+        StoreError: the file cannot be written, or holds what cannot be read and would be lost.
     """
-    all_of_them = _latest([*read_beside(trace)[0], *measurements])[-MOST_KEPT:]
-    text = msgspec.json.encode(SavedMeasurements(version=1, measurements=all_of_them))
     file = beside(trace)
+    known, problem = read_beside(trace)
+    if problem is not None:
+        raise StoreError(f"`{file}` is not written: {problem.reason}.", "Delete it, or move it away, and try again.")
+    all_of_them = _latest([*known, *measurements])[-MOST_KEPT:]
+    text = msgspec.json.encode(SavedMeasurements(version=1, measurements=all_of_them))
     _write(file, msgspec.json.format(text, indent=1) + b"\n", FOR_THE_TEAM)
     return file
 
