@@ -99,19 +99,29 @@ def shadowing(packages: Iterable[str]) -> list[str]:
 
 @contextmanager
 def complaints() -> Iterator[IO[bytes]]:
-    """What a child complains into; on a full disk, where no file can be made, nothing of it is kept."""
+    """What a child complains into; on a full disk, where no file can be made, nothing of it is kept.
+
+    Raises:
+        OSError: not even that can be opened.
+    """
     try:
         file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
     except OSError:
         file = open(os.devnull, "w+b")  # noqa: PTH123, SIM115
-    with file:
+    try:
         yield file
+    finally:
+        with suppress(OSError):  # nobody needs it any more
+            file.close()
 
 
 def said(complaints: IO[bytes], most: int = MOST_SAID) -> str:
-    """The last that a child complained of."""
-    complaints.seek(max(complaints.seek(0, os.SEEK_END) - most, 0))
-    return complaints.read().decode("utf-8", "replace").strip()
+    """The last that a child complained of, or why that is not known."""
+    try:
+        complaints.seek(max(complaints.seek(0, os.SEEK_END) - most, 0))
+        return complaints.read().decode("utf-8", "replace").strip()
+    except OSError as problem:
+        return f"what it said cannot be read: {problem.strerror or type(problem).__name__}"
 
 
 # The child's side

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import IO, TypeAlias
 
@@ -55,8 +55,9 @@ class Run:
         """Measures; whatever becomes of it is told in words."""
         if complaint := complaint_about(self._request.pair):
             return NotMeasured(f"The statements are not run: {complaint}.", MEND)
-        with child.complaints() as errors:
+        with ExitStack() as opened:
             try:
+                errors = opened.enter_context(child.complaints())
                 process = self._start(errors)
             except OSError as problem:
                 reason = problem.strerror or type(problem).__name__

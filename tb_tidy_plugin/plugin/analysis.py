@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -69,8 +70,9 @@ class Analysis:
 
     def _attempt(self, on_news: OnNews) -> Outcome | int:
         """The outcome, or the code with which the worker ended before there was one."""
-        with child.complaints() as errors:
+        with ExitStack() as opened:
             try:
+                errors = opened.enter_context(child.complaints())
                 process = self._start(errors)
             except OSError as problem:
                 reason = problem.strerror or type(problem).__name__
