@@ -39,6 +39,8 @@ def write_whole(path: Path, content: bytes, mode: int | None = None) -> Path:
         if mode is not None:
             draft.touch(0o600)  # nobody else's while it is written
         draft.write_bytes(content)
+        with draft.open("rb+") as file:  # else a crash of the system may leave the name without the content
+            os.fsync(file.fileno())
         if mode is not None:
             draft.chmod(mode)
     return path
