@@ -65,16 +65,21 @@ def _read(path: Path, read: Callable[[Path], Read]) -> Read:
 
 
 def _check_out(out: Path, inputs: Sequence[Path], force: bool) -> None:
-    """Whether `out` may be written. With os.path, since pathlib raises where a name is too long for the file system.
+    """Whether `out` may be written.
 
     Raises:
-        TidyError: it may not.
+        TidyError: it may not, or nobody can tell what is there.
     """
-    if not os.path.isdir(out.parent):  # noqa: PTH112
+    if not os.path.isdir(out.parent):  # noqa: PTH112 - pathlib's raises where a name is too long
         raise TidyError(f"There is no folder `{out.parent}`.", "Make it, or choose another place with `-o`.")
-    if not os.path.exists(out):  # noqa: PTH110
+    try:
+        is_input = any(out.samefile(given) for given in inputs)
+    except FileNotFoundError:
         return
-    if any(out.samefile(given) for given in inputs):
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise TidyError(f"`{out}` could not be written: {reason}.", "Choose another place with `-o`.") from None
+    if is_input:
         raise TidyError(f"`{out}` is one of the files to merge.", "Choose another name with `-o`.")
     if not force:
         raise TidyError(f"`{out}` is there already.", "Give `--force` to overwrite it, or another name with `-o`.")

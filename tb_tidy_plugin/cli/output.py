@@ -15,8 +15,8 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         TidyError: `path` cannot be written; what was there is there still.
     """
-    target = Path(os.path.realpath(path))  # a link stays a link
     try:
+        target = _behind_links(path)  # a link stays a link
         if target.exists() and not target.is_file():
             target.write_bytes(text.encode())
         else:
@@ -24,3 +24,10 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` could not be written: {reason}.", "Choose another place with `-o`.") from None
+
+
+def _behind_links(path: Path) -> Path:
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except FileNotFoundError:  # what is not there yet, or a link to it
+        return Path(os.path.realpath(path))

@@ -215,6 +215,8 @@ def _copy(blocks: Iterator[bytes], added: Iterator[bytes], at: int, sink: IO[byt
         else:
             sink.write(block)
         done += len(block)
+    if done <= at:
+        raise TraceError("The trace changed while it was read.", "Try again when it is complete.")
 
 
 def _in_lines(events: Iterable[dict[str, object]]) -> Iterator[bytes]:
