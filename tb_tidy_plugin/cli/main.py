@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -67,10 +70,30 @@ def main() -> None:
     log, shown = log_called("tb_tidy_plugin"), _OnStderr()
     log.addHandler(shown)
     allowance.enforce(raising=True)
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # whoever started this has closed it
+            setattr(sys, stream, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
     try:
         commands()
     except TidyError as error:
-        click.echo(f"tb-tidy: {visible(error.error)}\n{visible(error.advice)}", err=True)
-        sys.exit(NOTHING_READ)
+        _end(error)
+    except OSError as problem:
+        if problem.filename is not None:  # of a file, and not of an open stream: a fault of ours
+            raise
+        reason = problem.strerror or type(problem).__name__
+        _end(TidyError(f"The output could not be written: {reason}.", "Make room, or write elsewhere."))
     finally:
         log.removeHandler(shown)
+
+
+def _end(error: TidyError) -> None:
+    """Says why, where that can be said, and ends; what is left to be written would fail again when Python ends."""
+    with suppress(OSError):
+        click.echo(f"tb-tidy: {visible(error.error)}\n{visible(error.advice)}", err=True)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with Path(os.devnull).open("wb") as nothing:
+                os.dup2(nothing.fileno(), stream.fileno())
+    sys.exit(NOTHING_READ)
