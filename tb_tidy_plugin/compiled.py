@@ -28,11 +28,15 @@ def is_usable(extension: str) -> bool:
 def is_stale(extension: str) -> bool:
     """Whether it was built before its sources were last changed, as in a checkout that was pulled since.
 
-    The time counts, as for the build itself. An installed wheel has no sources.
+    The time counts, as for the build itself; where that cannot be told, it counts as stale. An installed wheel has no
+    sources.
     """
     found = find_spec(extension)
     if found is None or found.origin is None:
         return False
     built = Path(found.origin)
-    sources = [path for path in built.parent.iterdir() if path.suffix in SOURCES]
-    return any(path.stat().st_mtime > built.stat().st_mtime for path in sources)
+    try:
+        sources = [path for path in built.parent.iterdir() if path.suffix in SOURCES]
+        return any(path.stat().st_mtime > built.stat().st_mtime for path in sources)
+    except OSError:
+        return True

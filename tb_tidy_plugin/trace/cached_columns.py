@@ -98,7 +98,10 @@ def columns_key(path: Place) -> str | None:
     if not state:
         return None
     beside = [state_of(path.with_name(path.name + suffix)) for suffix in BESIDE]
-    return key_of(code_state("trace"), state, beside)
+    try:
+        return key_of(code_state("trace"), state, beside)
+    except OSError:  # this package's own code cannot be looked at
+        return None
 
 
 def load_columns(cache: Cache, key: str) -> EventTable | None:
