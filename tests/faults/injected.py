@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -144,17 +144,23 @@ class _System:
 
     def _failing(self, kind: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def called(*arguments: Any, **named: Any) -> Any:
-            self.call(kind, arguments[0] if arguments else None)
+            self.call(kind, self._below(arguments[0] if arguments else None, named.get("dir_fd")))
             return real(*arguments, **named)
 
         return called
 
     def _opening(self, real: Callable[..., int]) -> Callable[..., int]:
         def opened(path: Any, *arguments: Any, **named: Any) -> int:
-            self.call("open", path)
-            return self.known(real(path, *arguments, **named), path)
+            whole = self._below(path, named.get("dir_fd"))
+            self.call("open", whole)
+            return self.known(real(path, *arguments, **named), whole)
 
         return opened
+
+    def _below(self, path: object, folder: int | None) -> object:
+        """A path that counts from an open folder, as one of its own."""
+        above = None if folder is None else self._files.get(folder)
+        return path if above is None else os.path.join(above, os.fspath(cast("str", path)))
 
     def known(self, number: int, path: object) -> int:
         """An open file by its number; the next file with the same number replaces it."""
@@ -169,7 +175,7 @@ class _System:
         """`open` with the same layers above a file whose calls may fail."""
 
         def opened(file: Any, mode: str = "r", buffering: int = -1, *arguments: Any, **named: Any) -> Any:
-            if self._path_of(file) is None:
+            if self._path_of(file) is None and named.get("opener") is None:
                 return real(file, mode, buffering, *arguments, **named)
             raw = _File(self, file, mode, closefd=named.pop("closefd", True), opener=named.pop("opener", None))
             try:
@@ -211,12 +217,12 @@ class _File(io.FileIO):
 
     def __init__(self, system: _System, file: Any, mode: str, *, closefd: bool, opener: Any) -> None:
         self._system = system
-        self._about = file
         if not isinstance(file, int) and opener is None:
             system.call("open", file)
         super().__init__(file, mode.replace("b", "").replace("t", ""), closefd=closefd, opener=opener)
-        if not isinstance(file, int):
-            system.known(self.fileno(), file)
+        self._about = (
+            system.known(self.fileno(), file) if opener is None and not isinstance(file, int) else self.fileno()
+        )
 
     def readinto(self, buffer: Any) -> int | None:
         self._system.call("read", self._about)

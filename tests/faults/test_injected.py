@@ -36,6 +36,7 @@ CALLS: dict[str, tuple[Callable[[Path], object], ...]] = {
         lambda folder: (folder / "file").open("rb"),
         lambda folder: os.open(folder / "file", os.O_RDONLY),
         lambda folder: tempfile.mkstemp(dir=folder),
+        lambda folder: os.open("file", os.O_RDONLY, dir_fd=os.open(folder.parent / "inside", os.O_RDONLY)),
     ),
     "read": (
         lambda folder: (folder / "file").read_bytes(),
