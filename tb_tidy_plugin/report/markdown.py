@@ -164,7 +164,8 @@ def _fenced(code: str) -> str:
     """Code between fences that are longer than any within."""
     longest = max((len(run) for run in FENCE.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{code}\n{fence}"
+    shown = "\n".join(map(visible, code.expandtabs(4).split("\n")))
+    return f"{fence}python\n{shown}\n{fence}"
 
 
 def _text(text: str) -> str:
