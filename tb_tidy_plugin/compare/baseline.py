@@ -11,6 +11,7 @@ from tb_tidy_plugin.compare.findings import paired
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.trace.recover import NOT_JSON
 
 SCHEMA_VERSION = 1
 MOST_BYTES = 64 << 20
@@ -42,7 +43,7 @@ def read_baseline(path: Path) -> Baseline:
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` cannot be read: {reason}.", "Write it with `--write-baseline`.") from None
-    except msgspec.MsgspecError as problem:
+    except NOT_JSON as problem:
         raise TidyError(f"`{path}` is no baseline: {problem}.", "Write it anew with `--write-baseline`.") from None
 
 
