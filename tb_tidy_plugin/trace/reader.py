@@ -106,6 +106,9 @@ def _inflated(first: bytes, pieces: Iterator[bytes], limits: Limits) -> Iterator
     try:
         while piece:
             if inflater.eof:
+                if len(piece) < len(GZIP_MAGIC):  # the next member's may be cut in two
+                    more = next(pieces, b"")
+                    piece, read = piece + more, read + len(more)
                 if not piece.startswith(GZIP_MAGIC):
                     return  # padding behind the last member
                 inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
