@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_origin
 
 import msgspec
 
@@ -151,9 +151,9 @@ def _check(path: Path, key: tuple[str, ...], value: object, kind: object) -> Non
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        if isinstance(value, dict):
+        if isinstance(value, dict) and get_origin(kind) is dict:
             for name, inner in value.items():
-                _check(path, (*key, name), inner, (*get_args(kind), object)[1])
+                _check(path, (*key, name), inner, get_args(kind)[1])
         raise _wrong_type(path, key, str(problem)) from None
 
 

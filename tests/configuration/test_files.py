@@ -78,6 +78,7 @@ class TestWhatIsSaid:
             ("thresholds.zero-grad-memset = 3", "`thresholds.zero-grad-memset`", "a table", "a number"),
             ("thresholds.a.min-share = 'x'", "`thresholds.a.min-share`", "a number", "a string"),
             ("thresholds.a.min-share = true", "`thresholds.a.min-share`", "a number", "true or false"),
+            ("limits = {b = 6, a.b.c = 3}", "`limits.a`", "a number", "a table"),
             ("per-path-ignores.a = ['TT2']\nper-path-ignores.'b c/**' = 'x'", '`per-path-ignores."b c/**"`', "a list",
              "a string"),
         ],
