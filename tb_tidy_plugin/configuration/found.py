@@ -27,6 +27,7 @@ from tb_tidy_plugin.configuration.limits import LIMITS, only_lowers
 from tb_tidy_plugin.configuration.user_rules import source_of
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.trace.remote import is_file
 
 ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds")
 """Settings that only decide what is shown. All others, new ones too, are used from trusted files only."""
@@ -47,7 +48,7 @@ def find_configuration(folder: Path, analysed: Sequence[Path] = (), *, follow_li
         ConfigurationError: there is one, and it cannot be used.
     """
     for path in (candidate / name for candidate in _searched(folder) for name in (OWN_FILE, PROJECT_FILE)):
-        if not os.path.isfile(path):  # noqa: PTH113 - pathlib's may raise
+        if not is_file(path):
             continue
         try:
             content = trust.read(path, MOST_BYTES + 1)
