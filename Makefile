@@ -4,6 +4,7 @@ PYTHON ?= python3
 PORT ?= 6006
 PYTHON_MIN ?= python3.10
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
+MINUTES ?= 10
 PYTEST_FLAGS ?= --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # Programs that the system does not have; `tests/tools.sh` brings them.
@@ -21,7 +22,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check load test-min test-install frontend bundle pytest clean node browser
+.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -74,6 +75,9 @@ test-install: $(TEST)/.installed ## install the wheel into clean environments, o
 proof: $(TEST)/.installed ## run what needs a quiet machine: the timed tests, then slow programs against fixed ones, for the same page
 	$(BIN)/pytest --timed
 	$(BIN)/python -m tests.accuracy --proof
+
+fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; leaves what it finds in build/fuzz/
+	$(BIN)/python -m tests.fuzz --what all --minutes $(MINUTES)
 
 screens: $(TEST)/.installed | browser ## take the pictures of docs/screens/ anew
 	$(BIN)/python -m tests.browser.screens

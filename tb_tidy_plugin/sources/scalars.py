@@ -34,13 +34,22 @@ class Scalars:
     def __init__(self, function: ast.AST) -> None:
         bindings = _bindings(function)
         self._names = self._containers = frozenset(bindings)
+        # Each expression is looked at once: a sum of 400 terms, asked about at each of its signs, took 10 s.
+        self._known_scalars: dict[ast.expr, bool] = {}
+        self._known_containers: dict[ast.expr, bool] = {}
         for _ in range(MOST_ROUNDS):  # a name is out as soon as one of its bindings is
             names = frozenset(each for each in self._names if all(map(self._counts, bindings[each])))
             containers = frozenset(each for each in self._containers if all(map(self._contains, bindings[each])))
             if (names, containers) == (self._names, self._containers):
                 return
-            self._names, self._containers = names, containers
-        self._names = self._containers = frozenset()
+            self._bind(names, containers)
+        self._bind(frozenset(), frozenset())
+
+    def _bind(self, names: frozenset[str], containers: frozenset[str]) -> None:
+        """From now on these names count; nothing else is known any more."""
+        self._names, self._containers = names, containers
+        self._known_scalars.clear()
+        self._known_containers.clear()
 
     def _counts(self, value: ast.expr | bool) -> bool:
         return value if isinstance(value, bool) else self.is_scalar(value)
@@ -52,57 +61,67 @@ class Scalars:
         """Whether neither the value itself nor drawing its items nor asking for its truth runs an operator."""
         return self.is_scalar(value) or self.is_container(value)
 
-    def is_container(self, value: ast.expr) -> bool:  # noqa: PLR0911 - one case per kind of node
+    def is_container(self, value: ast.expr) -> bool:
         """Whether `value` surely is a list, tuple, dictionary or set, whatever it holds."""
+        known = self._known_containers.get(value)
+        if known is not None:
+            return known
         match value:
             case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp():
-                return True
+                known = True
             case ast.Name(name):
-                return name in self._containers
+                known = name in self._containers
             case ast.Call(ast.Name(name), arguments):
-                return name in CONTAINERS or (name in VIEWS and all(map(self.is_plain, arguments)))
+                known = name in CONTAINERS or (name in VIEWS and all(map(self.is_plain, arguments)))
             case ast.Call(ast.Attribute(_, name)):
-                return name in CONTAINER_METHODS
+                known = name in CONTAINER_METHODS
             case ast.BinOp(left, _, right):
-                return self.is_plain(left) and self.is_plain(right)
+                known = self.is_plain(left) and self.is_plain(right)
             case ast.IfExp(_, body, orelse):
-                return self.is_container(body) and self.is_container(orelse)
+                known = self.is_container(body) and self.is_container(orelse)
             case ast.Subscript(held, ast.Slice()):
-                return self.is_container(held)
+                known = self.is_container(held)
             case _:
-                return False
+                known = False
+        self._known_containers[value] = known
+        return known
 
-    def is_scalar(self, value: ast.expr) -> bool:  # noqa: C901, PLR0911, PLR0912 - one case per kind of node
+    def is_scalar(self, value: ast.expr) -> bool:  # noqa: C901, PLR0912 - one case per kind of node
         """Whether `value` surely is no tensor and nothing that holds one."""
+        known = self._known_scalars.get(value)
+        if known is not None:
+            return known
         match value:
             case ast.Constant() | ast.JoinedStr():
-                return True
+                known = True
             case ast.Name(name):
-                return name in self._names
+                known = name in self._names
             case ast.BinOp(left, _, right):
-                return self.is_scalar(left) and self.is_scalar(right)
+                known = self.is_scalar(left) and self.is_scalar(right)
             case ast.UnaryOp(_, operand):
-                return self.is_scalar(operand)
+                known = self.is_scalar(operand)
             case ast.Compare(left, _, others):
-                return all(map(self.is_scalar, (left, *others)))
+                known = all(map(self.is_scalar, (left, *others)))
             case ast.BoolOp(_, values):
-                return all(map(self.is_scalar, values))
+                known = all(map(self.is_scalar, values))
             case ast.IfExp(_, body, orelse):
-                return self.is_scalar(body) and self.is_scalar(orelse)
+                known = self.is_scalar(body) and self.is_scalar(orelse)
             case ast.Tuple(elements) | ast.List(elements):
-                return all(map(self.is_scalar, elements))
+                known = all(map(self.is_scalar, elements))
             case ast.Attribute(_, name):
-                return name in SCALAR_ATTRIBUTES
+                known = name in SCALAR_ATTRIBUTES
             case ast.Subscript(held, _) | ast.Starred(held):
-                return self.is_scalar(held)
+                known = self.is_scalar(held)
             case ast.Call(ast.Name(name), arguments):
-                return name in SCALAR_CALLS or (name in ROUNDINGS | RANGES and all(map(self.is_scalar, arguments)))
+                known = name in SCALAR_CALLS or (name in ROUNDINGS | RANGES and all(map(self.is_scalar, arguments)))
             case ast.Call(ast.Attribute(ast.Name("math" | "os" | "time" | "random"), _)):
-                return True
+                known = True
             case ast.Call(ast.Attribute(_, name)):
-                return name in SCALAR_METHODS
+                known = name in SCALAR_METHODS
             case _:
-                return False
+                known = False
+        self._known_scalars[value] = known
+        return known
 
 
 def _bindings(function: ast.AST) -> Mapping[str, list[ast.expr | bool]]:

@@ -1,7 +1,7 @@
-"""`python -m tests.fuzz.guided --minutes 30`: takes recordings through everything, broken so as to reach new code.
+"""`python -m tests.fuzz.guided --what capture --minutes 30`: as `tests.fuzz`, led by the code that is reached.
 
-libFuzzer keeps each text that runs a branch of ours that none before it ran, and breaks it further; the others of
-`tests.fuzz` break at random. Needs `pip install atheris`, which `make test` does without.
+libFuzzer keeps each text that runs a branch of ours that none before it ran, and breaks it further; `tests.fuzz` breaks
+at random. Needs `pip install atheris`, which `make test` does without.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import atheris
 
 with atheris.instrument_imports(include=["tb_tidy_plugin"]):
     from tb_tidy_plugin.rules import catalogue
-    from tests.fuzz.mutations import mutated, seeds
-    from tests.fuzz.report import Tried
+    from tests.fuzz.corpus import corpus_of
+    from tests.fuzz.harnesses import HARNESSES
+    from tests.fuzz.tried import Tried
 
     catalogue()  # rules are imported when they are first asked for
 
@@ -32,18 +33,21 @@ OURS = 0.7  # share of texts that are broken where values and marks are, and not
 def main() -> None:
     """Exits with 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--what", choices=HARNESSES, default="trace")
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=time.time_ns() % (1 << 31))
     parser.add_argument("--found", type=Path, default=Path("build/fuzz"))
     given = parser.parse_args()
-    given.found.mkdir(parents=True, exist_ok=True)
-    others = seeds()
+    harness = HARNESSES[given.what]
+    others = [*harness.seeds(), *corpus_of(given.what)]
     with tempfile.TemporaryDirectory() as name:
-        corpus = Path(name, "corpus")
+        corpus, work = Path(name, "corpus"), Path(name, "work")
         corpus.mkdir()
+        work.mkdir()
         for number, text in enumerate(others):
             (corpus / str(number)).write_bytes(text[:LONGEST])
-        tried, end = Tried(Path(name), given.found, _say), time.monotonic() + 60 * given.minutes
+        tried = Tried(given.what, harness.prepare(work), harness.seeds(), given.found, _say)
+        end = time.monotonic() + 60 * given.minutes
 
         def one(text: bytes) -> None:
             tried.one(text)
@@ -55,7 +59,7 @@ def main() -> None:
 
         def broken(text: bytes, longest: int, seed: int) -> bytes:
             make = random.Random(seed)
-            chosen = mutated(text, others, make) if make.random() < OURS else atheris.Mutate(text, longest)
+            chosen = harness.change(text, others, make) if make.random() < OURS else atheris.Mutate(text, longest)
             return bytes(chosen[:longest])
 
         _say(f"seed {given.seed}, {len(others)} texts to begin with")

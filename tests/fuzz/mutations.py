@@ -6,8 +6,11 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from tests.support.recordings import ROOT, SHARED
 from tests.support.written import event, kineto_text
@@ -169,45 +172,64 @@ def _pieces_of(path: Path) -> Iterator[bytes]:
         yield json.dumps({"traceEvents": chosen}, separators=(",", ":")).encode()
 
 
-def mutated(text: bytes, others: list[bytes], make: random.Random) -> bytes:
+@dataclass(frozen=True)
+class Words:
+    """What a language is broken with: `atoms` are replaced as a whole, by one of `groups`; `marks` are put anywhere."""
+
+    atoms: re.Pattern[bytes]
+    groups: Sequence[Sequence[bytes]]
+    marks: Sequence[bytes]
+
+
+JSON = Words(ATOM, (NUMBERS, STRINGS, VALUES, KEYS), MARKS)
+
+Change: TypeAlias = Callable[[bytes, Sequence[bytes], random.Random], bytes]
+"""A text, others of its kind, and what decides: the text with one thing wrong."""
+
+
+def mutated(text: bytes, others: Sequence[bytes], make: random.Random, words: Words = JSON) -> bytes:
     """`text` with a few things wrong."""
+    changes: Sequence[Change] = (
+        partial(_atom_replaced, words),
+        partial(_atom_replaced, words),
+        partial(_mark_put, words),
+        *ANYWHERE,
+    )
     for _ in range(make.choice((1, 1, 1, 2, 3, 8))):
-        text = make.choice(
-            (_atom_replaced, _atom_replaced, _mark_put, _span_gone, _span_doubled, _byte_changed, _spliced)
-        )(text, others, make)
+        text = make.choice(changes)(text, others, make)
     return text
 
 
-def _atom_replaced(text: bytes, others: list[bytes], make: random.Random) -> bytes:
-    atoms = list(ATOM.finditer(text))
+def _atom_replaced(words: Words, text: bytes, others: Sequence[bytes], make: random.Random) -> bytes:
+    atoms = list(words.atoms.finditer(text))
     if not atoms:
         return text
     chosen = make.choice(atoms)
-    new = make.choice(make.choice((NUMBERS, STRINGS, VALUES, KEYS)))
+    new = make.choice(make.choice(words.groups))
     return text[: chosen.start()] + new + text[chosen.end() :]
 
 
-def _mark_put(text: bytes, others: list[bytes], make: random.Random) -> bytes:
+def _mark_put(words: Words, text: bytes, others: Sequence[bytes], make: random.Random) -> bytes:
     at = make.randint(0, len(text))
-    return text[:at] + make.choice(MARKS) + text[at:]
+    return text[:at] + make.choice(words.marks) + text[at:]
 
 
-def _span_gone(text: bytes, others: list[bytes], make: random.Random) -> bytes:
+def _span_gone(text: bytes, others: Sequence[bytes], make: random.Random) -> bytes:
     start, end = _span(text, make)
     return text[:start] + text[end:]
 
 
-def _span_doubled(text: bytes, others: list[bytes], make: random.Random) -> bytes:
+def _span_doubled(text: bytes, others: Sequence[bytes], make: random.Random) -> bytes:
     start, end = _span(text, make)
     return text[:end] + text[start:end] * make.choice((1, 1, 2, 30)) + text[end:]
 
 
-def _byte_changed(text: bytes, others: list[bytes], make: random.Random) -> bytes:
+def _byte_changed(text: bytes, others: Sequence[bytes], make: random.Random) -> bytes:
     at = make.randint(0, max(0, len(text) - 1))
     return text[:at] + bytes([make.randrange(256)]) + text[at + 1 :]
 
 
-def _spliced(text: bytes, others: list[bytes], make: random.Random) -> bytes:
+def _spliced(text: bytes, others: Sequence[bytes], make: random.Random) -> bytes:
     other = make.choice(others)
     return text[: make.randint(0, len(text))] + other[make.randint(0, len(other)) :]
 
@@ -215,3 +237,7 @@ def _spliced(text: bytes, others: list[bytes], make: random.Random) -> bytes:
 def _span(text: bytes, make: random.Random) -> tuple[int, int]:
     start = make.randint(0, len(text))
     return start, min(len(text), start + make.choice((1, 2, 7, 30, 200)))
+
+
+ANYWHERE: Sequence[Change] = (_span_gone, _span_doubled, _byte_changed, _spliced)
+"""What breaks bytes of any kind."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from tb_tidy_plugin.sources.automaton import automaton_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.observed import Observation
 from tb_tidy_plugin.sources.paths import MOST, Paths
+from tb_tidy_plugin.sources.scalars import Scalars
 from tb_tidy_plugin.sources.sites import LARGEST, TooLargeError
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.lines.corpus import HARD
@@ -271,3 +273,17 @@ def test_comprehensions_in_line_as_from_python_3_12_on(name: str, nth: int, line
     place = Aligner(profile, lambda _: COMPREHENDED.splitlines()).place_of(row_of(profile, name, nth))
     assert place is not None
     assert (place.line, place.precision, place.ties) == (line, "aligned", ())
+
+
+def test_a_long_sum_takes_time_in_proportion_to_its_terms() -> None:
+    """Found by fuzzing: 400 terms took 10 s, since each sign asked again about all before it."""
+
+    def took_s(terms: int) -> float:
+        function = ast.parse("def f(a):\n    return " + " + ".join(["a"] * terms))
+        sums = [node for node in ast.walk(function) if isinstance(node, ast.BinOp)]
+        scalars = Scalars(function.body[0])
+        began = time.process_time()
+        assert not any(map(scalars.is_plain, sums))
+        return time.process_time() - began
+
+    assert min(took_s(400) for _ in range(3)) < 20 * min(took_s(100) for _ in range(3))
