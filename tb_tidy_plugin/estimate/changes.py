@@ -197,19 +197,15 @@ def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) ->
         depth = np.cumsum(np.bincount(begin[real], minlength=count) - np.bincount(end[real], minlength=count))
         cuts = np.flatnonzero(depth)
         return cuts, np.ones(len(cuts))
-    found, shares = [np.empty(0, np.int64)], [np.empty(0)]
-    time_ns = graph.host.time_ns
-    for lane in range(len(graph.host.first) - 1) if len(begin) else ():
-        here = graph.host.cuts_of(lane)
-        first = graph.host.at_or_before(lane, spans.starts)
-        last = np.minimum(here.start + np.searchsorted(time_ns[here], spans.ends), here.stop - 1)
-        cuts, span = expanded(first, last)
-        covered = np.minimum(time_ns[cuts + 1], spans.ends[span]) - np.maximum(time_ns[cuts], spans.starts[span])
-        lane_cuts, at = np.unique(cuts, return_inverse=True)
-        length = np.maximum(time_ns[lane_cuts + 1] - time_ns[lane_cuts], 1)
-        found.append(lane_cuts)
-        shares.append(np.bincount(at.reshape(-1), np.maximum(covered, 0), len(lane_cuts)) / length)
-    return np.concatenate(found), np.concatenate(shares)
+    if not len(begin):
+        return np.empty(0, np.int64), np.empty(0)
+    is_last = np.zeros(len(graph.host.time_ns), np.bool_)
+    is_last[graph.host.first[1:] - 1] = True
+    cuts = np.flatnonzero(~is_last)
+    starts, ends = graph.host.time_ns[cuts], graph.host.time_ns[cuts + 1]
+    covered_ns = spans.within(starts, ends)
+    found = np.flatnonzero(covered_ns)
+    return cuts[found], covered_ns[found] / (ends - starts)[found]
 
 
 def _shares(graph: Graph, work: Rows, spans: Intervals | None) -> Floats:

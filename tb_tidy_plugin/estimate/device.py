@@ -7,13 +7,14 @@ collective, the middle of a graph), and stays as it was recorded.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from tb_tidy_plugin.estimate.host import Floats, HostLanes
 from tb_tidy_plugin.estimate.named import BY_STREAM, named_waits
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
 
@@ -30,8 +31,11 @@ CLOCKS_NS = 2_000
 LONG_AGO = np.iinfo(np.int64).min // 2
 
 MOST_SKEW_NS = 10_000_000
-MOST_STREAMS = 128  # of one device, each of which may wait for each other; real jobs have a few
 """Activities that begin earlier than this before their launch were joined to the wrong one."""
+
+MOST_STREAMS = 128
+"""Streams of one device of which each may wait for each other; of several devices as many fewer as make as many pairs.
+Real jobs have a few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +150,7 @@ def _ordered(profile: Profile, host: HostLanes) -> _Order:
 def _free_since(order: _Order) -> Times:
     """When all earlier work of each activity's stream was done; far in the past for the first."""
     free_ns = np.full(len(order.row), LONG_AGO, np.int64)
-    for stream in np.unique(order.stream).tolist():
-        here = np.flatnonzero(order.stream == stream)
+    for here in positions_of_each(order.stream):
         free_ns[here[1:]] = np.maximum.accumulate(order.end_ns[here])[:-1]
     return free_ns
 
@@ -173,15 +176,14 @@ def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: T
     told, blind = _told_to_wait(profile, host, order, named.call), _blind(order)
     late = order.start_ns - ready_ns > EXPLAINED_NS
     late[named.waiting[is_named]] = False
-    for device in np.unique(order.device).tolist():
-        streams = np.unique(order.stream[order.device == device])
-        if len(streams) > MOST_STREAMS:
-            continue
-        for mine in streams.tolist():
-            here = np.flatnonzero((order.stream == mine) & (told | late))
-            for other in streams[streams != mine].tolist():
-                theirs = np.flatnonzero(order.stream == other)
-                last, ended = _last_launched(order, theirs, here), _just_ended(order, theirs, here)
+    for streams in _by_device(order):
+        lines = [_Line(order, here) for here in streams]
+        for mine in streams:
+            here = mine[told[mine] | late[mine]]
+            for line, other in zip(lines, streams, strict=True) if len(here) else ():
+                if other is mine:
+                    continue
+                last, ended = line.last_launched(here), line.just_ended(here)
                 any_ended = told[here] | blind[here] | (order.end_ns[ended] - order.start_ns[ended] >= LONG_NS)
                 told_last = np.where(told[here], last, ABSENT)
                 awaited = np.where(told_last != ABSENT, told_last, np.where(any_ended, ended, ABSENT))
@@ -217,20 +219,38 @@ def _blind(order: _Order) -> Mask:
     return blind
 
 
-def _last_launched(order: _Order, theirs: Rows, here: Rows) -> Rows:
-    """For each of `here` the last of `theirs` that was launched before it, if that was done when it began."""
-    by_launch = theirs[np.argsort(order.launched_ns[theirs], kind="stable")]
-    at = np.searchsorted(order.launched_ns[by_launch], order.launched_ns[here]) - 1
-    last = np.where(at >= 0, by_launch[at], ABSENT)
-    return np.where(order.end_ns[last] <= order.start_ns[here] + CLOCKS_NS, last, ABSENT)
+def _by_device(order: _Order) -> Iterator[list[Rows]]:
+    """The activities of each stream, device by device: of devices with few streams, as long as these are few."""
+    left = MOST_STREAMS * MOST_STREAMS  # pairs of streams that are looked at
+    for device in positions_of_each(order.device):
+        streams = [device[here] for here in positions_of_each(order.stream[device])]
+        if len(streams) <= MOST_STREAMS and len(streams) ** 2 <= left:
+            left -= len(streams) ** 2
+            yield streams
 
 
-def _just_ended(order: _Order, theirs: Rows, here: Rows) -> Rows:
-    """For each of `here` the last of `theirs` to end before it began, if that was just before."""
-    by_end = theirs[np.argsort(order.end_ns[theirs], kind="stable")]
-    at = np.searchsorted(order.end_ns[by_end], order.start_ns[here], side="right") - 1
-    ended = np.where(at >= 0, by_end[at], ABSENT)
-    return np.where(order.start_ns[here] - order.end_ns[ended] <= EXPLAINED_NS, ended, ABSENT)
+class _Line:
+    """The activities of one stream, in the orders in which they were launched and ended."""
+
+    def __init__(self, order: _Order, here: Rows) -> None:
+        self._order = order
+        self._by_launch = here[np.argsort(order.launched_ns[here], kind="stable")]
+        self._by_end = here[np.argsort(order.end_ns[here], kind="stable")]
+        self._launched_ns, self._end_ns = order.launched_ns[self._by_launch], order.end_ns[self._by_end]
+
+    def last_launched(self, others: Rows) -> Rows:
+        """For each of `others` the last one that was launched before it, if that was done when it began."""
+        order = self._order
+        at = np.searchsorted(self._launched_ns, order.launched_ns[others]) - 1
+        last = np.where(at >= 0, self._by_launch[at], ABSENT)
+        return np.where(order.end_ns[last] <= order.start_ns[others] + CLOCKS_NS, last, ABSENT)
+
+    def just_ended(self, others: Rows) -> Rows:
+        """For each of `others` the last one to end before it began, if that was just before."""
+        order = self._order
+        at = np.searchsorted(self._end_ns, order.start_ns[others], side="right") - 1
+        ended = np.where(at >= 0, self._by_end[at], ABSENT)
+        return np.where(order.start_ns[others] - order.end_ns[ended] <= EXPLAINED_NS, ended, ABSENT)
 
 
 def _later(order: _Order, one: Rows, two: Rows) -> Rows:

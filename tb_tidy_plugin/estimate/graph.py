@@ -121,28 +121,26 @@ class _Epochs:
     """Which wait each place of a host lane comes after."""
 
     def __init__(self, host: HostLanes, waits: Sequence[Wait]) -> None:
-        self._host = host
-        lanes = len(host.first) - 1
+        self._host, self._lanes = host, len(host.first) - 1
         lane = _column([wait.lane for wait in waits])
         end = _column([wait.end for wait in waits])
-        self._waits = [np.flatnonzero(lane == number) for number in range(lanes)]
-        self._ends = [end[ours] for ours in self._waits]
+        order = np.argsort(lane, kind="stable")
+        before = np.append(ABSENT, order)[: len(order)]
+        is_first = np.diff(lane[order], prepend=ABSENT) != 0
         self.previous = np.zeros(len(waits), np.int64)
+        self.previous[order] = np.where(is_first, lane[order], before + self._lanes)
         self.previous_end = np.zeros(len(waits), np.int64)
-        for number, ours in enumerate(self._waits):
-            self.previous[ours] = np.concatenate([[number], ours[:-1] + lanes])[: len(ours)]
-            self.previous_end[ours] = np.concatenate([[host.first[number]], end[ours[:-1]]])[: len(ours)]
+        self.previous_end[order] = np.where(is_first, host.first[lane[order]], end[before])
+        self._by_end = np.argsort(end, kind="stable")  # cuts are numbered lane after lane
+        self._ends = end[self._by_end]
 
     def at(self, cuts: Rows) -> Rows:
         """The epoch of each of `cuts`; 0 for absent ones."""
-        found = np.zeros(len(cuts), np.int64)
-        known = np.flatnonzero(cuts != ABSENT)
-        lane = self._host.lane_of(cuts[known])
-        for number, (waits, ends) in enumerate(zip(self._waits, self._ends, strict=True)):
-            here = known[lane == number]
-            at = np.searchsorted(ends, cuts[here], side="right")
-            found[here] = np.concatenate([[number], waits + len(self._waits)])[at]
-        return found
+        lane = self._host.lane_of(cuts)
+        at = np.searchsorted(self._ends, cuts, side="right") - 1
+        is_here = np.append(self._ends, ABSENT)[at] >= self._host.first[lane]
+        found = np.where(is_here, np.append(self._by_end, ABSENT)[at] + self._lanes, lane)
+        return np.where(cuts == ABSENT, 0, found)
 
 
 def _foreign(profile: Profile) -> Rows:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.intervals import Intervals, distinct
-from tb_tidy_plugin.profile.lanes import BACKWARD, covered, named
+from tb_tidy_plugin.profile.intervals import union_by_lane
+from tb_tidy_plugin.profile.lanes import BACKWARD, named
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
 
@@ -33,7 +33,7 @@ class HostLanes:
         next_start: for each cut the next one, or itself, at which an event begins; else the lane's last.
         next_end: for each cut the end of the first operator that begins at it or later, and in no other; else itself.
         usual_rest_ns: how long it takes from an operator's end to the next event, as a rule.
-        bursts: per lane when its events run, without what is between them.
+        burst_start, burst_end: the cuts of each stretch of events without a rest between them, lane after lane.
     """
 
     time_ns: Times
@@ -46,7 +46,8 @@ class HostLanes:
     next_start: Rows
     next_end: Rows
     usual_rest_ns: float
-    bursts: tuple[Intervals, ...]
+    burst_start: Rows
+    burst_end: Rows
 
     def lane_of(self, cuts: Rows) -> Rows:
         """The lane of each cut."""
@@ -69,18 +70,14 @@ def host_lanes(profile: Profile) -> HostLanes:
     """The lanes of a profile that has host events; the edges of steps are cuts of the main lane."""
     table = profile.table
     rows = np.flatnonzero(table.is_category((*HOST_TREE, Category.RUNTIME)) & (table.category != Category.MEMORY))
-    threads = np.unique(table.thread[rows])
-    by_thread = [rows[table.thread[rows] == thread] for thread in threads.tolist()]
+    threads, lane = np.unique(table.thread[rows], return_inverse=True)
     edges = np.concatenate([profile.steps.starts, profile.steps.ends])
-    cuts = [distinct(np.concatenate([table.start_ns[ours], table.end_ns[ours]])) for ours in by_thread]
-    main = max(range(len(cuts)), key=lambda lane: (_found(edges, cuts[lane]), len(cuts[lane])))
-    cuts[main] = distinct(np.concatenate([cuts[main], np.clip(edges, cuts[main][0], cuts[main][-1])]))
-    first = np.cumsum([0, *map(len, cuts)])
+    lanes, times = np.tile(lane.reshape(-1), 2), np.concatenate([table.start_ns[rows], table.end_ns[rows]])
+    main = _main_lane(lanes, times, edges)
+    marked = np.clip(edges, times[lanes == main].min(), times[lanes == main].max())
+    first, time_ns, cut = _cut(np.append(lanes, np.full(len(marked), main)), np.append(times, marked))
     start_cut, end_cut = (np.full(len(table), ABSENT, np.int64) for _ in range(2))
-    for lane, ours in enumerate(by_thread):
-        start_cut[ours] = first[lane] + np.searchsorted(cuts[lane], table.start_ns[ours])
-        end_cut[ours] = first[lane] + np.searchsorted(cuts[lane], table.end_ns[ours])
-    time_ns = np.concatenate(cuts)
+    start_cut[rows], end_cut[rows] = cut[: len(rows)], cut[len(rows) : 2 * len(rows)]
     work_ns = np.append(np.diff(time_ns), 0).astype(np.float64)
     work_ns[first[1:] - 1] = 0
     backward = np.isin(threads, np.unique(table.thread[named(table, BACKWARD.search) & (start_cut != ABSENT)]))
@@ -89,6 +86,7 @@ def host_lanes(profile: Profile) -> HostLanes:
     operators = rows[table.category[rows] == Category.OPERATOR]
     ends = end_cut[operators]
     rest_ns = time_ns[next_start[ends]] - time_ns[ends]
+    _, burst_start, burst_end = union_by_lane(lane.reshape(-1), start_cut[rows], end_cut[rows])
     return HostLanes(
         time_ns=time_ns,
         work_ns=work_ns,
@@ -100,14 +98,30 @@ def host_lanes(profile: Profile) -> HostLanes:
         next_start=next_start,
         next_end=_next_ends(first, start_cut[operators], ends),
         usual_rest_ns=float(np.median(rest_ns)) if len(rest_ns) else 0.0,
-        bursts=tuple(covered(table, ours) for ours in by_thread),
+        burst_start=burst_start,
+        burst_end=burst_end,
     )
 
 
-def _found(times: Times, cuts: Times) -> int:
-    """How many of `times` are among `cuts`, which are in order."""
-    at = np.minimum(np.searchsorted(cuts, times), len(cuts) - 1)
-    return int((cuts[at] == times).sum())
+def _main_lane(lanes: Rows, times: Times, edges: Times) -> int:
+    """The lane in which most of `edges` are times of events, of those the one with most different times."""
+    first, time_ns, _ = _cut(lanes, times)
+    lane, size = np.repeat(np.arange(len(first) - 1), np.diff(first)), np.diff(first)
+    known, count = np.unique(edges, return_counts=True)
+    at = np.minimum(np.searchsorted(known, time_ns), len(known) - 1)
+    found = np.bincount(lane, np.where(known[at] == time_ns, count[at], 0), len(size))
+    return int(np.lexsort((-np.arange(len(size)), size, found))[-1])
+
+
+def _cut(lanes: Rows, times: Times) -> tuple[Rows, Times, Rows]:
+    """The cuts of all lanes: `HostLanes.first` and `time_ns`, and the cut of its lane that each of `times` is."""
+    order = np.lexsort((times, lanes))
+    lanes, times = lanes[order], times[order]
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = (lanes[1:] != lanes[:-1]) | (times[1:] != times[:-1])
+    cut = np.empty(len(order), np.int64)
+    cut[order] = np.cumsum(is_new) - 1
+    return np.cumsum([0, *np.bincount(lanes[is_new])]), times[is_new], cut
 
 
 def _next_starts(first: Rows, starts: Rows) -> Rows:

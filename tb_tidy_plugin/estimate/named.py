@@ -13,8 +13,9 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.profile.intervals import last_begun
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Amount, Category, Ids, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Amount, Category, Ids, Numbers, Rows, Times
 
 BY_STREAM, BY_HOST = "^Stream Wait Event$", "^Event Sync$"
 
@@ -66,21 +67,28 @@ def named_waits(profile: Profile, kind: str, work: Work) -> Named:
     recorded = np.array([each.wait_on_cuda_event_record_corr_id for each in said], np.int64)
     record = _with_correlation(profile, "EventRecord", recorded)
     awaited_stream = np.array([each.wait_on_stream for each in said], np.int64)
-    waiting, awaited = np.full(len(rows), ABSENT, np.int64), np.full(len(rows), ABSENT, np.int64)
-    _, firsts = np.unique(work.stream, return_index=True)
-    for number, row in enumerate(work.row[firsts].tolist()):
-        ours = np.flatnonzero(work.stream == number)
-        ours = ours[np.argsort(work.launched_ns[ours], kind="stable")]
-        is_here = (table.device[rows] == table.device[row]) & (call != ABSENT) & (record != ABSENT)
-        waits = np.flatnonzero(is_here & (table.stream[rows] == table.stream[row]))
-        after = np.searchsorted(work.launched_ns[ours], table.start_ns[call[waits]])
-        waiting[waits] = np.append(ours, ABSENT)[after]
-        waits = np.flatnonzero(is_here & (awaited_stream == table.stream[row]))
-        before = np.searchsorted(work.launched_ns[ours], table.start_ns[record[waits]])
-        awaited[waits] = np.concatenate([[ABSENT], ours])[before]
+    is_known = (call != ABSENT) & (record != ABSENT)
+    mine, theirs = (
+        np.where(is_known, _streams(profile, work, table.device[rows], stream), ABSENT)
+        for stream in (table.stream[rows], awaited_stream)
+    )
+    # The first one launched from then on is the last one before, told backwards.
+    after = last_begun(work.stream[::-1], -work.launched_ns[::-1], mine, -table.start_ns[call])
+    waiting = np.where(after == ABSENT, ABSENT, len(work.row) - 1 - after)
+    awaited = last_begun(work.stream, work.launched_ns, theirs, table.start_ns[record] - 1)
     known = np.flatnonzero(awaited != ABSENT)
     known = known[np.argsort(work.end_ns[awaited[known]], kind="stable")]
     return Named(call[known], waiting[known], awaited[known])
+
+
+def _streams(profile: Profile, work: Work, device: Numbers, stream: Times) -> Rows:
+    """The numbers of these streams in `work`, `ABSENT` for those without any."""
+    lanes, first = np.unique(work.stream, return_index=True)
+    table, rows = profile.table, work.row[first]
+    names = zip(table.device[rows].tolist(), table.stream[rows].tolist(), strict=True)
+    number = dict(zip(names, lanes.tolist(), strict=True))
+    found = [number.get(lane, ABSENT) for lane in zip(device.tolist(), stream.tolist(), strict=True)]
+    return np.array(found, np.int64)
 
 
 def _with_correlation(profile: Profile, name: str, correlations: Ids) -> Rows:

@@ -225,12 +225,13 @@ def _by_fractions(
     """Events by what of their time is most likely and at most saved, the largest first."""
     found: dict[tuple[float, float], list[int]] = {}
     beside = [edit for edit in edits if isinstance(edit, Overlap)]
+    hidden = _hidden(profile, beside, spans) if beside else 0.0
     for edit in edits:
         match edit:
             case Scale(events, factor, low, _):
                 found.setdefault((1 - factor, 1 - low), []).extend(events)
             case Overlap(events, _, left):
-                found.setdefault((_hidden(profile, beside, spans) * (1 - left), 1.0), []).extend(events)
+                found.setdefault((hidden * (1 - left), 1.0), []).extend(events)
             case Unblock(event):
                 found.setdefault((1.0, 1.0), []).append(event)
             case _:

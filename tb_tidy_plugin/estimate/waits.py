@@ -14,9 +14,10 @@ from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
 from tb_tidy_plugin.estimate.host import HostLanes
 from tb_tidy_plugin.estimate.named import BY_HOST, named_waits
 from tb_tidy_plugin.profile.debug_modes import blocking_launches
+from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 COINCIDENCE_NS = 20_000
 """A wait that ends so soon after an activity, while its stream goes on, waited for that one."""
@@ -66,45 +67,48 @@ def waits_of(profile: Profile, host: HostLanes, device: Activities) -> list[Wait
 # Threads
 
 
-def _parts(host: HostLanes) -> Iterator[tuple[int, Times, Times, Rows]]:
-    """Per other lane its stretches of work: while it rests in between, the main thread goes on; and their first cuts.
+def _parts(host: HostLanes) -> tuple[Rows, Rows, Rows]:
+    """Stretches of work of all other lanes: the lane of each, and its first and last cut.
 
-    Where the main thread does nothing that is recorded, the rest is the lane's own.
+    While a lane rests in between, the main thread goes on; where that does nothing that is recorded, the rest is the
+    lane's own.
     """
-    main = host.time_ns[host.cuts_of(host.main)]
-    for lane, bursts in enumerate(host.bursts):
-        if lane != host.main and len(bursts.starts):
-            before = np.searchsorted(main, bursts.starts, side="right")
-            rested = np.concatenate([[0], np.searchsorted(main, bursts.ends[:-1], side="right")])
-            is_first = (before > rested) & (before > 0)
-            starts = bursts.starts[is_first]
-            last = np.concatenate([np.flatnonzero(is_first)[1:] - 1, [len(bursts.ends) - 1]])
-            if len(starts):
-                yield lane, starts, bursts.ends[last], host.at_or_before(lane, starts)
+    others = np.flatnonzero(host.lane_of(host.burst_start) != host.main)
+    starts, ends = host.burst_start[others], host.burst_end[others]
+    lane, main = host.lane_of(starts), host.time_ns[host.cuts_of(host.main)]
+    before = np.searchsorted(main, host.time_ns[starts], side="right")
+    rested = np.append(0, np.searchsorted(main, host.time_ns[ends], side="right"))[: len(starts)]
+    begins_lane = np.diff(lane, prepend=ABSENT) != 0
+    is_first = (before > np.where(begins_lane, 0, rested)) & (before > 0)
+    first = np.flatnonzero(is_first)
+    # Each goes on until the next one begins, or its lane ends.
+    next_first = np.append(first[1:], len(starts))
+    end_of_lane = np.searchsorted(lane, lane[first], side="right")
+    return lane[first], starts[first], ends[np.minimum(next_first, end_of_lane) - 1]
 
 
 def _forks(host: HostLanes) -> Iterator[Wait]:
     """A thread begins a stretch of work when the main thread has come to where it was then."""
-    for lane, starts, _, cuts in _parts(host):
-        main_cuts = host.at_or_before(host.main, starts)
-        after = starts - host.time_ns[main_cuts]
-        for cut, main_cut, after_ns in zip(cuts.tolist(), main_cuts.tolist(), after.tolist(), strict=True):
-            is_first = cut == host.first[lane]  # what came before it is not recorded, and no bound
-            own_ns = -np.inf if is_first else 0.0
-            yield Wait(lane, cut if is_first else cut - 1, cut, own_ns, (), main_cut, float(after_ns))
+    lanes, cuts, _ = _parts(host)
+    main_cuts = host.at_or_before(host.main, host.time_ns[cuts])
+    after = host.time_ns[cuts] - host.time_ns[main_cuts]
+    begins = cuts == host.first[lanes]  # what came before it is not recorded, and no bound
+    columns = (lanes, cuts, main_cuts, after, begins)
+    for lane, cut, main_cut, after_ns, is_first in zip(*(column.tolist() for column in columns), strict=True):
+        own_ns = -np.inf if is_first else 0.0
+        yield Wait(lane, cut if is_first else cut - 1, cut, own_ns, (), main_cut, float(after_ns))
 
 
 def _joins(host: HostLanes) -> Iterator[Wait]:
     """The main thread does nothing itself while a whole stretch of the backward pass runs on another thread."""
     whole: dict[int, list[tuple[int, int, int]]] = {}
-    for lane, starts, ends, _ in _parts(host):
-        if host.runs_backward[lane]:
-            segments = host.at_or_before(host.main, starts)
-            nexts = np.minimum(segments + 1, host.cuts_of(host.main).stop - 1)
-            inside = host.time_ns[nexts] >= ends
-            cuts = host.at_or_before(lane, ends)
-            for at in np.flatnonzero(inside).tolist():
-                whole.setdefault(int(segments[at]), []).append((int(ends[at]), int(cuts[at]), int(starts[at])))
+    lanes, first, last = _parts(host)
+    starts, ends = host.time_ns[first], host.time_ns[last]
+    segments = host.at_or_before(host.main, starts)
+    nexts = np.minimum(segments + 1, host.cuts_of(host.main).stop - 1)
+    inside = np.flatnonzero(host.runs_backward[lanes] & (host.time_ns[nexts] >= ends))
+    for at in inside.tolist():
+        whole.setdefault(int(segments[at]), []).append((int(ends[at]), int(last[at]), int(starts[at])))
     for segment, parts in whole.items():
         end = segment + 1
         begin_ns, end_ns = int(host.time_ns[segment]), int(host.time_ns[end])
@@ -153,9 +157,8 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
     yield from zip(named.call[is_named].tolist(), named.awaited[is_named].tolist(), strict=True)
     calls = np.setdiff1d(profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME), named.call[is_named])
     begin, end = table.start_ns[calls], table.end_ns[calls]
-    for stream in np.unique(device.stream).tolist():
-        ours = np.flatnonzero(device.stream == stream)
-        ours = ours[np.argsort(device.launched_ns[ours], kind="stable")]
+    for of_stream in positions_of_each(device.stream):
+        ours = of_stream[np.argsort(device.launched_ns[of_stream], kind="stable")]
         launched = np.searchsorted(device.launched_ns[ours], begin)
         reach = np.maximum.accumulate(device.end_ns[ours])
         done = np.minimum(launched, np.searchsorted(reach, end + CLOCKS_NS, side="right"))

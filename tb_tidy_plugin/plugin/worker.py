@@ -224,7 +224,7 @@ def result_of(analysis: Analysis, findings: Findings) -> Result:
 
 def stack_around(aligner: Aligner, row: int) -> StackAnswer:
     """What called the user's own function around an event."""
-    callers = aligner.stack_of(row)[1:]
+    callers = aligner.stack_of(row, 1 + MOST_CALLERS)[1:]
     frames = [
         StackFrame(file=at.file, line=at.line, function=at.function, precision=at.precision, ties=list(at.ties))
         for at in callers[:MOST_CALLERS]

@@ -16,6 +16,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.strings import numbers_where
 
 OUT_OF_MEMORY = "[OutOfMemory]"
@@ -151,6 +152,7 @@ def memory_events(profile: Profile) -> MemoryEvents:
     parts = [_amounts(table.args.decoded(some, _Args)) for some in np.array_split(rows, len(rows) // AT_ONCE + 1)]
     amounts = np.concatenate(parts)
     places, device = np.unique(amounts[:, :2], axis=0, return_inverse=True)
+    places, device = places[: MOST_DEVICES + 1], np.minimum(device, MOST_DEVICES)  # all others count as one
     address, size, allocated, reserved = amounts[:, 2:].T
     return MemoryEvents(
         devices=tuple(MemoryDevice(_kind(kind, profile.platform), index) for kind, index in places.tolist()),

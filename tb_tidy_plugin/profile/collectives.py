@@ -15,7 +15,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.inputs import Inputs, tensor_bytes
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.lanes import covered, devices_of, is_collective, named
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
@@ -190,7 +190,7 @@ def _exposed_kind(profile: Profile, found: Collectives, here: Rows, step: Rows, 
     return ExposedKind(
         kind=found.kinds[longest],
         issue=int(found.rows[longest] if found.issue[longest] == ABSENT else found.issue[longest]),
-        steps=tuple(_sent_in_step(profile, sent, rows[step == each]) for each in np.unique(step)),
+        steps=tuple(_sent_in_step(profile, sent, rows[ours]) for ours in positions_of_each(step)),
         per_step=len(here) / steps,
         bytes_per_step=None if (sizes == ABSENT).any() else round(int(sizes.sum()) / steps),
         total_ns=profile.per_step_ns(rows),

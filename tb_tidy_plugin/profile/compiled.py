@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.lanes import named
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
@@ -33,7 +33,7 @@ PARTS: dict[Part, str] = {
     "graph": r"^CompiledFunction$|^## Call CompiledFxGraph ",
 }
 WORK = re.compile(r"^aten::(?!item$|_local_scalar_dense$|is_nonzero$)")  # reading a number back is waiting
-RESUMED = re.compile(r"torch_dynamo_resume_in_.+_at_\d+$")
+RESUMED = re.compile(r"torch_dynamo_resume_in_.{1,500}_at_\d+$")
 COMPILING = r"^(?:dynamo|entire_frame_compile|entire_backward_compile)$|\(dynamo_timed\)$"
 COMPILE_ID = re.compile(r"compile_id=(?:!\d+/)?(?P<function>\d+)/(?P<variant>\d+)")
 
@@ -112,8 +112,8 @@ def compilations(profile: Profile) -> list[Compilation]:
     """
     table, rows = profile.table, profile.matching(COMPILING, Category.OPERATOR)
     outermost = rows[:0]
-    for thread in np.unique(table.thread[rows]).tolist():
-        ours = rows[table.thread[rows] == thread]
+    for here in positions_of_each(table.thread[rows]):
+        ours = rows[here]
         ours = ours[np.lexsort((-table.end_ns[ours], table.start_ns[ours]))]
         reach = np.append(ABSENT, np.maximum.accumulate(table.end_ns[ours]))[:-1]
         outermost = np.append(outermost, ours[table.end_ns[ours] > reach])

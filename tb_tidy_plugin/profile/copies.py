@@ -14,7 +14,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 SOURCE = {"aten::to": 0, "aten::_to_copy": 0, "aten::copy_": 1}
 """Operators that only copy, and which of their inputs they copy."""
 
-PINNED = r"(?:HtoD|HostToDevice).*\(Pinned"
+PINNED = r"(?:HtoD|HostToDevice).{0,100}\(Pinned"
 LARGE = 1 << 20
 """Bytes from which on a copy runs at the speed of the bus."""
 

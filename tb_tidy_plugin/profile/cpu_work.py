@@ -8,15 +8,16 @@ what delays a call is looked for there, so that each delay is named once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.profile.flops import Estimates, Reals
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, union_by_lane
 from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Rows, Times
 
 SLOW_FACTOR = 3.0
 """Of its group's median: caches and clocks alone make calls with the same inputs vary up to twofold."""
@@ -24,6 +25,11 @@ SLOW_NS = 50_000
 """Below 50 µs a call may be slow by one interrupt or one page fault, and none of them matters."""
 FEW_CALLS = 5
 """The median of fewer calls does not say what is usual."""
+MOST_THREADS = 128
+"""Threads, those with most time in operators, that are looked at for what ran beside a slow call; jobs have a few."""
+
+_ByThread: TypeAlias = tuple[Ids, Times, Times]
+"""Pieces of time: the thread of each, its start and its end; thread after thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,7 @@ def cpu_work_of(profile: Profile, estimates: Estimates) -> CpuWork:
         estimates: its calls' estimated work.
     """
     calls = _operator_calls(profile)
-    threads = _by_thread(profile, calls)
+    threads = _inside_operators(profile, calls)
     by_time = _Groups.of(profile, calls, cpu_time(profile)[calls])
     order = np.argsort(-by_time.sums(by_time.time_ns), kind="stable")
     slow_calls = _slow_calls(profile, _Groups.of(profile, calls, profile.nested.self_ns[calls]), threads)
@@ -224,7 +230,7 @@ class _Groups:
         return total
 
 
-def _slow_calls(profile: Profile, by_own: _Groups, threads: list[Intervals]) -> list[SlowCall]:
+def _slow_calls(profile: Profile, by_own: _Groups, threads: _ByThread) -> list[SlowCall]:
     """Slow calls, by time lost; none where shapes do not tell calls of one size from those of another."""
     number = by_own.number
     median_ns = by_own.quantile(0.5)[number]
@@ -235,7 +241,7 @@ def _slow_calls(profile: Profile, by_own: _Groups, threads: list[Intervals]) -> 
     first = by_own.least(profile.table.start_ns[rows])[number[chosen]]
     starts, ends = profile.table.start_ns[rows[chosen]], profile.table.end_ns[rows[chosen]]
     running = np.zeros(len(chosen), np.int64)
-    for busy in threads:
+    for busy in _busiest(threads) if len(chosen) else ():
         running += busy.within(starts, ends) > 0
     columns = (rows[chosen], number[chosen], by_own.time_ns[chosen], median_ns[chosen], running, starts == first)
     found = [SlowCall(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
@@ -300,20 +306,22 @@ def _threads_of_groups(profile: Profile, groups: _Groups) -> Rows:
     return np.bincount(pairs // (int(thread.max(initial=0)) + 1), minlength=len(groups.sizes))
 
 
-def _by_thread(profile: Profile, calls: Rows) -> list[Intervals]:
+def _inside_operators(profile: Profile, calls: Rows) -> _ByThread:
     """For each thread that ran operators the time it was inside one."""
     table = profile.table
     rows = profile.nested.rows[calls[profile.nested.outermost(calls)]]
-    return [
-        Intervals.union(table.start_ns[rows[here]], table.end_ns[rows[here]])
-        for thread in np.unique(table.thread[rows]).tolist()
-        for here in [table.thread[rows] == thread]
-    ]
+    return union_by_lane(table.thread[rows], table.start_ns[rows], table.end_ns[rows])
 
 
-def _thread_counts(threads: list[Intervals]) -> ThreadCounts:
-    starts = np.concatenate([busy.starts for busy in threads]) if threads else np.zeros(0, np.int64)
-    ends = np.concatenate([busy.ends for busy in threads]) if threads else np.zeros(0, np.int64)
+def _busiest(threads: _ByThread) -> list[Intervals]:
+    """The time of each of the `MOST_THREADS` threads that have most of it."""
+    thread, starts, ends = threads
+    times = [Intervals(starts[here], ends[here]) for here in positions_of_each(thread)]
+    return sorted(times, key=lambda busy: -busy.total_ns)[:MOST_THREADS]
+
+
+def _thread_counts(threads: _ByThread) -> ThreadCounts:
+    thread, starts, ends = threads
     times, number = np.unique(np.concatenate([starts, ends]), return_inverse=True)
     change = np.concatenate([np.ones(len(starts), np.int64), -np.ones(len(ends), np.int64)])
     counts = np.zeros(len(times), np.int64)
@@ -324,7 +332,7 @@ def _thread_counts(threads: list[Intervals]) -> ThreadCounts:
     return ThreadCounts(
         times_ns=times,
         counts=counts,
-        threads=len(threads),
+        threads=len(positions_of_each(thread)),
         most=int(counts.max(initial=0)),
         mean=running / max(int(lengths.sum()), 1),
         busy_mean=running / max(int(lengths[counts[:-1] > 0].sum()), 1),

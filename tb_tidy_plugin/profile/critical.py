@@ -49,11 +49,7 @@ def clipped_to_steps(profile: Profile, time: Intervals) -> Intervals:
 
     All of it where there are no steps.
     """
-    steps = profile.steps
-    if not steps.items:
-        return time
-    ends = steps.ends
-    return time.intersection(Intervals.union(steps.starts, np.where(ends == ends.max(), profile.pace.done_ns, ends)))
+    return time.intersection(profile.step_time) if profile.steps.items else time
 
 
 def per_step(profile: Profile, time: Intervals) -> int:

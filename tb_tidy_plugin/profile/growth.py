@@ -101,7 +101,7 @@ def _joins(profile: Profile, calls: Sequence[int]) -> Iterator[Join]:
 
 def join_of(row: int, inputs: Inputs, *, is_stack: bool) -> Join | None:
     """What `aten::cat` or `aten::stack` joins; None where the shapes were not recorded."""
-    shapes = [tuple(shape) for shape in inputs.dims[0] if isinstance(shape, list)] if inputs.dims else []
+    shapes = [shape for shape in inputs.dims[0] if isinstance(shape, tuple)] if inputs.dims else []
     parts = [shape for shape in shapes if prod(shape)]  # empty ones may be of any shape
     if not parts or len({len(shape) for shape in parts}) > 1 or not (parts[-1] or is_stack):
         return None

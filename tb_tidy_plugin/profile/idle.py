@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.lanes import covered, idle_parts
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Rows, Times
@@ -67,8 +67,7 @@ class HostBoundIdle:
         place = np.where(is_named | (near == ABSENT), np.arange(len(table)), near)[self.ended_by]
         length = self.time.ends - self.time.starts
         found = []
-        for name in np.unique(table.name[place]).tolist():
-            here = np.flatnonzero(table.name[place] == name)
+        for here in positions_of_each(table.name[place]):
             longest = here[np.argmax(length[here])]
             found.append((int(place[longest]), int(length[here].sum()), int(self.ended_by[longest])))
         return sorted(found, key=lambda entry: -entry[1])

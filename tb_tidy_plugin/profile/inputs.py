@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
 import msgspec
 
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.recover import NOT_JSON
 
-Shape = tuple[int, ...]
+Shape: TypeAlias = tuple[int, ...]
+Sizes: TypeAlias = tuple[int | Shape, ...]
 
 INTEGERS = re.compile(r"-?\d{1,18}|\[-?\d{1,18}(, -?\d{1,18})*\]", re.ASCII)
 
 
 class Inputs(msgspec.Struct, frozen=True):
-    """Inputs of one operator call; all lists are empty where shapes were not recorded.
+    """Inputs of one operator call; all are empty where shapes were not recorded.
 
     Attributes:
-        dims: shape per input; for a list of tensors a list of shapes; empty for what is no tensor.
+        dims: shape per input; for a list of tensors its shapes; empty for what is no tensor.
         dtypes: C++ names (`float`, `c10::Half`, `long int`), empty for an undefined tensor.
         concrete: scalars as text, empty for tensors.
     """
 
-    dims: list[list[int | list[int]]] = msgspec.field(name="Input Dims", default_factory=list)
-    dtypes: list[str] = msgspec.field(name="Input type", default_factory=list)
-    strides: list[list[int | list[int]]] = msgspec.field(name="Input Strides", default_factory=list)
-    concrete: list[str] = msgspec.field(name="Concrete Inputs", default_factory=list)
+    dims: tuple[Sizes, ...] = msgspec.field(name="Input Dims", default=())
+    dtypes: tuple[str, ...] = msgspec.field(name="Input type", default=())
+    strides: tuple[Sizes, ...] = msgspec.field(name="Input Strides", default=())
+    concrete: tuple[str, ...] = msgspec.field(name="Concrete Inputs", default=())
 
     def shape(self, position: int) -> Shape | None:
         """Shape of the tensor at `position`; None where that input is no tensor, is undefined or was not recorded."""
@@ -34,8 +36,7 @@ class Inputs(msgspec.Struct, frozen=True):
             return None
         if self.dtype(position) in NOT_A_TENSOR:
             return None
-        sizes = [size for size in self.dims[position] if isinstance(size, int)]
-        return tuple(sizes) if len(sizes) == len(self.dims[position]) else None
+        return plain_shape(self.dims[position])
 
     def dtype(self, position: int) -> str:
         """C++ name of the dtype at `position`, empty where there is none."""
@@ -62,6 +63,11 @@ def _decoded(text: str, decoder: msgspec.json.Decoder[Inputs]) -> Inputs:
         return decoder.decode(text)
     except NOT_JSON:
         return Inputs()
+
+
+def plain_shape(sizes: Sizes) -> Shape | None:
+    """The shape of a tensor, None for those of a list of tensors."""
+    return None if any(isinstance(size, tuple) for size in sizes) else sizes  # type: ignore[return-value]
 
 
 NOT_A_TENSOR = frozenset({"Scalar", "ScalarList", "TensorList", "GenericList", "None"})

@@ -1,16 +1,18 @@
 """Sets of time: unions, intersections and differences of intervals, in integer ns.
 
-An interval set is a pair of sorted arrays (starts, ends) of disjoint intervals with `start < end`.
+An interval set is a pair of sorted arrays (starts, ends) of disjoint intervals with `start < end`. What is asked of all
+lanes (threads, streams) at once is answered without a loop over them, of which a recording may have any number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.trace.columns import Times
+from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +105,41 @@ def distinct(times: Times) -> Times:
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     found: Times = ordered[is_first]
     return found
+
+
+def positions_of_each(values: Ids) -> list[Rows]:
+    """The positions of each distinct value, ascending; in the order of the values."""
+    order = np.argsort(values, kind="stable")
+    bounds = [0, *(np.flatnonzero(np.diff(values[order])) + 1).tolist(), len(order)]
+    return [order[first:last] for first, last in pairwise(bounds)] if len(order) else []
+
+
+def union_by_lane(lane: Ids, starts: Times, ends: Times) -> tuple[Ids, Times, Times]:
+    """Of each lane what its intervals cover together: lane, start and end of each piece, lane after lane."""
+    real = np.flatnonzero(ends > starts)
+    order = real[np.lexsort((starts[real], lane[real]))]
+    lane, starts, ends = lane[order], starts[order], ends[order]
+    # Ends by their rank, and by lane before that: then what one lane reaches is below where the next one begins.
+    times = distinct(ends)
+    base = np.cumsum(np.diff(lane, prepend=lane[:1]) != 0) * (len(times) + 1)
+    reach = times[np.maximum.accumulate(base + np.searchsorted(times, ends)) - base]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (lane[1:] != lane[:-1]) | (starts[1:] > reach[:-1])
+    last = np.append(first[1:], np.ones(min(len(order), 1), np.bool_))
+    return lane[first], starts[first], reach[last]
+
+
+def last_begun(lane: Ids, start: Times, in_lane: Ids, at: Times) -> Rows:
+    """For each place in a lane the last of the events (`lane`, `start`) of that lane that has begun; `ABSENT` for none.
+
+    Of several that begin at once it is the last one.
+    """
+    count = len(lane)
+    lanes, times = np.concatenate([lane, in_lane]), np.concatenate([start, at])
+    order = np.lexsort((np.arange(len(lanes)) >= count, times, lanes))
+    latest = np.maximum.accumulate(np.where(order < count, np.arange(len(order)), ABSENT))
+    places = np.flatnonzero(order >= count)
+    found = np.where(latest[places] >= 0, order[latest[places]], ABSENT)
+    rows = np.full(len(at), ABSENT, np.int64)
+    rows[order[places] - count] = np.where(lanes[found] == lanes[order[places]], found, ABSENT)
+    return rows

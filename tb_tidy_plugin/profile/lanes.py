@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.kernels import KERNEL_KINDS, KernelKind, kernel_kind
 from tb_tidy_plugin.profile.steps import LOADER_NEXT, Steps
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, EventTable, Mask, Rows, Times
@@ -33,13 +35,13 @@ Part: TypeAlias = DevicePart | HostPart
 
 TO_DEVICE = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
 TO_HOST = re.compile(r"DtoH|DeviceToHost", re.IGNORECASE)
-TO_PAGEABLE = re.compile(r"(?:DtoH|DeviceToHost).*Pageable", re.IGNORECASE)
+TO_PAGEABLE = re.compile(r"(?:DtoH|DeviceToHost).{0,100}Pageable", re.IGNORECASE)
 SYNCHRONISATION = re.compile(
-    r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|Memcpy.*Sync$"
+    r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|Memcpy.{0,100}Sync$"
 )
 """Calls of a runtime that return only when the device has got that far; ROCm copies and waits in one call."""
 COMMUNICATION_WAIT = re.compile(
-    r"^(c10d::|gloo:|nccl:|mpi:)|record_param_comms|wait_tensor|distributed_c10d.*: (barrier|wait)"
+    r"^(c10d::|gloo:|nccl:|mpi:)|record_param_comms|wait_tensor|distributed_c10d.{0,100}: (barrier|wait)"
 )
 GARBAGE_COLLECTION = re.compile(r"^Python GC")
 COMPILATION = re.compile(
@@ -92,7 +94,8 @@ def time_spent(table: EventTable) -> TimeSpent:
     devices = devices_of(table)
     if not devices:
         return TimeSpent(wall_ns, data_loading_ns)
-    per_device = [_device_time(_DeviceLayers(table, device)) for device in devices]
+    whole = _Whole(table)
+    per_device = [_device_time(_DeviceLayers(whole, device)) for device in devices]
     means = [round(sum(times) / len(devices)) for times in zip(*per_device, strict=True)]
     to_device_ns, to_host_ns, communication_ns, exposed_ns, compute_ns, busy_ns = means
     return TimeSpent(
@@ -117,10 +120,10 @@ def step_parts(table: EventTable, steps: Steps) -> tuple[LaneParts, ...]:
         starts, ends = steps.starts, steps.ends
     else:
         starts, ends = table.start_ns.min(initial=0)[None], table.end_ns.max(initial=0)[None]
-    devices = devices_of(table)
+    devices, whole = devices_of(table), _Whole(table)
     if not devices:
         return (_cut(None, list(_host_layers(table)), starts, ends, Intervals.none()),)
-    return tuple(_device_lane(table, device, starts, ends) for device in devices)
+    return tuple(_device_lane(whole, device, starts, ends) for device in devices)
 
 
 def device_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
@@ -128,14 +131,15 @@ def device_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
 
     The idle parts lie between the first and the last event of the profile.
     """
-    work = _DeviceLayers(table, device)
-    return dict(_taken(_recorded_time(table), (*work.layers(), *_idle_layers(table, work.busy))))
+    whole = _Whole(table)
+    work = _DeviceLayers(whole, device)
+    return dict(_taken(_recorded_time(table), (*work.layers(), *_idle_layers(whole, work.busy))))
 
 
 def idle_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
     """The idle parts of `device_parts` alone, which take less to tell."""
     busy = covered(table, table.is_category(DEVICE_WORK) & (table.device == device))
-    return dict(_taken(_recorded_time(table).minus(busy), _idle_layers(table, busy)))
+    return dict(_taken(_recorded_time(table).minus(busy), _idle_layers(_Whole(table), busy)))
 
 
 def _recorded_time(table: EventTable) -> Intervals:
@@ -156,9 +160,9 @@ def devices_of(table: EventTable) -> list[int]:
     return devices
 
 
-def _device_lane(table: EventTable, device: int, starts: Times, ends: Times) -> LaneParts:
-    work = _DeviceLayers(table, device)
-    layers = [*work.layers(), *_idle_layers(table, work.busy)]
+def _device_lane(whole: _Whole, device: int, starts: Times, ends: Times) -> LaneParts:
+    work = _DeviceLayers(whole, device)
+    layers = [*work.layers(), *_idle_layers(whole, work.busy)]
     return _cut(device, layers, starts, ends, work.communication.intersection(work.compute))
 
 
@@ -182,25 +186,87 @@ def _cut(
     )
 
 
+class _Whole:
+    """What all devices of a table have in common: their work, and what the host does meanwhile. Worked out once."""
+
+    def __init__(self, table: EventTable) -> None:
+        self.table = table
+
+    @cached_property
+    def work(self) -> dict[int, Rows]:
+        """The rows of each device's work."""
+        rows = np.flatnonzero(self.table.is_category(DEVICE_WORK))
+        device = self.table.device[rows]
+        return {int(device[here[0]]): rows[here] for here in positions_of_each(device)}
+
+    @cached_property
+    def kinds(self) -> NDArray[np.int8]:
+        """The kind of kernel that each name is one of."""
+        return np.array([KERNEL_KINDS.index(kernel_kind(name)) for name in self.table.names], np.int8)
+
+    def names(self, pattern: re.Pattern[str]) -> Mask:
+        """Which names the pattern is found in."""
+        return np.array([pattern.search(name) is not None for name in self.table.names], np.bool_)
+
+    @cached_property
+    def to_device(self) -> Mask:
+        """Which names are those of copies to a device."""
+        return self.names(TO_DEVICE)
+
+    @cached_property
+    def to_host(self) -> Mask:
+        """Which names are those of copies from a device."""
+        return self.names(TO_HOST)
+
+    @cached_property
+    def before_waits(self) -> tuple[tuple[DevicePart, Intervals], ...]:
+        """What the host does that leaves a device idle, most specific first; but for waiting for the device."""
+        table = self.table
+        return (
+            ("idle_data_loading", covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION))),
+            ("idle_compilation", covered(table, _host(table, COMPILATION, *HOST_TREE))),
+            ("idle_garbage_collection", covered(table, _host(table, GARBAGE_COLLECTION, *Category))),
+            ("idle_communication_wait", covered(table, _host(table, COMMUNICATION_WAIT, *HOST_TREE))),
+        )
+
+    @cached_property
+    def waits(self) -> Intervals:
+        """When the host waits for a device."""
+        return covered(self.table, _host(self.table, SYNCHRONISATION, Category.RUNTIME))
+
+    @cached_property
+    def read_back(self) -> tuple[Times, Times]:
+        """When each copy to pageable memory ended, and for how long its call held the host."""
+        table = self.table
+        copies = np.flatnonzero((table.category == Category.COPY) & named(table, TO_PAGEABLE.search))
+        calls = launches(table)[copies] if len(copies) else copies
+        known = calls != ABSENT
+        return table.end_ns[copies[known]], table.duration_ns[calls[known]]
+
+    @cached_property
+    def works(self) -> Intervals:
+        """When the host does anything."""
+        return covered(self.table, self.table.is_category((*HOST_TREE, Category.RUNTIME)))
+
+
 class _DeviceLayers:
     """The work of one device as sets of time."""
 
-    def __init__(self, table: EventTable, device: int) -> None:
-        self._table = table
-        self._here = table.is_category(DEVICE_WORK) & (table.device == device)
-        self._kernel = self._here & (table.category == Category.KERNEL)
-        self._copy = self._here & (table.category == Category.COPY)
-        self._kind = np.array([KERNEL_KINDS.index(kernel_kind(name)) for name in table.names], np.int8)
-        self.busy = covered(table, self._here)
+    def __init__(self, whole: _Whole, device: int) -> None:
+        self._table = table = whole.table
+        here = whole.work.get(device, np.empty(0, np.int64))
+        self._kernels = here[table.category[here] == Category.KERNEL]
+        self._kind = whole.kinds[table.name[self._kernels]]
+        copies = here[table.category[here] == Category.COPY]
+        self.busy = covered(table, here)
         self.communication = self.kernels("communication")
-        self.compute = covered(table, self._kernel & (self._kind[table.name] != KERNEL_KINDS.index("communication")))
-        self.to_device = covered(table, self._copy & named(table, TO_DEVICE.search))
-        self.to_host = covered(table, self._copy & named(table, TO_HOST.search))
+        self.compute = covered(table, self._kernels[self._kind != KERNEL_KINDS.index("communication")])
+        self.to_device = covered(table, copies[whole.to_device[table.name[copies]]])
+        self.to_host = covered(table, copies[whole.to_host[table.name[copies]]])
 
     def kernels(self, kind: KernelKind) -> Intervals:
         """Time in which kernels of this kind run."""
-        wanted = self._kind[self._table.name] == KERNEL_KINDS.index(kind)
-        return covered(self._table, self._kernel & wanted)
+        return covered(self._table, self._kernels[self._kind == KERNEL_KINDS.index(kind)])
 
     def layers(self) -> Iterator[tuple[DevicePart, Intervals]]:
         """What the device does, most specific first."""
@@ -230,38 +296,32 @@ def _device_time(work: _DeviceLayers) -> tuple[int, ...]:
     )
 
 
-def _idle_layers(table: EventTable, busy: Intervals) -> Iterator[tuple[DevicePart, Intervals]]:
+def _idle_layers(whole: _Whole, busy: Intervals) -> Iterator[tuple[DevicePart, Intervals]]:
     """Why a device has nothing to do, told by what the host does meanwhile.
 
     A gap that begins while the host waits for the device is the wait's doing: the queue has run dry, and the host fills
     it again only after the wait. So is what the host waits in a gap that began before. What is left is the host's own
     pace where it works, and unknown where it does nothing.
     """
-    yield "idle_data_loading", covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION))
-    yield "idle_compilation", covered(table, _host(table, COMPILATION, *HOST_TREE))
-    yield "idle_garbage_collection", covered(table, _host(table, GARBAGE_COLLECTION, *Category))
-    yield "idle_communication_wait", covered(table, _host(table, COMMUNICATION_WAIT, *HOST_TREE))
-    waits = covered(table, _host(table, SYNCHRONISATION, Category.RUNTIME))
+    yield from whole.before_waits
     gap_starts, gap_ends = busy.ends[:-1], busy.starts[1:]
-    drained = waits.containing(gap_starts)
-    waited = Intervals(gap_starts[drained], gap_ends[drained]).plus(waits)
-    yield "idle_synchronisation", waited.plus(_after_reads(table, gap_starts, gap_ends))
-    yield "idle_launch_bound", covered(table, table.is_category((*HOST_TREE, Category.RUNTIME)))
+    drained = whole.waits.containing(gap_starts)
+    waited = Intervals(gap_starts[drained], gap_ends[drained]).plus(whole.waits)
+    yield "idle_synchronisation", waited.plus(_after_reads(whole, gap_starts, gap_ends))
+    yield "idle_launch_bound", whole.works
     yield "idle_unknown", Intervals.none()
 
 
-def _after_reads(table: EventTable, gap_starts: Times, gap_ends: Times) -> Intervals:
+def _after_reads(whole: _Whole, gap_starts: Times, gap_ends: Times) -> Intervals:
     """The gaps that begin when a copy to pageable memory ends, up to the time for which its call held the host.
 
     CUDA waits for such a copy in the call that starts it, before `cudaStreamSynchronize` is called. Without the copy
     the host would have been ahead by no more than that call took.
     """
-    copies = np.flatnonzero((table.category == Category.COPY) & named(table, TO_PAGEABLE.search))
-    calls = launches(table)[copies] if len(copies) else copies
-    copies, calls = copies[calls != ABSENT], calls[calls != ABSENT]
-    at = np.searchsorted(gap_starts, table.end_ns[copies])
-    begins = np.append(gap_starts, -1)[at] == table.end_ns[copies]
-    at, held_ns = at[begins], table.duration_ns[calls[begins]]
+    end_ns, held_ns = whole.read_back
+    at = np.searchsorted(gap_starts, end_ns)
+    begins = np.append(gap_starts, -1)[at] == end_ns
+    at, held_ns = at[begins], held_ns[begins]
     return Intervals.union(gap_starts[at], np.minimum(gap_ends[at], gap_starts[at] + held_ns))
 
 

@@ -118,7 +118,7 @@ def _reads_any_layout(reader: str, shape: Shape) -> bool:
 
 
 def _strides(inputs: Inputs, position: int) -> Shape:
-    found = inputs.strides[position] if position < len(inputs.strides) else []
+    found = inputs.strides[position] if position < len(inputs.strides) else ()
     return tuple(stride for stride in found if isinstance(stride, int))
 
 

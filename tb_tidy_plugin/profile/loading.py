@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, last_begun, positions_of_each
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 
-NEXT = r"^enumerate\(DataLoader\)#_\w*{}\w*\.__next__$"
+NEXT = r"^enumerate\(DataLoader\)#_\w{{0,100}}{}\w{{0,100}}\.__next__$"
 """`_SingleProcessDataLoaderIter`, `_MultiProcessingDataLoaderIter`, and `_Stateful…` ones of torchdata."""
 
 WAIT = r"(?:^|/)multiprocessing/connection\.py\(\d+\): poll$|(?:^|/)queue\.py\(\d+\): get$"
@@ -24,9 +24,10 @@ def batches_by_place(profile: Profile, iterator: str) -> Iterator[Rows]:
     """Batches that steps take from iterators with `iterator` in their class's name, together for each place."""
     rows = profile.matching(NEXT.format(iterator), Category.ANNOTATION)
     rows = rows[profile.step_of(rows) != ABSENT]
-    places = [_place(profile, row) for row in rows.tolist()]
-    for place in dict.fromkeys(places):
-        yield rows[[at for at, other in enumerate(places) if other == place]]
+    by_place: dict[tuple[str, ...], list[int]] = {}
+    for row in rows.tolist():
+        by_place.setdefault(_place(profile, row), []).append(row)
+    yield from map(np.array, by_place.values())
 
 
 def _place(profile: Profile, row: int) -> tuple[str, ...]:
@@ -49,16 +50,12 @@ def is_first_batch(profile: Profile, batches: Rows) -> Mask:
     ]
     signs = np.concatenate([begins, np.array(seeds, np.int64)])
     every = profile.matching(NEXT.format(""), Category.ANNOTATION)
-    found = np.zeros(len(batches), np.bool_)
-    for thread in np.unique(table.thread[batches]).tolist():
-        ends = np.sort(table.end_ns[every[table.thread[every] == thread]])
-        times = np.sort(table.start_ns[signs[table.thread[signs] == thread]])
-        here = table.thread[batches] == thread
-        starts = table.start_ns[batches[here]]
-        before = np.searchsorted(ends, starts, side="right") - 1
-        since = np.where(before >= 0, ends[before], np.iinfo(np.int64).min) if len(ends) else starts
-        found[here] = np.searchsorted(times, starts) > np.searchsorted(times, since)
-    return found
+    thread, starts = table.thread[batches], table.start_ns[batches]
+    before = last_begun(table.thread[every], table.end_ns[every], thread, starts)
+    since = np.append(table.end_ns[every], np.iinfo(np.int64).min)[before]
+    sign = last_begun(table.thread[signs], table.start_ns[signs], thread, starts - 1)
+    has_sign: Mask = sign != ABSENT
+    return has_sign & (np.append(table.start_ns[signs], ABSENT)[sign] >= since)
 
 
 def waits_for_workers(profile: Profile, batches: Rows, taking_over_ns: int) -> list[Intervals]:
@@ -73,4 +70,5 @@ def waits_for_workers(profile: Profile, batches: Rows, taking_over_ns: int) -> l
         return [Intervals.union(table.start_ns[[row]], ends[[row]]) for row in batches.tolist()]
     frames = profile.matching(WAIT, Category.PYTHON)
     owner = profile.covering(frames, batches)
-    return [covered(table, frames[owner == row]) for row in batches.tolist()]
+    by_owner = {int(owner[here[0]]): frames[here] for here in positions_of_each(owner)}
+    return [covered(table, by_owner.get(row, frames[:0])) for row in batches.tolist()]

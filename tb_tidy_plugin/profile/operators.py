@@ -25,6 +25,9 @@ from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTab
 TENSOR_CORES, OTHER_CORES, UNKNOWN_CORES, NO_KERNEL = range(4)
 """Which units a piece of device work runs on."""
 
+MOST_AROUND = 100
+"""Calls around a launch to which its work is counted; recordings have up to 14."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operators:
@@ -161,7 +164,7 @@ def totals(operators: Operators, keys: Rows, *, outermost: bool = False) -> list
     calls, call_group = chosen[counted], number[counted]
     group_of_call = np.full(len(keys), ABSENT, np.int64)
     group_of_call[chosen] = number
-    work_group, work = _work_of_groups(operators, group_of_call)
+    work_group, work = work_of_groups(operators, group_of_call)
     columns = (
         groups,
         chosen[first],
@@ -186,7 +189,7 @@ def kernels_of(table: EventTable, operators: Operators, calls: Mask) -> list[Ker
         operators: all calls.
         calls: which of them are asked for, one entry per call.
     """
-    _, work = _work_of_groups(operators, np.where(calls, 0, ABSENT))
+    _, work = work_of_groups(operators, np.where(calls, 0, ABSENT))
     names, number = np.unique(operators.work_name[work], return_inverse=True)
     number = number.reshape(-1)
     duration_ns = operators.work_end_ns[work] - operators.work_start_ns[work]
@@ -207,8 +210,10 @@ def _kernel_use(name: str, category: int, count: int, total_ns: int, longest_ns:
     return KernelUse(name, Category(category), count, total_ns, longest_ns, kind, tensor_cores)
 
 
-def _work_of_groups(operators: Operators, group_of_call: Rows) -> tuple[Rows, Rows]:
+def work_of_groups(operators: Operators, group_of_call: Rows) -> tuple[Rows, Rows]:
     """Each group (of the calls that launched it or lie around) with each piece of its device work, once.
+
+    Of the calls around a launch the `MOST_AROUND` innermost ones count.
 
     Returns:
         Group numbers and positions in `Operators.work`, sorted by group and start of the work.
@@ -216,7 +221,9 @@ def _work_of_groups(operators: Operators, group_of_call: Rows) -> tuple[Rows, Ro
     parent = np.append(operators.nested.parent, ABSENT)
     work, call = np.arange(len(operators.work)), operators.work_call
     found = []
-    while len(work):
+    for _ in range(MOST_AROUND):
+        if not len(work):
+            break
         group = group_of_call[call]
         found.append(group[group != ABSENT] * len(operators.work) + work[group != ABSENT])
         call = parent[call]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tb_tidy_plugin.profile.gradients import accumulations
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.optimizers import BATCHED
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
@@ -33,14 +33,20 @@ def costs_of_parameters(profile: Profile) -> ParameterCosts:
     operators = np.flatnonzero(profile.calls.outermost & profile.inside(loops)[: profile.tree.size])
     steps, loops_in, operators_in = (profile.step_of(rows) for rows in (handed, loops, operators))
     found: dict[int, tuple[tuple[int, int], ...]] = {}
-    for step in np.unique(steps[steps != ABSENT]).tolist():
-        ours = handed[steps == step]
-        time = _per_call(profile, loops[loops_in == step], operators[operators_in == step], len(ours))
+    loops_of, operators_of = _by_step(loops, loops_in), _by_step(operators, operators_in)
+    for step, ours in _by_step(handed, steps).items():
+        time = _per_call(profile, loops_of.get(step, loops[:0]), operators_of.get(step, operators[:0]), len(ours))
         shares = _shares(time, len(ours))
         for row, share in zip(ours.tolist(), shares, strict=True):
             outer = _outer(profile, row)
             found[row] = ((profile.start_ns(outer), profile.end_ns(outer)), *share)
     return found
+
+
+def _by_step(rows: Rows, steps: Rows) -> dict[int, Rows]:
+    """The rows of each step."""
+    parts = positions_of_each(steps)
+    return {step: rows[here] for here in parts if (step := int(steps[here[0]])) != ABSENT}
 
 
 def handed_over_by(profile: Profile, node: int) -> list[int]:

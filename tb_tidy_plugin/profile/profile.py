@@ -11,7 +11,7 @@ import numpy as np
 from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.critical import in_steps, per_step
 from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, last_begun
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
 from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names, without_overload
 from tb_tidy_plugin.profile.operators import Operators, operators_of
@@ -20,7 +20,7 @@ from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
 from tb_tidy_plugin.profile.steps import Steps, steps_of
-from tb_tidy_plugin.profile.tree import build_tree, forward_threads, innermost
+from tb_tidy_plugin.profile.tree import MOST_DEEP, build_tree, forward_threads, innermost
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,
@@ -47,6 +47,9 @@ class Profile:
     def __init__(self, table: EventTable) -> None:
         """Takes over `table`; its rows are put in the order of the tree."""
         order, self.tree = build_tree(table)
+        if len(deep := order[self.tree.depth >= MOST_DEEP]):
+            table = table.without(deep, f"inside {MOST_DEEP:,} others")
+            order, self.tree = build_tree(table)
         is_other = np.ones(len(table), np.bool_)
         is_other[order] = False
         self.table = table.take(np.concatenate([order, np.flatnonzero(is_other)]))
@@ -130,15 +133,10 @@ class Profile:
         By time, not by the tree: with stacks an annotation ends in the tree together with the built-in that opened it
         (`_record_function_enter_new`), so what ran under it is not below it. Spans of one thread must not nest.
         """
-        table, found = self.table, np.full(len(rows), ABSENT, np.int64)
-        for thread in np.unique(table.thread[spans]).tolist():
-            ours = spans[table.thread[spans] == thread]
-            ours = ours[np.argsort(table.start_ns[ours], kind="stable")]
-            here = np.flatnonzero(table.thread[rows] == thread)
-            times = table.start_ns[rows[here]]
-            at = np.searchsorted(table.start_ns[ours], times, side="right") - 1
-            found[here] = np.where((at >= 0) & (times < table.end_ns[ours[at]]), ours[at], ABSENT)
-        return found
+        table = self.table
+        begun = last_begun(table.thread[spans], table.start_ns[spans], table.thread[rows], table.start_ns[rows])
+        around = np.append(spans, ABSENT)[begun]
+        return np.where((around != ABSENT) & (table.start_ns[rows] < table.end_ns[around]), around, ABSENT)
 
     # One event
 
@@ -265,7 +263,7 @@ class Profile:
     @cached_property
     def signatures(self) -> Signatures:
         """What each call in `nested` was called with."""
-        return signatures_of(self.table, self.nested.rows)
+        return signatures_of(self.table, self.nested.rows, self.known_inputs)
 
     # Forward and backward
 
@@ -373,6 +371,12 @@ class Profile:
     def per_step_count(self, rows: Rows) -> float:
         """Number of `rows` per step; all of them where there are no steps."""
         return len(in_steps(self, rows)) / max(len(self.steps.items), 1)
+
+    @cached_property
+    def step_time(self) -> Intervals:
+        """All steps, the last one until all is done that they launched."""
+        ends = self.steps.ends
+        return Intervals.union(self.steps.starts, np.where(ends == ends.max(initial=0), self.pace.done_ns, ends))
 
     @cached_property
     def pace(self) -> Pace:

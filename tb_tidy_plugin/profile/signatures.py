@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
+from tb_tidy_plugin.profile.inputs import Inputs, Shape, known_inputs, plain_shape
 from tb_tidy_plugin.trace.columns import Category, EventTable, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
 
-Shapes = tuple[tuple[int, ...], ...]
+Shapes: TypeAlias = tuple[Shape, ...]
 """Shape per input; empty for what is no tensor, and for a list of tensors, as torch prints them."""
 
 
@@ -32,20 +34,18 @@ class Signatures:
     shapes: tuple[Shapes, ...]
 
 
-def signatures_of(table: EventTable, rows: Rows) -> Signatures:
-    """What the calls `rows` were made with; only operators have inputs."""
-    known = [msgspec.structs.replace(each, strides=[]) for each in known_inputs(table)]
-    distinct = NumberTable[bytes]().numbers(map(msgspec.json.encode, known), len(known))
-    inputs = tuple(known[at] for at in np.unique(distinct, return_index=True)[1].tolist())
-    number = np.where(table.category[rows] == Category.OPERATOR, distinct[table.inputs[rows]], np.int32(0))
+def signatures_of(table: EventTable, rows: Rows, inputs: Sequence[Inputs] | None = None) -> Signatures:
+    """What the calls `rows` were made with; only operators have inputs. `inputs`: those of the table, where known."""
+    known = [msgspec.structs.replace(each, strides=()) for each in (known_inputs(table) if inputs is None else inputs)]
+    distinct = NumberTable[Inputs]()
+    of_table = distinct.numbers(known, len(known))
+    kept = distinct.values()
+    number = np.where(table.category[rows] == Category.OPERATOR, of_table[table.inputs[rows]], np.int32(0))
     shapes = NumberTable[Shapes]()
-    shape_number = shapes.numbers(map(flat_shapes, inputs), len(inputs))
-    return Signatures(number, inputs, shape_number, shapes.values())
+    shape_number = shapes.numbers(map(flat_shapes, kept), len(kept))
+    return Signatures(number, kept, shape_number, shapes.values())
 
 
 def flat_shapes(inputs: Inputs) -> Shapes:
     """Shapes as torch groups by them: a list of tensors counts as no tensor."""
-    return tuple(
-        tuple(size for size in shape if isinstance(size, int)) if all(isinstance(size, int) for size in shape) else ()
-        for shape in inputs.dims
-    )
+    return tuple(plain_shape(shape) or () for shape in inputs.dims)

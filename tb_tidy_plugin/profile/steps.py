@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -31,7 +32,7 @@ is that of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993)."""
 
 PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.+")
-LOADER_NEXT = re.compile(r"enumerate\(DataLoader\)#.*__next__")
+LOADER_NEXT = re.compile(r"enumerate\(DataLoader\)#.{0,500}__next__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,14 @@ class Step:
         return self.end_ns - self.start_ns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Steps:
-    """All steps in order of start, and their basis."""
+    """All steps in order of start, and their basis; what is asked of them again and again is worked out once."""
 
     basis: StepBasis
     items: tuple[Step, ...]
 
-    @property
+    @cached_property
     def median_ns(self) -> int | None:
         """Median duration; None where there is no step."""
         return median_ns_of([step.duration_ns for step in self.items])
@@ -66,7 +67,7 @@ class Steps:
         durations = [step.duration_ns for step in self.items]
         return round(float(np.percentile(durations, percentile))) if durations else None
 
-    @property
+    @cached_property
     def oddities(self) -> tuple[Oddity | None, ...]:
         """For each step what is odd about it: the first ones that are long are warm-up, any other is an outlier."""
         median = self.median_ns or 0
@@ -77,12 +78,12 @@ class Steps:
         warm = next((at for at in range(len(odd)) if not (odd[at] and long[at])), 0)
         return tuple("warmup" if at < warm else "outlier" if is_odd else None for at, is_odd in enumerate(odd))
 
-    @property
+    @cached_property
     def starts(self) -> Times:
         """Start of each step."""
         return np.array([step.start_ns for step in self.items], np.int64)
 
-    @property
+    @cached_property
     def ends(self) -> Times:
         """End of each step."""
         return np.array([step.end_ns for step in self.items], np.int64)

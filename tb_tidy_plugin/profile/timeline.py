@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.profile.inputs import Sizes
 from tb_tidy_plugin.profile.signatures import signatures_of
 from tb_tidy_plugin.profile.steps import Steps
 from tb_tidy_plugin.profile.timeline_busy import Busy, busy_of
@@ -272,14 +273,14 @@ def _shapes(table: EventTable) -> tuple[Numbers, tuple[str, ...]]:
     return np.array([numbers[text] for text in texts], np.int32)[signatures.number], tuple(known)
 
 
-def shapes_text(dims: Sequence[Sequence[object]]) -> str:
+def shapes_text(dims: Sequence[Sizes]) -> str:
     """Input shapes in one line (`64×3×224×224, 64`); what is no tensor is left out."""
     return ", ".join(text for shape in dims if (text := _shape_text(shape)))
 
 
-def _shape_text(shape: Sequence[object]) -> str:
-    if any(isinstance(size, list) for size in shape):  # a list of tensors
-        return f"[{', '.join(_shape_text(inner) for inner in shape if isinstance(inner, list))}]"
+def _shape_text(shape: Sizes) -> str:
+    if any(isinstance(size, tuple) for size in shape):  # a list of tensors
+        return f"[{', '.join(_shape_text(inner) for inner in shape if isinstance(inner, tuple))}]"
     return "×".join(str(size) for size in shape)
 
 

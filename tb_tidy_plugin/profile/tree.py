@@ -17,13 +17,20 @@ from typing import TypeAlias
 import numpy as np
 
 from tb_tidy_plugin.compiled import is_usable
-from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows
+from tb_tidy_plugin.profile.intervals import last_begun
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
 if IS_COMPILED:
     from tb_tidy_plugin.profile._nest import pre_order, replay
 
 Stack: TypeAlias = list[tuple[int, float]]
+
+MOST_DEEP = 1000
+"""Levels of the tree. Python ends there by itself, recordings have up to 60; what is asked of each event around another
+takes no more than so many times as long."""
+
+CLIMBED = 64  # levels that are climbed one after the other; calls rarely end that many others that are open
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +190,28 @@ def _pre_order_natively(parent: Rows) -> tuple[Rows, Rows]:
 
 def innermost(table: EventTable, tree: Tree, rows: Rows) -> Rows:
     """The innermost event of the tree that covers the start of each of `rows` on its thread, `ABSENT` for none."""
-    size = tree.size
-    found = np.full(len(rows), ABSENT, np.int64)
-    for thread in np.unique(table.thread[rows]).tolist():
-        tree_rows = np.flatnonzero((table.thread[:size] == thread) & (table.end_ns[:size] > table.start_ns[:size]))
-        here = np.flatnonzero(table.thread[rows] == thread)
-        times = table.start_ns[rows[here]]
-        at = np.searchsorted(table.start_ns[tree_rows], times, side="right") - 1
-        inner = np.where(at >= 0, tree_rows[at] if len(tree_rows) else ABSENT, ABSENT)
-        while (over := (inner != ABSENT) & (table.end_ns[inner] < times)).any():
-            inner[over] = tree.parent[inner[over]]
-        found[here] = inner
+    long = np.flatnonzero(table.end_ns[: tree.size] > table.start_ns[: tree.size])
+    times = table.start_ns[rows]
+    begun = last_begun(table.thread[long], table.start_ns[long], table.thread[rows], times)
+    found = np.append(long, ABSENT)[begun]
+    over = np.flatnonzero((found != ABSENT) & (table.end_ns[found] < times))
+    for _ in range(CLIMBED):
+        found[over] = tree.parent[found[over]]
+        over = over[(found[over] != ABSENT) & (table.end_ns[found[over]] < times[over])]
+    found[over] = _leapt(tree, table.end_ns[: tree.size], found[over], times[over])
     return found
+
+
+def _leapt(tree: Tree, end_ns: Times, rows: Rows, times: Times) -> Rows:
+    """For each row itself or the innermost event above it that ends at its time or later, `ABSENT` for none.
+
+    In leaps over as many levels as end before that time: one level after the other would take the depth for each row.
+    """
+    above = np.where(tree.parent == ABSENT, tree.size, tree.parent)
+    leaps = [(np.append(above, tree.size), np.append(end_ns, np.iinfo(np.int64).max))]
+    for _ in range(int(tree.depth.max(initial=0)).bit_length()):
+        above, latest = leaps[-1]
+        leaps.append((above[above], np.maximum(latest, latest[above])))
+    for above, latest in reversed(leaps):
+        rows = np.where(latest[rows] < times, above[rows], rows)
+    return np.where(rows == tree.size, ABSENT, rows)

@@ -318,6 +318,6 @@ def tensors_in(given: Inputs) -> Iterator[tuple[int, Shape]]:
 def _shapes(given: Inputs, position: int) -> list[Shape]:
     """Shapes of the tensor or of the list of tensors at a position; none where something else or nothing is there."""
     if given.dtype(position) == "TensorList" and position < len(given.dims):
-        return [tuple(each) for each in given.dims[position] if isinstance(each, list)]
+        return [each for each in given.dims[position] if isinstance(each, tuple)]
     shape = given.shape(position)
     return [] if shape is None else [shape]

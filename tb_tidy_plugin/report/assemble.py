@@ -25,8 +25,10 @@ from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outc
 from tb_tidy_plugin.report.described import devices_of, steps_of
 from tb_tidy_plugin.report.findings import (
     Evidence,
+    Known,
     by_saving,
-    findings_of,
+    described,
+    groups_of,
     left_out_of,
     measured_in,
     saving_in_report,
@@ -52,9 +54,6 @@ ReportProgress: TypeAlias = Callable[[str, float], object]
 
 PathProgress: TypeAlias = Callable[[TraceFile, str, float], object]
 """The same for many files: called with the file, too."""
-
-Find: TypeAlias = Callable[[Rule, Sequence[Match]], list[Evidence]]
-"""Makes findings of what a rule found."""
 
 NOTHING_IGNORED = PathIgnores()
 
@@ -155,8 +154,8 @@ def analyze_file(  # noqa: PLR0913, PLR0917 - each is a choice of its own
     aligner = Aligner(profile, sources)
     measurements = Measurements(file.path, profile.platform)
     estimates = Estimates(profile, profile.pace.true_ns)
-    find = partial(findings_of, profile, locate=aligner.place_of, measured=measurements.of, estimates=estimates)
-    outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores, find)
+    known = Known(aligner.place_of, measurements.of, estimates)
+    outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores, known)
     costs = once(partial(step_costs_of, profile, ranked))
     found = _profile_report(file, profile, outcomes, ranked, estimates)
     if has_outliers(found.steps):
@@ -179,19 +178,19 @@ def checked(
     rules: Sequence[Rule],
     progress: Callable[[float], object] = lambda _: None,
     ignores: PathIgnores = NOTHING_IGNORED,
-    find: Find | None = None,
+    known: Known | None = None,
 ) -> tuple[dict[str, Outcome], list[Evidence]]:
     """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
     outcomes: dict[str, Outcome] = {}
     for at, rule in enumerate(rules):
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
-    find = find or partial(findings_of, profile, estimates=Estimates(profile))
+    known = known or Known(estimates=Estimates(profile))
     ranked: list[Evidence] = []
     spoken: dict[str, Rows] = {}
     for rule in owners_first(rules):
         if isinstance(outcome := outcomes[rule.name()], Found):
-            outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, spoken, ignores, find)
+            outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, spoken, ignores, known)
             if kept:
                 spoken[rule.name()] = np.concatenate([each.rows for each in kept])
             ranked += kept
@@ -204,16 +203,22 @@ def _reported(
     matches: Sequence[Match],
     spoken: Mapping[str, Rows],
     ignores: PathIgnores,
-    find: Find,
+    known: Known,
 ) -> tuple[Outcome, list[Evidence]]:
     """What of a rule's matches is reported, beside the findings that were `spoken` of before."""
     left, owned = without_owned(profile, rule.name(), matches, spoken)
-    found = unless_broken(rule, partial(find, rule, left))
+
+    def findings() -> tuple[list[Evidence], str | None]:
+        groups = groups_of(profile, left, known.locate)
+        wanted = [group for group in groups if not ignores.cover(rule.name(), group.files)]
+        kept, small, further = worth_reporting(rule, wanted)
+        left_out = left_out_of(rule, owned, small, len(groups) - len(wanted), further)
+        return described(profile, rule, kept, known), left_out
+
+    found = unless_broken(rule, findings)
     if isinstance(found, Failed):
         return found, []
-    wanted = [each for each in found if not ignores.cover(each.finding)]
-    kept, small = worth_reporting(rule, wanted)
-    left_out = left_out_of(rule, owned, small, len(found) - len(wanted))
+    kept, left_out = found
     return Found(tuple(left), left_out) if kept else Clean(left_out), kept
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tb_tidy_plugin.units import Nanoseconds, Share
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
+
+MOST_FINDINGS = 100
+"""Findings of one rule that are described, those that cost most: each is replayed, and nobody reads so many."""
 
 ID_DIGITS = 12
 MEASURED: tuple[estimated.Basis, ...] = ("measured",)
@@ -60,37 +63,75 @@ def nothing_measured(_rule: str, _pair: Benchmark) -> None:
     """For findings without measurements."""
 
 
-def findings_of(
-    profile: Profile,
-    rule: Rule,
-    matches: Sequence[Match],
-    locate: Locate | None = None,
-    measured: Measured = nothing_measured,
-    estimates: Estimates | None = None,
-) -> list[Evidence]:
-    """One finding per subject and function, in the order of `by_saving`.
+class Known(NamedTuple):
+    """What tells places (functions by default), measurements and savings (bounds by default) of a profile."""
 
-    Places are told by `locate`, else they are functions; savings by `estimates`, else they are bounds.
+    locate: Locate | None = None
+    measured: Measured = nothing_measured
+    estimates: Estimates | None = None
+
+
+NOTHING_KNOWN = Known()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The matches of one finding: of one subject and in one function.
+
+    Attributes:
+        key: subject, file and function; empty where no place is known.
+        matches: each with its place.
+        cost_ns: what they cost together, per step. share: that by the step; None where there are no steps.
     """
+
+    key: tuple[str, str, str]
+    matches: Sequence[tuple[Match, Frame | None]] = field(repr=False)
+    cost_ns: int
+    share: float | None
+
+    @property
+    def files(self) -> list[str]:
+        """Where its places are; no file where none is known."""
+        return [self.key[1]] if any(frame is not None for _, frame in self.matches) else []
+
+
+def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match], known: Known = NOTHING_KNOWN) -> list[Evidence]:
+    """One finding per subject and function, in the order of `by_saving`."""
+    return described(profile, rule, groups_of(profile, matches, known.locate), known)
+
+
+def groups_of(profile: Profile, matches: Sequence[Match], locate: Locate | None = None) -> list[Group]:
+    """The matches by what a user would fix in one place."""
     locate = locate or (lambda row, _: place_of(profile, row))
     groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
     for match in matches:
         frame = locate(match.anchor, match.events)
         key = (match.subject, frame.file if frame else "", frame.function if frame else "")
         groups.setdefault(key, []).append((match, frame))
-    found = (_finding(profile, rule, key, group, measured, estimates) for key, group in groups.items())
-    return sorted(found, key=by_saving)
+    found = []
+    for key, group in groups.items():
+        cost_ns = cost_ns_of(profile, [match for match, _ in group])
+        found.append(Group(key, group, cost_ns, profile.share_of_step(cost_ns)))
+    return found
 
 
-def worth_reporting(rule: Rule, found: Sequence[Evidence]) -> tuple[list[Evidence], int]:
-    """The findings that cost at least `min_share` of a step, and how many cost less."""
-    kept = [each for each in found if each.finding.share is None or each.finding.share >= rule.min_share]
-    return kept, len(found) - len(kept)
+def described(profile: Profile, rule: Rule, groups: Sequence[Group], known: Known = NOTHING_KNOWN) -> list[Evidence]:
+    """The findings of these groups, in the order of `by_saving`."""
+    return sorted((_finding(profile, rule, group, known) for group in groups), key=by_saving)
 
 
-def left_out_of(rule: AnyRule, owned: Mapping[str, int], small: int, ignored: int) -> str | None:
+def worth_reporting(rule: Rule, groups: Sequence[Group]) -> tuple[list[Group], int, int]:
+    """The groups to describe, how many cost less than `min_share` of a step, and how many cost less than these."""
+    large = [group for group in groups if group.share is None or group.share >= rule.min_share]
+    kept = sorted(large, key=lambda group: -group.cost_ns)[:MOST_FINDINGS]
+    return kept, len(groups) - len(large), len(large) - len(kept)
+
+
+def left_out_of(rule: AnyRule, owned: Mapping[str, int], small: int, ignored: int, further: int = 0) -> str | None:
     """What of all that a rule found is not reported, and why; None where all is."""
     parts = [f"{count} belong to `{owner}`" for owner, count in owned.items()]
+    if further:
+        parts.append(f"{further} cost less than each of these {MOST_FINDINGS}")
     if small:
         parts.append(f"{small} cost less than {Share(rule.min_share)} of a step (`min-share`)")
     if ignored:
@@ -105,32 +146,24 @@ def by_saving(evidence: Evidence) -> tuple[int, int, str]:
     return (-expected_ns, -finding.cost_ns, finding.id)
 
 
-def _finding(
-    profile: Profile,
-    rule: Rule,
-    key: tuple[str, str, str],
-    group: Sequence[tuple[Match, Frame | None]],
-    measured: Measured,
-    estimates: Estimates | None,
-) -> Evidence:
-    matches = [match for match, _ in group]
+def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Evidence:
+    matches, estimates = [match for match, _ in group.matches], known.estimates
     rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
     costs = [cost_ns_of(profile, [match]) for match in matches]
     lead = matches[costs.index(max(costs))]
-    cost_ns = cost_ns_of(profile, matches)
     recipe = recipe_of(rule, lead.facts)
     pair = recipe.pair(type(rule)) if recipe else None
-    measurement = measured(rule.name(), pair) if pair else None
+    measurement = known.measured(rule.name(), pair) if pair else None
     factor = factor_of(measurement, pair, profile.platform)
     edits = [edit for match in matches for edit in rule.remedy(profile, match)]
     fix = Fix(factor.applied(edits) if factor else edits, _lost(matches))
     saved = bound(profile, fix.edits, fix.lost) if estimates is None else estimates.saving(fix)
     page = page_of(type(rule))
     facts = {name: str(fact) for name, fact in lead.facts.items()}
-    places = _places(profile, group, costs)
+    places = _places(profile, group.matches, costs)
     finding = Finding(
-        id=hashlib.sha256("\0".join((rule.name(), *key)).encode()).hexdigest()[:ID_DIGITS],
+        id=hashlib.sha256("\0".join((rule.name(), *group.key)).encode()).hexdigest()[:ID_DIGITS],
         rule=rule.name(),
         category=rule.category(),
         severity=severity_of(saved.expected_ns / step_ns if (step_ns := profile.pace.step_ns) else None),
@@ -140,12 +173,12 @@ def _finding(
         matches=len(matches),
         matches_per_step=profile.per_step_count(np.array([match.anchor for match in matches])),
         places=[place for place, _ in places],
-        cost_ns=cost_ns,
-        share=profile.share_of_step(cost_ns),
+        cost_ns=group.cost_ns,
+        share=group.share,
         saving=saving_in_report(profile, saved, *(MEASURED if factor else ())),
         details=[
             Note(text=rule.why.format(**facts).rstrip(".") + "."),
-            *_beyond_cost(profile, matches, saved.expected_ns - cost_ns),
+            *_beyond_cost(profile, matches, saved.expected_ns - group.cost_ns),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         measurement=measurement,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from operator import or_
-
-from tb_tidy_plugin.report.model import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +15,10 @@ class PathIgnores:
 
     rules: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    def cover(self, finding: Finding) -> bool:
-        """Whether all places of a finding are in files in which its rule is not wanted; never where it has none."""
-        globs = [glob for glob, rules in self.rules.items() if finding.rule in rules]
-        return bool(finding.places) and all(any(fits(glob, place.file) for glob in globs) for place in finding.places)
+    def cover(self, rule: str, files: Collection[str]) -> bool:
+        """Whether all `files` of a finding are some in which its rule is not wanted; never where it has none."""
+        globs = [glob for glob, rules in self.rules.items() if rule in rules]
+        return bool(files) and all(any(fits(glob, file) for glob in globs) for file in files)
 
 
 def fits(glob: str, file: str) -> bool:
@@ -31,7 +29,7 @@ def fits(glob: str, file: str) -> bool:
     """
     parts = tuple(_posix(glob).split("/"))
     is_whole = parts[0] == "" or parts[0].endswith(":")
-    return _fits(parts if is_whole else ("**", *parts), tuple(_posix(file).split("/")))
+    return _fits(parts if is_whole else ("**", *parts), _posix(file).split("/"))
 
 
 def _posix(path: str) -> str:

@@ -8,7 +8,7 @@ from tb_tidy_plugin.profile.allocations import HOST, Allocations, MemoryDevice, 
 from tb_tidy_plugin.profile.memory import DeviceMemory, Memory, StepMemory, memory_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import DeviceMemoryRow, MemoryHolder, MemoryStep
-from tb_tidy_plugin.report.places import Places
+from tb_tidy_plugin.sources.places import Places
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.strings import NumberTable
 

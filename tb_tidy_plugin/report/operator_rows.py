@@ -14,7 +14,7 @@ from tb_tidy_plugin.profile.flops import Estimates, rates
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.modules import ModuleTree
-from tb_tidy_plugin.profile.operators import totals
+from tb_tidy_plugin.profile.operators import totals, work_of_groups
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import Shapes
 from tb_tidy_plugin.report import operator_tables
@@ -244,7 +244,7 @@ def _leads(profile: Profile, keys: Rows, count: int) -> list[tuple[str, int]]:
 def _kernel_rows(profile: Profile, keys: Rows, count: int) -> list[list[KernelRow]]:
     """For each group its largest kernels, copies and fills, each counted once however the calls are nested."""
     table, operators = profile.table, profile.operators
-    group, work = _work(profile, keys)
+    group, work = work_of_groups(operators, keys)
     name = operators.work_name[work].astype(np.int64)
     pairs, first, number = np.unique(group * len(table.names) + name, return_index=True, return_inverse=True)
     duration_ns = (operators.work_end_ns - operators.work_start_ns)[work]
@@ -260,21 +260,6 @@ def _kernel_rows(profile: Profile, keys: Rows, count: int) -> list[list[KernelRo
         if len(found[at]) < MOST_KERNELS:
             found[at].append(_kernel_row(table.names[text], many, time_ns, is_kernel=is_known))
     return found
-
-
-def _work(profile: Profile, keys: Rows) -> tuple[Rows, Rows]:
-    """Each group with each piece of device work that its calls or calls inside them launched.
-
-    The calls inside the outermost ones of a group follow them, so their work is a slice once it is sorted by call.
-    """
-    nested, call = profile.nested, profile.operators.work_call
-    outer = np.flatnonzero(keys != ABSENT)
-    outer = outer[nested.outermost(outer, keys[outer])]
-    order = np.argsort(call, kind="stable")
-    low, high = (np.searchsorted(call[order], bound) for bound in (outer, nested.last[outer] + 1))
-    pieces = high - low
-    skipped = np.repeat(low - np.cumsum(pieces) + pieces, pieces)
-    return np.repeat(keys[outer], pieces), order[skipped + np.arange(len(skipped))]
 
 
 def _kernel_row(name: str, calls: int, total_ns: int, *, is_kernel: bool) -> KernelRow:

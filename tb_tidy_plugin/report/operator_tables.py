@@ -13,8 +13,8 @@ from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
 from tb_tidy_plugin.profile.operators import KernelUse, OperatorTotals, kernels_of, totals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import Shapes
-from tb_tidy_plugin.report.places import places_of
 from tb_tidy_plugin.sources.frames import Frame
+from tb_tidy_plugin.sources.places import places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 
 By: TypeAlias = Literal["name", "shape", "line", "module"]

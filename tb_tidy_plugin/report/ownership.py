@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.rulekit import Match, Profile, Rows, Rule
 
 MOSTLY = 0.5
@@ -85,7 +85,7 @@ def _both_sides(profile: Profile, rows: Rows) -> dict[int, Intervals]:
 
 def _time_by_thread(profile: Profile, rows: Rows) -> dict[int, Intervals]:
     threads = profile.table.thread[rows]
-    return {int(thread): profile.covered(rows[threads == thread]) for thread in np.unique(threads)}
+    return {int(threads[here[0]]): profile.covered(rows[here]) for here in positions_of_each(threads)}
 
 
 def _is_owned(profile: Profile, match: Match, owner: Mapping[int, Intervals]) -> bool:

@@ -12,7 +12,7 @@ from tb_tidy_plugin.report.model import Quality
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.units import Nanoseconds, Share
 
-LAUNCH = r"LaunchKernel|LaunchCooperative|ModuleLaunch|GraphLaunch|Memcpy\w*Async|Memset\w*Async"
+LAUNCH = r"LaunchKernel|LaunchCooperative|ModuleLaunch|GraphLaunch|Memcpy\w{0,100}Async|Memset\w{0,100}Async"
 """Runtime calls that give the device something to do."""
 
 NOTABLE_MISMATCH = 0.001

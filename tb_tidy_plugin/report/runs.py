@@ -179,7 +179,7 @@ def _checked(run: Run, rule: RunRule, ignores: PathIgnores) -> tuple[model.Outco
         return model.Outcome(rule=rule.name(), status="failed", reason=answer.error), []
     if isinstance(answer, NotChecked):
         return model.Outcome(rule=rule.name(), status="not_checked", reason=answer.reason), []
-    wanted = [finding for finding in answer if not ignores.cover(finding)]
+    wanted = [each for each in answer if not ignores.cover(each.rule, [place.file for place in each.places])]
     kept = [finding for finding in wanted if finding.share is None or finding.share >= rule.min_share]
     left_out = left_out_of(rule, {}, small=len(wanted) - len(kept), ignored=len(answer) - len(wanted))
     return model.Outcome(rule=rule.name(), status="found" if kept else "clean", reason=left_out), kept

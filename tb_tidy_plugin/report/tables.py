@@ -15,7 +15,7 @@ from tb_tidy_plugin.report.findings import Evidence
 from tb_tidy_plugin.report.memory_table import memory_rows
 from tb_tidy_plugin.report.module_table import module_rows
 from tb_tidy_plugin.report.operator_rows import Parts, linked_calls, operator_rows
-from tb_tidy_plugin.report.places import Places, places_of
+from tb_tidy_plugin.sources.places import Places, places_of
 from tb_tidy_plugin.trace.columns import ABSENT
 
 GROUPS: tuple[OperatorGroup, ...] = ("name", "shape", "line", "module")

@@ -8,21 +8,22 @@ source cannot be read or does not fit, the place stays the function.
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import takewhile
+from functools import cache, cached_property
 from threading import Lock
 from typing import TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.automaton import automaton_of, first_line
-from tb_tidy_plugin.sources.frames import Frame, called_from, parse_frame, place_of, stack_of
+from tb_tidy_plugin.sources.frames import Frame, called_from, parse_frame, stack_of
 from tb_tidy_plugin.sources.observed import Observation, Observer
 from tb_tidy_plugin.sources.paths import Choice, Paths
+from tb_tidy_plugin.sources.places import Places, places_of
 from tb_tidy_plugin.sources.sites import Site, TooLargeError
-from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.trace.columns import ABSENT, Category
 
 Sources: TypeAlias = Callable[[str], Sequence[str] | None]
 """Gives the lines of a source file by the name that the recording has for it, None where it may or can not be read."""
@@ -36,6 +37,11 @@ LONGEST_TEXT = 200
 POOREST = 1.0
 """Cost per observation from which on a source does not belong to the recording: right ones cost 0.9 at most, 19 in 20
 wrong ones more than this (measured on 156 frames of 17 programs)."""
+
+WORD = re.compile(r"\w+|[(\[{'\"+~-]|\.\.\.")
+MOST_WORDS, MOST_WORDS_OF_ALL = 40_000, 150_000
+"""Words of a source that is parsed, which are about 7,000 lines, and of all of them: the tree of a source has up to
+2 kB for a word, and a few bytes of a recording are enough to name a file."""
 
 FRAMES = {
     ast.Lambda: "<lambda>", ast.ListComp: "<listcomp>", ast.SetComp: "<setcomp>", ast.DictComp: "<dictcomp>",
@@ -66,33 +72,58 @@ class Aligner:
         self._sources = cache(sources)
         self._observer = Observer(profile)
         self._functions: dict[str, list[_Function]] = {}
+        self._words_left = MOST_WORDS_OF_ALL
         self._paths: dict[int, Paths | None] = {}
         self._read: dict[tuple[str, tuple[Observation, ...], bool], list[Choice] | None] = {}
         self._frames: dict[int, dict[int, Choice]] = {}
+
+    @cached_property
+    def places(self) -> Places:
+        """The functions that all events are in."""
+        return places_of(self._profile)
 
     def place_of(self, row: int, events: Sequence[int] = ()) -> Frame | None:
         """The user's own frame behind an event, as `frames.place_of`, with the line in it where that can be told.
 
         Where `row` is the frame itself, its lines are those on which it called what led to `events`.
         """
-        profile = self._profile
-        place = place_of(profile, row)
-        cause = row if row < profile.tree.size else int(profile.launched_by[row])
-        if place is None or place.precision != "definition" or not place.own_code or cause < 0:
+        cause = self._cause(row)
+        place = None if cause == ABSENT else self.places.of(cause)
+        if place is None or place.precision != "definition" or not place.own_code:
             return place
-        at, _, child = next(self._ways_up(cause), (None, None, None))
-        if at is None:
+        at = int(self.places.row[cause])
+        if at == ABSENT:
             return place
+        child = self._observer.child(at, cause)
         return self._with_text(self._span(at, place, events) if child is None else self._line_to(at, place, child))
 
-    def stack_of(self, row: int) -> list[Frame]:
-        """The user's own frames around an event, innermost first, each with the line that leads to the event."""
-        profile = self._profile
-        cause = row if row < profile.tree.size else int(profile.launched_by[row])
-        if cause < 0:
+    def stack_of(self, row: int, told: int | None = None) -> list[Frame]:
+        """The user's own frames around an event, innermost first, each with the line that leads to the event.
+
+        Of the first `told` of them, all by default; the others keep the line of their definition.
+        """
+        cause = self._cause(row)
+        if cause == ABSENT:
             return []
-        found = [self._line_to(at, frame, child) for at, frame, child in self._ways_up(cause)]
-        return found or [frame for frame in stack_of(profile, cause) if frame.own_code]
+        found: list[Frame] = []
+        for at, frame, below in self._own_frames(cause):
+            is_told = told is None or len(found) < told
+            found.append(self._line_to(at, frame, self._observer.child(at, below)) if is_told else frame)
+        return found or [frame for frame in stack_of(self._profile, cause) if frame.own_code]
+
+    def _cause(self, row: int) -> int:
+        """The host event behind an event, `ABSENT` where none is known."""
+        return row if row < self._profile.tree.size else int(self._profile.launched_by[row])
+
+    def _own_frames(self, row: int) -> Iterator[tuple[int, Frame, int]]:
+        """The user's frames around an event, innermost first: the row of each, and that of what it is around."""
+        places, above = self.places, row
+        while above != ABSENT and (at := int(places.row[above])) != ABSENT:
+            frame = places.of(at)
+            if frame is None or not frame.own_code:
+                return
+            yield at, frame, row
+            row, above = at, int(self._profile.tree.parent[at])
 
     def _line_to(self, row: int, frame: Frame, child: int | None) -> Frame:
         """A frame with the line on which it calls `child`, where that can be told."""
@@ -114,17 +145,12 @@ class Aligner:
         """The lines of `frame` from the first to the last that led to one of `events`."""
         below = [row for row in events if row in self._profile.subtree(frame)]
         calls = dict(self.calls_in(frame, place)) if below else {}
-        known = [calls[row] for row in map(partial(self._child, frame), below) if row in calls]
+        children = (self._observer.child(frame, row) for row in below)
+        known = [calls[child] for child in children if child in calls]
         if not known:
             return place
         first, last = min(call.line for call in known), max(call.end_line or call.line for call in known)
         return replace(place, line=first, end_line=last, precision="aligned")
-
-    def _child(self, frame: int, row: int) -> int:
-        """The child of `frame`, annotations looked through, that leads to `row`; `frame` itself for itself."""
-        way = takewhile(lambda above: above != frame, (row, *self._profile.ancestors(row)))
-        events = [at for at in way if self._profile.category(at) is not Category.ANNOTATION]
-        return events[-1] if events else frame
 
     def calls_in(self, row: int, frame: Frame) -> Iterator[tuple[int, Frame]]:
         """What one of the user's own frames called, with the line; without what has none, and without annotations."""
@@ -135,21 +161,6 @@ class Aligner:
                 yield child, replace(frame, line=line, precision="exact")
             elif choice and choice.site is not None and self._profile.category(child) is not Category.ANNOTATION:
                 yield child, _placed(frame, choice)
-
-    def _ways_up(self, row: int) -> Iterator[tuple[int, Frame, int | None]]:
-        """The user's frames around an event, innermost first, each with its child that leads there.
-
-        Annotations are looked through.
-        """
-        child: int | None = None
-        for at in (row, *self._profile.ancestors(row)):
-            category = self._profile.category(at)
-            if category is Category.PYTHON:
-                frame = parse_frame(self._profile.name(at))
-                if frame is not None and frame.own_code:
-                    yield at, frame, child
-            if category is not Category.ANNOTATION:
-                child = at
 
     def _choices(self, row: int, frame: Frame) -> dict[int, Choice]:
         """What explains each child of a frame."""
@@ -181,12 +192,29 @@ class Aligner:
 
     def _candidates(self, frame: Frame) -> list[_Function]:
         """Functions of this name that begin on the frame's line, else those that hold it: it was open, or resumed."""
+        name = _last_part(frame.function)
         if frame.file not in self._functions:
-            self._functions[frame.file] = list(_functions_in(self._sources(frame.file)))
-        name = frame.function.rsplit(".", 1)[-1]
+            self._functions[frame.file] = list(self._functions_in(frame.file))
         named = [each for each in self._functions[frame.file] if each.name == name]
         exact = [each for each in named if each.first == frame.line]
         return exact or [each for each in named if each.first <= frame.line <= each.last]
+
+    def _functions_in(self, file: str) -> Iterator[_Function]:
+        """The functions of a source that have frames in the recording; none where it is too large."""
+        text, recorded = "\n".join(self._sources(file) or ()), self._recorded.get(file, frozenset())
+        words = sum(1 for _ in WORD.finditer(text))
+        if words <= min(MOST_WORDS, self._words_left):
+            self._words_left -= words
+            yield from (function for function in _functions_of(text) if function.name in recorded)
+
+    @cached_property
+    def _recorded(self) -> dict[str, frozenset[str]]:
+        """Names of the functions of each of the user's own files."""
+        found: dict[str, set[str]] = {}
+        for frame in map(parse_frame, self._profile.table.names):
+            if frame is not None and frame.own_code:
+                found.setdefault(frame.file, set()).add(_last_part(frame.function))
+        return {file: frozenset(names) for file, names in found.items()}
 
     def _paths_of(self, function: _Function) -> Paths | None:
         """The ways through a function; None where it is too large or too deep."""
@@ -207,18 +235,23 @@ def _placed(place: Frame, choice: Choice) -> Frame:
     return replace(place, line=site.line, end_line=site.end_line, precision="aligned")
 
 
-def _functions_in(lines: Sequence[str] | None) -> Iterator[_Function]:
+def _last_part(function: str) -> str:
+    """The name of a function without that of its class."""
+    return function.rsplit(".", 1)[-1]
+
+
+def _functions_of(text: str) -> Iterator[_Function]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is not our place to tell users of their own escapes
             with _PARSING:
-                tree = ast.parse("\n".join(lines or ()))
+                tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of another Python, or no Python at all
         return
     for node in ast.walk(tree):
         name = FRAMES.get(type(node), getattr(node, "name", None) if isinstance(node, DEFINITIONS) else None)
         if name is not None:
-            yield _Function(name, first_line(node), getattr(node, "end_lineno", None) or len(lines or ()), node)
+            yield _Function(name, first_line(node), getattr(node, "end_lineno", None) or text.count("\n") + 1, node)
 
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -7,11 +7,9 @@ nobody learns from an answer which files exist.
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import stat
-import tokenize
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +18,27 @@ from tb_tidy_plugin.trace.files import TraceFile, is_under
 from tb_tidy_plugin.trace.remote import NOT_THERE, changed_at, is_file
 from tb_tidy_plugin.units import Bytes
 
-MAX_BYTES = 2 << 20  # larger Python files are data, and a page cannot show them
+MAX_BYTES = 512 << 10
+"""Of a source. TensorBoard itself reads it for the page, which takes up to 25 ms then; larger Python files are data."""
+
+COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.DOTALL)
+BLANK = re.compile(rb"[ \t\f]*(?:#.*)?", re.DOTALL)
+LINE_END = re.compile(rb"\r\n?|\n")
+BOM = b"\xef\xbb\xbf"
+
+EDITORS = re.compile(r"-(?:unix|dos|mac)$")  # Emacs adds how lines end
+
+ENCODINGS = {
+    **dict.fromkeys(("utf-8", "utf8", "u8", "utf", "utf-8-sig"), "utf-8"),
+    **dict.fromkeys(("latin-1", "latin1", "latin", "l1", "iso-8859-1", "iso8859-1", "iso-latin-1"), "latin-1"),
+    **dict.fromkeys(("ascii", "us-ascii", "646"), "ascii"),
+}
+"""What a source may name as its encoding. Others, of which Python knows a hundred, may take the square of the text to
+decode (`punycode`), and import a module by a name from the file."""
+
 FLAG = "--torchtidy_source_roots"
+
+LONGEST_ENCODING = 40  # letters of its name
 
 SAME_TIME_S = 2.0  # the coarsest file systems store times in steps of 2 s
 WRITING_S = 600.0  # a trace that is named after its recording is on disk at most this much later
@@ -91,7 +108,7 @@ def read_source(
             return _unread(name, problem)
         path = None
     if text is not None:
-        return SourceText(lines_of(text.encode("utf-8", "replace")), changed=False, path=path)
+        return SourceText(lines_of(text), changed=False, path=path)
     if path is None:
         return Unavailable(
             f"`{name}` is in none of the folders whose sources may be shown. If it is on this computer, start "
@@ -140,7 +157,14 @@ def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
         return _unread(name, problem)
     if len(content) > MAX_BYTES:
         return Unavailable(f"`{name}` is larger than {Bytes(MAX_BYTES)}; open it in your editor.")
-    return SourceText(lines_of(content), _is_newer(about.st_mtime, trace), path)
+    encoding = encoding_of(content)
+    if encoding not in ENCODINGS:
+        return Unavailable(
+            f"`{name}` says that it is written in `{encoding}`, and only UTF-8, Latin-1 and ASCII are shown. Open it "
+            "in your editor, or save it as UTF-8."
+        )
+    text = content.removeprefix(BOM).decode(ENCODINGS[encoding], "replace")
+    return SourceText(lines_of(text), _is_newer(about.st_mtime, trace), path)
 
 
 def _unread(name: str, problem: OSError) -> Unavailable:
@@ -151,13 +175,24 @@ def _unread(name: str, problem: OSError) -> Unavailable:
     return Unavailable(f"`{name}` could not be read: {reason}. {advice}", unread=True)
 
 
-def lines_of(content: bytes) -> list[str]:
-    """Lines as Python counts them (`str.splitlines` would also cut at form feeds); wrong bytes become `�`."""
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-        text = content.decode(encoding, "replace")
-    except (SyntaxError, LookupError, ValueError):  # the coding line names no encoding of text
-        text = content.decode("utf-8", "replace")
+def encoding_of(content: bytes) -> str:
+    """What a source names as its encoding in one of its first two lines, as Python looks for it; else UTF-8.
+
+    A second line counts behind one that is empty or a comment only: https://peps.python.org/pep-0263.
+    """
+    if content.startswith(BOM):
+        return "utf-8"
+    for line in LINE_END.split(content, 2)[:2]:
+        if match := COOKIE.match(line):
+            named = match[1].decode("ascii", "replace")[:LONGEST_ENCODING]
+            return EDITORS.sub("", named.lower().replace("_", "-"))
+        if not BLANK.fullmatch(line):
+            break
+    return "utf-8"
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines as Python counts them; `str.splitlines` would also cut at form feeds."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if not lines[-1] else lines
 

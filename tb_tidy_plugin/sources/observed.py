@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -72,15 +74,28 @@ class Observer:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._by_name: dict[int, Observation] = {}
+        self._children: dict[int, list[int]] = {}
 
     def children(self, frame: int) -> list[int]:
         """The children of a frame in order; those of annotations follow them."""
-        found: list[int] = []
-        for child in self._profile.children(frame):
-            found.append(child)
-            if self._profile.category(child) is Category.ANNOTATION:
-                found += self.children(child)
-        return found
+        if frame not in self._children:
+            self._children[frame] = list(self._children_of(frame))
+        return self._children[frame]
+
+    def _children_of(self, frame: int) -> Iterator[int]:
+        category, end_of = self._profile.table.category, self._profile.tree.last_descendant
+        at, last = frame + 1, int(end_of[frame])
+        while at <= last:
+            yield at
+            at = at + 1 if category[at] == Category.ANNOTATION else int(end_of[at]) + 1
+
+    def child(self, frame: int, row: int) -> int | None:
+        """The child of `frame` that leads to `row`, annotations looked through; None for itself and for annotations."""
+        children = self.children(frame)
+        at = bisect_right(children, row) - 1
+        if row == frame or at < 0 or self._profile.category(children[at]) is Category.ANNOTATION:
+            return None
+        return children[at]
 
     def observation(self, row: int) -> Observation:
         """What one child shows."""

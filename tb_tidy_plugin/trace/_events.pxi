@@ -75,6 +75,7 @@ cdef inline Text after_field(Scan* scan, Text at, int which) noexcept nogil:
         event.head_step = scan.step
         event.named_in_head = event.named
     if which == TS:
+        event.has_start = True
         return after_time(scan, at, LATEST_US, &scan.wide[START][scan.count])
     if which == DUR:
         return after_time(scan, at, LONGEST_US, &scan.wide[DURATION][scan.count])
@@ -165,11 +166,24 @@ cdef bint has_columns(Scan* scan) noexcept nogil:
     return True
 
 
+cdef bint is_none(Scan* scan) noexcept nogil:
+    """Whether it has no phase, as `{}`; then nothing of it is left in the columns."""
+    cdef Event* event = &scan.event
+    cdef int column
+    if event.numbers[PHASE] != <int32_t> ABSENT or event.tokens[PHASE].length > 2:
+        return False
+    for column in range(WIDE):
+        scan.wide[column][scan.count] = usual(column)
+    return True
+
+
 cdef inline bint is_kept(Scan* scan) noexcept nogil:
     """Puts the event into the columns."""
     cdef Event* event = &scan.event
     cdef int32_t row = scan.count
     cdef int field
+    if not event.has_start:
+        scan.wide[START][row] = NO_TIME
     if event.second_external_id != ABSENT:
         scan.wide[FIRST_ID][row] = event.second_external_id
     for field in range(4):
@@ -201,7 +215,7 @@ cdef void run(Scan* scan, Text at) noexcept nogil:
         if at > scan.stop:
             refused(scan, SYNTAX)
             return
-        if not is_kept(scan):
+        if not is_none(scan) and not is_kept(scan):
             return
         at = after_space(at)
         if at >= scan.stop:

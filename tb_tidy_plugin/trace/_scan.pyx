@@ -82,6 +82,7 @@ REASONS = {
 }
 
 cdef int64_t ABSENT = -1
+cdef int64_t NO_TIME = -0x7FFFFFFFFFFFFFFF - 1  # `chunks.NO_TIME`
 cdef int64_t LATEST_US = 3074457345618258  # `chunks.LATEST_US`
 cdef int64_t LONGEST_US = 8796093022208  # `chunks.LONGEST_US`
 cdef Text NO_TEXT = <Text> <const char*> b'""'
@@ -150,6 +151,7 @@ cdef struct Event:  # what is known of the event under the cursor
     int32_t head_step
     bint is_head_whole  # whether nothing behind it says anything else
     bint has_args
+    bint has_start
     int64_t second_external_id
     Text rest  # where members of the args begin that are in no column; NULL where the last one is
     Text rest_end

@@ -26,12 +26,12 @@ from tb_tidy_plugin.trace.columns import (
     Times,
     taken,
 )
-from tb_tidy_plugin.trace.limits import LONGEST_NAME
+from tb_tidy_plugin.trace.limits import LONGEST_NAME, MOST_DEVICES
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 MOST_NODES = 1 << 40  # that autograd ever counts; a larger number, times the threads, would leave int64
-NARROW_IDS = {"forward_thread": 1 << 20, "device": 1 << 12}
-"""The largest of the ids that are small; a larger one is damage, and each device is work for every table."""
+NARROW_IDS = {"forward_thread": 1 << 20, "device": MOST_DEVICES}
+"""The largest of the ids that are small; a larger one is damage."""
 
 
 WIDE_IDS = ("stream", "bytes")
@@ -61,6 +61,7 @@ def table_of(
     duration_ns[is_instant] = 0
     is_wrong, reasons = _impossible(is_complete | is_instant, start_ns, duration_ns, np.isin(category, DEVICE_WORK))
     rows = np.flatnonzero((is_complete | is_instant) & ~is_wrong)
+    phase[start_ns == NO_TIME] = ABSENT  # from here on it tells arrows, and one without a time is none
     origin_ns = int(start_ns[rows].min()) if len(rows) else 0
     start_ns -= origin_ns
     thread, threads = _threads(_joined(columns, "thread"), decoder)

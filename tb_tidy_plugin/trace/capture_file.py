@@ -6,7 +6,7 @@ It is as untrusted as the trace. What cannot be used of it is said and costs the
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -25,8 +25,8 @@ SUFFIX = ".tidy.json.gz"
 """Added to the whole name of the trace file, `.gz` included, to name its side file."""
 
 VERSION = 1
-MAX_TEXT_BYTES = 256 << 20  # of JSON, inflated: half a million calls and 8 MB of sources take a tenth
-MAX_SOURCE_CHARACTERS = 512_000
+MAX_TEXT_BYTES = 64 << 20  # of JSON, inflated: half a million calls and 8 MB of sources take 25 MB
+MAX_SOURCE_CHARACTERS, MAX_ALL_CHARACTERS = 512_000, 8_000_000  # of one source and of all, as the capture keeps
 MAX_ROWS = 1_000_000
 CALL_FROM = b'"CallFrom"'
 
@@ -106,7 +106,7 @@ def with_capture(table: EventTable, trace: Place) -> EventTable:
         refuse_link_away(path, trace)
         return _joined(table, read_capture(path))
     except TraceError as problem:
-        return table.without(path.name, problem)
+        return table.not_using(path.name, problem)
 
 
 def read_capture(path: Place) -> CaptureFile:
@@ -148,7 +148,7 @@ def _text(path: Place, advice: str) -> bytes:
         for piece in read_blocks(path):
             size += len(piece)
             if size > MAX_TEXT_BYTES:
-                raise TraceError("It is larger than 256 MiB.", advice)
+                raise TraceError(f"It is larger than {MAX_TEXT_BYTES >> 20} MiB.", advice)
             pieces.append(piece)
     except CutShortError as problem:
         raise TraceError(problem.error, advice) from None
@@ -156,10 +156,12 @@ def _text(path: Place, advice: str) -> bytes:
 
 
 def _joined(table: EventTable, found: CaptureFile) -> EventTable:
+    given = found.sources or ()
+    sources = tuple(_within_all(given))
     captured = Captured(
         settings=found.settings,
         step_ns=found.steps.median_ns if found.steps else None,
-        sources=tuple(SourceFile(source.file, source.text) for source in found.sources or ()),
+        sources=sources,
         tensors=_tensor_ids(table, found.tensors or Tensors()),
     )
     called_from, matched = _lines(table, found.calls)
@@ -168,12 +170,23 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
         called_from=np.where(called_from == ABSENT, table.called_from, called_from),
         metadata=replace(table.metadata, captured=captured),
     )
+    if len(sources) < len(given):
+        dropped = len(given) - len(sources)
+        table = table.noted(f"{dropped:,} sources of the side file are not used: together they are too large.")
     total = len(found.calls.line)
     if total and not matched:
         return table.noted("The calling lines of the side file fit no event: it is of another recording.")
     if not found.complete:
         return table.noted("The capture of calling lines was ended early: other lines are told by the sources.")
     return table
+
+
+def _within_all(given: Iterable[Source]) -> Iterator[SourceFile]:
+    left = MAX_ALL_CHARACTERS
+    for source in given:
+        if len(source.text) <= left:
+            left -= len(source.text)
+            yield SourceFile(source.file, source.text)
 
 
 def _lines(table: EventTable, calls: Calls) -> tuple[Numbers, int]:
@@ -199,23 +212,19 @@ def _entries(
     """Entries of a column of starts and names that fit exactly one row, which no other one fits, and these rows."""
     starts = np.cumsum(np.array(start_ns, np.int64)) - table.metadata.base_ns - table.origin_ns
     rows = np.flatnonzero(table.is_category(categories) & np.isin(table.start_ns, starts))
-    checksums = {at: zlib.crc32(table.names[at].encode("utf-8", "replace")) for at in set(table.name[rows].tolist())}
-    keys = zip(table.start_ns[rows].tolist(), map(checksums.__getitem__, table.name[rows].tolist()), strict=True)
-    row_of = _unless_repeated(keys, rows.tolist())
-    entry_of = _unless_repeated(zip(starts.tolist(), name, strict=True), range(len(name)))
-    found = [(entry, row_of[key]) for key, entry in entry_of.items() if key in row_of]
-    pairs = np.array(found, np.int64).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _unless_repeated(keys: Iterable[tuple[int, int]], values: Iterable[int]) -> dict[tuple[int, int], int]:
-    found: dict[tuple[int, int], int] = {}
-    repeated = set()
-    for key, value in zip(keys, values, strict=True):
-        if key in found:
-            repeated.add(key)
-        found[key] = value
-    return {key: value for key, value in found.items() if key not in repeated} if repeated else found
+    used, number = np.unique(table.name[rows], return_inverse=True)
+    checksums = np.array([zlib.crc32(table.names[at].encode("utf-8", "replace")) for at in used.tolist()], np.int64)
+    # Rows and entries by their keys, rows first: of a row and an entry that alone have a key, one follows the other.
+    times = np.concatenate([table.start_ns[rows], starts])
+    names = np.concatenate([checksums[number.reshape(-1)], np.array(name, np.int64)])
+    order = np.lexsort((np.arange(len(times)) >= len(rows), names, times))
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (np.diff(times[order]) != 0) | (np.diff(names[order]) != 0)
+    key, is_row = np.cumsum(is_first) - 1, order < len(rows)
+    keys = int(is_first.sum())
+    of_rows, of_entries = (np.bincount(key[side], minlength=keys) for side in (is_row, ~is_row))
+    at = np.flatnonzero(is_first)[(of_rows == 1) & (of_entries == 1)]
+    return order[at + 1] - len(rows), rows[order[at]]
 
 
 def _with_own_lines(table: EventTable) -> EventTable:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any, TypeAlias
 
 import msgspec
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Times
 from tb_tidy_plugin.trace.columns import Ids as IdColumn
-from tb_tidy_plugin.trace.document import Piece, as_list, parts_of
+from tb_tidy_plugin.trace.document import SLICE_BYTES, Piece, as_list, parts_of
 from tb_tidy_plugin.trace.recover import NOT_JSON, event_texts, mended
 from tb_tidy_plugin.trace.strings import NumberTable
 
@@ -25,9 +26,9 @@ EXACT_FLOAT_US = float(1 << 43)
 LATEST_US = float((1 << 63) // 3000)  # until 2067: the time between two such times still fits int64 ns
 LONGEST_US = EXACT_FLOAT_US  # a longer duration is an overflow, see https://github.com/pytorch/kineto/issues/646
 UNREADABLE = "unreadable"
-PART_BYTES = 384 << 10  # text whose objects fit the processor's cache: 3/4 of the time that 8 MB at once take
+AT_ONCE = 1 << 12  # damaged events
 NO_TIME = -(1 << 63)
-"""The start of an event whose time no clock can show."""
+"""The start of an event that has no time, or one that no clock can show."""
 
 NO_ARGS = msgspec.Raw(b"{}")
 NOTHING = msgspec.Raw(b"")
@@ -43,7 +44,7 @@ class Event(msgspec.Struct, gc=False):
     name: str | None = ""
     pid: int | str | None = 0
     tid: int | str | None = 0
-    ts: float = 0.0
+    ts: float = math.nan
     dur: float = 0.0
     id: int | str | None = 0
     args: msgspec.Raw = NO_ARGS
@@ -52,7 +53,7 @@ class Event(msgspec.Struct, gc=False):
 class ExactEvent(Event, gc=False):
     """The same with a decimal time, for absolute times that float64 cannot hold."""
 
-    ts: Decimal = Decimal(0)  # type: ignore[assignment]
+    ts: Decimal = Decimal("inf")  # type: ignore[assignment]
 
 
 class InputTexts(msgspec.Struct, gc=False):
@@ -117,7 +118,7 @@ Kind: TypeAlias = tuple[str, str | None, str | None, int | str | None, int | str
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Columns of one piece: one entry per entry of `traceEvents`, whatever its phase, in file order.
+    """Columns of one piece: one entry per entry of `traceEvents` that has a phase, whatever it is, in file order.
 
     Attributes:
         phase, category, name, thread: numbers in the decoder's string tables; thread in its list of (pid, tid).
@@ -201,16 +202,16 @@ class ChunkDecoder:
             MsgspecError, UnicodeDecodeError, RecursionError: `NOT_JSON`; the text is something else.
         """
         size = pieces[-1].end - pieces[-1].start
-        return [self._chunk(as_list(part)) for part in parts_of(pieces, max(1, size // PART_BYTES))]
+        return [self._chunk(as_list(part)) for part in parts_of(pieces, max(1, size // SLICE_BYTES))]
 
     def _chunk(self, text: bytes) -> Chunk:
         if not self._needs_exact:
-            events: EventList = self._plain.decode(text)
+            events: EventList = _with_phase(self._plain.decode(text))
             times = np.array([event.ts for event in events], np.float64)
-            if np.abs(times).max(initial=0) < EXACT_FLOAT_US:
+            if np.fmax.reduce(np.abs(times), initial=0) < EXACT_FLOAT_US:  # whether or not some have no time
                 return self._columns(events, _nanoseconds(times))
             self._needs_exact = True
-        events = self._exact.decode(text)
+        events = _with_phase(self._exact.decode(text))
         return self._columns(events, _exact_nanoseconds(events))
 
     def recover(self, text: bytes) -> list[Chunk]:
@@ -219,8 +220,12 @@ class ChunkDecoder:
         try:
             return self.decode([Piece(whole, 0, len(whole))])
         except NOT_JSON:
-            events = [event for piece in event_texts(whole) if (event := self._single(piece)) is not None]
-        return [self._columns(events, _exact_nanoseconds(events))]
+            return list(self._one_by_one(event_texts(whole)))
+
+    def _one_by_one(self, texts: Iterator[bytes]) -> Iterator[Chunk]:
+        while some := list(islice(texts, AT_ONCE)):
+            events = _with_phase(event for text in some if (event := self._single(text)) is not None)
+            yield self._columns(events, _exact_nanoseconds(events))
 
     def _single(self, text: bytes) -> Event | None:
         try:
@@ -279,6 +284,11 @@ class ChunkDecoder:
         if not set(map(type, ids)) <= {int}:
             ids = [each if type(each) is int else -2 - names.number(str(each)) for each in ids]
         return _int_column(ids)
+
+
+def _with_phase(events: Iterable[Event]) -> EventList:
+    """Those that are events: some writers end their lists with `{}`, and millions of them would be little text."""
+    return [event for event in events if event.ph]
 
 
 def _nanoseconds(times_us: NDArray[np.float64]) -> Times:

@@ -127,11 +127,12 @@ class ArgsText:
 
         Args of an event that do not fit `kind` (malformed, or of an unexpected type) become all defaults.
         """
-        joined = b"[" + b",".join(self._texts(rows)) + b"]"
+        texts = self._texts(rows)
+        joined = b"[" + b",".join(texts) + b"]"
         try:
             return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type]
         except NOT_JSON:
-            return [_decoded_or_default(self.text(row), kind) for row in rows.tolist()]
+            return [_decoded_or_default(text, kind) for text in texts]
 
 
 def _decoded_or_default(text: bytes, kind: type[_Args]) -> _Args:
@@ -289,7 +290,7 @@ class EventTable:
         }
         return replace(self, args=self.args.take(rows), **columns)
 
-    def without(self, side_file: str, problem: TraceError) -> EventTable:
+    def not_using(self, side_file: str, problem: TraceError) -> EventTable:
         """The table with a note that the side file of this name is not used, and why."""
         unread = (side_file,) if isinstance(problem, UnreadError) else ()
         table = self.noted(f"The side file `{side_file}` is not used. {problem.error} {problem.advice}")
@@ -298,6 +299,13 @@ class EventTable:
     def noted(self, note: str) -> EventTable:
         """The table with one more note on what was put beside the trace."""
         return replace(self, metadata=replace(self.metadata, notes=(*self.metadata.notes, note)))
+
+    def without(self, rows: Rows, reason: str) -> EventTable:
+        """The table without `rows`, which count as left out for this reason."""
+        kept = np.ones(len(self), np.bool_)
+        kept[rows] = False
+        dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + len(rows)}
+        return replace(self.take(np.flatnonzero(kept)), dropped=dropped)
 
     def is_category(self, categories: Iterable[Category]) -> Mask:
         """Which rows are of one of `categories`."""

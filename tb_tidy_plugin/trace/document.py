@@ -3,21 +3,26 @@
 A piece is cut where an event seems to end. That guess needs no tokeniser to be safe: the piece starts at an event, so
 if it decodes as a list, its brackets balance and the cut was right; if it does not, the list of events ends inside it,
 or the text is malformed and goes to the recovering reader.
+
+Blocks that are cut as Kineto cuts are decoded as they lie in memory. All others are gone through in slices, which are
+as long as they have to be for one event and no longer: what is made of a slice takes many times its memory.
 """
 
 from __future__ import annotations
 
-import json
 import re
+from array import array
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, CutShortError
-from tb_tidy_plugin.trace.recover import EVENT_START, LONE_BACKSLASH, NOT_JSON
+from tb_tidy_plugin.trace.recover import EVENT_START, NOT_JSON, painted_over
 
 Events = TypeVar("Events")
 
@@ -32,16 +37,19 @@ class Piece(NamedTuple):
 
 Decode: TypeAlias = Callable[[Sequence[Piece]], Events]
 
-MAX_EVENT_BYTES = 64 << 20  # an event this long is no event: stop looking for its end
-MAX_METADATA_BYTES = 256 << 20
+MAX_EVENT_BYTES = 4 << 20  # an event this long is no event; the longest of some hundred recordings has 7 kB
+MAX_METADATA_BYTES = 16 << 20  # the same recordings have up to 27 kB of it
+SLICE_BYTES = 384 << 10  # whose objects fit the processor's cache: 3/4 of the time that 8 MB at once take
 
 KINETO_CUT = b"\n  },\n  {"  # how Kineto itself ends one event and starts the next
 TO_COMMA = KINETO_CUT.index(b",")  # bytes of a cut that are the one event's; those behind the comma are the next one's
 TRIED_CUTS = 8
 TRIED_ENDS = 64
 LIST_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-LIST_END = re.compile(rb"[\}\[]\s*\]\s*(?=,\s*\"|\}\s*\Z|\Z)")
-NO_EVENT = re.compile(rb"\s*\]")
+LIST_END = re.compile(rb"[\}\[]\s*(\])\s*(?=,\s*\"|\}\s*\Z|\Z)")
+AT_BYTE = re.compile(r"\(byte (\d+)\)")
+
+GOES_ON, BROKEN = -1, -2
 
 NOT_A_TRACE = "Choose a file written by torch.profiler (`*.pt.trace.json` or `*.pt.trace.json.gz`)."
 
@@ -75,25 +83,15 @@ def event_pieces(
         TraceError: the text is no trace at all.
     """
     tail = _Tail(blocks)
-    header, text = _up_to_events(tail)
-    end: int | None = None
-    while True:
-        cut = _last_cut(text)
-        if cut is not None:
-            try:
-                yield decode([Piece(text, 0, cut[0])])
-            except NOT_JSON:
-                end = _list_end(text, decode)
-                if end is not None:
-                    break
-                cut = _cut_that_decodes(text, decode) or cut
-                yield _decoded_or_recovered(text, cut[0], decode, recover)
-        text = text[cut[1] if cut else 0 :]
-        text, block = yield from _blocks_in_place(text, tail, decode)
+    header, first = _up_to_events(tail)
+    coming = chain([first], tail)
+    text, end = b"", None
+    while end is None and len(text) <= MAX_EVENT_BYTES:
+        text, block = yield from _blocks_in_place(text, coming, decode)
         if block is None:
-            end = _end_before_footer(text) or _list_end(text, decode)
             break
-        text += block
+        text, end = yield from _slices(text, block, decode, recover)
+    end = _last_end(text) if end is None else end
     if end is None:
         yield recover(text)
         return Ending(_document(header, b"}"), tail.cut_short or "The list of events does not end")
@@ -102,14 +100,14 @@ def event_pieces(
 
 
 def _blocks_in_place(
-    rest: bytes, tail: Iterator[bytes], decode: Decode[Events]
+    rest: bytes, blocks: Iterator[bytes], decode: Decode[Events]
 ) -> Generator[Events, None, tuple[bytes, bytes | None]]:
     """Yields what `decode` makes of blocks as they lie in memory: only the events on their bounds are copied.
 
     Returns:
         The text before the first block that is not cut as Kineto does it, and that block; None behind the last one.
     """
-    while len(rest) <= MAX_EVENT_BYTES and (block := next(tail, None)) is not None:
+    while (block := next(blocks, None)) is not None:
         first, last = block.find(KINETO_CUT), block.rfind(KINETO_CUT)
         if first < 0:
             return rest, block
@@ -124,6 +122,39 @@ def _blocks_in_place(
         rest = block[last + TO_COMMA + 1 :]
         del pieces, block  # before the next one is read
     return rest, None
+
+
+def _slices(
+    text: bytes, block: bytes, decode: Decode[Events], recover: Callable[[bytes], Events]
+) -> Generator[Events, None, tuple[bytes, int | None]]:
+    """Yields what is made of `text` and the block behind it, in any layout, a slice at a time.
+
+    Returns:
+        The text behind the last cut, and where in it the list of events ends; None where it goes on.
+    """
+    done = 0
+    while done < len(block) and len(text) <= MAX_EVENT_BYTES:
+        size = min(max(SLICE_BYTES, len(text)), MAX_EVENT_BYTES)  # as much again of a long event: looked at less often
+        text, done = text + block[done : done + size], done + size
+        cuts = _cuts(text)
+        if not cuts:
+            continue
+        cut = cuts[0]
+        try:
+            yield decode([Piece(text, 0, cut.end)])
+        except NOT_JSON:
+            readable = _readable(text)
+            end = _list_end(readable)
+            if end >= 0:
+                return text + block[done:], end
+            if end == GOES_ON:
+                whole = next((each for each in cuts if _list_end(readable[: each.end] + b"]") == each.end), None)
+                if whole is None:
+                    continue  # all of them are inside one event
+                cut = whole
+            yield _decoded_or_recovered(text, cut.end, decode, recover)
+        text = text[cut.start :]
+    return text + block[done:], None
 
 
 def _decoded_or_recovered(text: bytes, end: int, decode: Decode[Events], recover: Callable[[bytes], Events]) -> Events:
@@ -172,54 +203,97 @@ def _no_events(text: bytes, cut_short: str | None) -> TraceError:
         return TraceError("The file holds no text.", RECORD_AGAIN)
     if not text.startswith((b"{", b"[")):
         return TraceError("The file is not JSON.", NOT_A_TRACE)
+    if len(text) > MAX_METADATA_BYTES:
+        return TraceError(f"The first {MAX_METADATA_BYTES >> 20} MiB hold no `traceEvents`.", NOT_A_TRACE)
     try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])  # checks the syntax without building objects
+        msgspec.json.decode(text, type=msgspec.Raw)  # checks the syntax without building objects
     except NOT_JSON:
         return TraceError("The JSON is broken before the first event.", RECORD_AGAIN)
     return TraceError("The file is JSON, but no trace: it has no `traceEvents`.", NOT_A_TRACE)
 
 
-def _last_cut(text: bytes) -> tuple[int, int] | None:
-    """End of the last event that seems to be followed by another, and the start of that other one."""
+def _ending(header: bytes, text: bytes, tail: _Tail) -> Ending:
+    blocks, size = [text], len(text)
+    while size <= MAX_METADATA_BYTES and (block := next(tail, None)) is not None:
+        blocks.append(block)
+        size += len(block)
+    return Ending(_document(header, b"".join(blocks)) if header else b"", tail.cut_short)
+
+
+def _document(header: bytes, footer: bytes) -> bytes:
+    return header + b'"traceEvents":[]' + footer
+
+
+# Where events seem to end
+
+
+class _Cut(NamedTuple):
+    """The end of an event that seems to be followed by another, and the start of that other one."""
+
+    end: int
+    start: int
+
+
+def _cuts(text: bytes) -> list[_Cut]:
+    """The last few cuts, in any layout, last ones first; before them Kineto's own."""
     at = text.rfind(KINETO_CUT)
-    if at >= 0:
-        return at + TO_COMMA, at + TO_COMMA + 1
-    return next(_cuts(text), None)
-
-
-def _cuts(text: bytes) -> Iterator[tuple[int, int]]:
-    """Where one event seems to end and the next to start, last ones first, in any layout."""
+    kineto = [_Cut(at + TO_COMMA, at + TO_COMMA + 1)] if at >= 0 else []
     window = 1 << 12
-    found: list[re.Match[bytes]] = []
+    found: deque[_Cut] = deque()
     while len(found) < TRIED_CUTS and window < 32 * len(text):
-        found = list(EVENT_START.finditer(text, max(0, len(text) - window)))
+        matches = EVENT_START.finditer(text, max(0, len(text) - window))
+        found = deque((_Cut(match.start() + 1, match.end()) for match in matches), TRIED_CUTS)
         window *= 32
-    yield from ((match.start() + 1, match.end()) for match in reversed(found[-TRIED_CUTS:]))
+    return list(dict.fromkeys([*kineto, *reversed(found)]))
 
 
-def _cut_that_decodes(text: bytes, decode: Decode[object]) -> tuple[int, int] | None:
-    """A cut that is really between two events; the last one may have been inside an event's args."""
-    for cut in _cuts(text):
-        try:
-            decode([Piece(text, 0, cut[0])])
-        except NOT_JSON:
-            continue
-        return cut
-    return None
+# Where the list of events ends
+
+
+def _list_end(text: bytes) -> int:
+    """Where the bracket is that closes the list, whatever follows; else whether it `GOES_ON`, or its text is `BROKEN`.
+
+    msgspec passes over a value without making objects of it, and says at which byte it found more or something else.
+    """
+    try:
+        msgspec.json.decode(b"[" + text, type=msgspec.Raw)
+    except msgspec.DecodeError as problem:
+        place = AT_BYTE.search(str(problem))
+        at = int(place[1]) - 1 if place else len(text)  # nothing is wrong with what ends too early
+        if "trailing characters" in str(problem):
+            return text.rindex(b"]", 0, at)
+        return GOES_ON if at >= len(text) else BROKEN
+    except NOT_JSON:
+        return BROKEN
+    return text.rindex(b"]")
+
+
+def _readable(text: bytes) -> bytes:
+    """`text`, or where that is no JSON, what it is with its damage painted over."""
+    return painted_over(text) if _list_end(text) == BROKEN else text
+
+
+def _last_end(text: bytes) -> int | None:
+    """Where the list of events ends in the last of the text, None where it does not."""
+    end = _list_end(text)
+    if end < 0 and (before_footer := _end_before_footer(text)) is not None:
+        return before_footer
+    if end == BROKEN:
+        end = _list_end(painted_over(text))
+    return end if end >= 0 else None
 
 
 def _end_before_footer(text: bytes) -> int | None:
-    """Where the list of events ends in the last of the text, told by what follows being the rest of a document.
+    """Where the list of events ends in damaged text, told by what follows being the rest of a document.
 
     Lists in the metadata are followed by the rest of a document too: the first such place is the one.
     """
-    if empty := NO_EVENT.match(text):
-        return empty.end() - 1
     first, misses = None, 0
-    for candidate in reversed(list(LIST_END.finditer(text))):
-        end = candidate.group().rindex(b"]") + candidate.start()
+    for end in reversed(array("q", (match.start(1) for match in LIST_END.finditer(text)))):
+        # What follows the first one so far was looked at.
+        rest = text[end + 1 :] if first is None else text[end + 1 : first + 1] + b"}"
         misses += 1
-        if _ends_document(text[end + 1 :]):
+        if _ends_document(rest):
             first, misses = end, 0
         if misses > TRIED_ENDS:
             break
@@ -228,27 +302,13 @@ def _end_before_footer(text: bytes) -> int | None:
 
 def _ends_document(text: bytes) -> bool:
     try:
-        msgspec.json.decode(_document(b"{", text))
+        msgspec.json.decode(_document(b"{", text), type=msgspec.Raw)
     except NOT_JSON:
         return not text.strip()
     return True
 
 
-def _list_end(text: bytes, decode: Decode[object]) -> int | None:
-    """Where the bracket is that closes the list of events, None where it is not in `text`."""
-    for candidate in list(LIST_END.finditer(text))[:4]:
-        end = candidate.group().rindex(b"]") + candidate.start()
-        try:
-            decode([Piece(text, 0, end)])
-        except NOT_JSON:
-            continue
-        return end
-    for kept in (text, LONE_BACKSLASH.sub(b".", text)):  # a real tokeniser; latin-1 keeps byte positions
-        try:
-            return json.JSONDecoder(strict=False).raw_decode("[" + kept.decode("latin-1"))[1] - 2
-        except (ValueError, RecursionError):
-            continue
-    return None
+# Pieces
 
 
 def as_list(pieces: Sequence[Piece]) -> bytes:
@@ -268,17 +328,3 @@ def parts_of(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
         Piece(text, *each) for each in zip([start, *(cut + 1 for cut in ends)], [*ends, end], strict=True)
     )
     return [[*before, first], *([each] for each in others)]
-
-
-def _ending(header: bytes, text: bytes, tail: _Tail) -> Ending:
-    for block in tail:
-        text += block
-        if len(text) > MAX_METADATA_BYTES:
-            break
-    if not header:
-        return Ending(b"", tail.cut_short)
-    return Ending(_document(header, text), tail.cut_short)
-
-
-def _document(header: bytes, footer: bytes) -> bytes:
-    return header + b'"traceEvents":[]' + footer

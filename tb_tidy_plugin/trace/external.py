@@ -114,7 +114,7 @@ def with_device_events(table: EventTable, trace: Place) -> EventTable:
         refuse_link_away(side_file, trace)
         return with_activity(table, infer_activity(table, read_device_events(side_file), side_file.name))
     except TraceError as problem:
-        return table.without(side_file.name, problem)
+        return table.not_using(side_file.name, problem)
 
 
 def is_merged(table: EventTable) -> bool:

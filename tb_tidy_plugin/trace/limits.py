@@ -15,6 +15,9 @@ FREE_BYTES = 64 << 20
 
 CONFIGURED = "`[limits]` in the configuration, which TensorBoard takes by `--torchtidy_config`"
 
+MOST_DEVICES = 64
+"""Devices that are told apart, four times as many as a machine has; each is work for every table."""
+
 LONGEST_NAME = 1 << 14
 """Characters of a name that are kept; the longest of a real kernel are some 8,000."""
 

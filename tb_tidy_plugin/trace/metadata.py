@@ -22,6 +22,13 @@ VERSIONS = ("cupti_version", "cuda_runtime_version", "cuda_driver_version", "roc
 _Value = TypeVar("_Value")
 
 
+KEYS = (*OPTIONS, *VERSIONS, "distributedInfo", "deviceProperties", "baseTimeNanoseconds")
+MAX_DEVICES_BYTES = 1 << 20  # eight devices take 3 kB
+
+_Texts = msgspec.defstruct("_Texts", [(key, msgspec.Raw, NOTHING) for key in KEYS])
+"""The values of these keys, undecoded. Of all others nothing is made."""
+
+
 class _Distributed(msgspec.Struct):
     rank: Small | None = None
     world_size: Small | None = None
@@ -35,22 +42,23 @@ def parse_metadata(document: bytes) -> Metadata | None:
     """
     if not document:
         return Metadata()
-    for text in (document, mended(document)):
+    for mend in (bytes, mended):
         try:
-            keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+            found = msgspec.json.decode(mend(document), type=_Texts)
         except NOT_JSON:
             continue
-        return _allowed(keys)
+        return _allowed({key: text for key in KEYS if (text := getattr(found, key))})
     return None
 
 
 def _allowed(keys: dict[str, msgspec.Raw]) -> Metadata:
     distributed = _decoded(keys.get("distributedInfo"), _Distributed) or _Distributed()
-    devices = _decoded(keys.get("deviceProperties"), list[DeviceProperties]) or []
+    devices = keys.get("deviceProperties", NOTHING)
+    known_devices = _decoded(devices, list[DeviceProperties]) if len(devices) <= MAX_DEVICES_BYTES else None
     return Metadata(
         options=frozenset(option for option in OPTIONS if bytes(keys.get(option, NOTHING)) in {b"1", b"true"}),
         keys=frozenset(version for version in VERSIONS if version in keys),
-        devices=tuple(devices),
+        devices=tuple(known_devices or ()),
         rank=distributed.rank,
         world_size=distributed.world_size,
         backend=distributed.backend,

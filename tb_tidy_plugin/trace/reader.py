@@ -22,6 +22,7 @@ RECORD_AGAIN = "Record again; the job may have ended while the trace was written
 GZIP_MAGIC = b"\x1f\x8b"
 DAMAGED = cast("type[Exception]", library.error)
 GZIP_WINDOW_BITS = 31  # zlib's number for "expect a gzip header"
+LEAST_GIVEN, MOST_GIVEN = 1 << 10, 1 << 18  # bytes of a member that are inflated at once, in its beginning and later
 
 Progress: TypeAlias = Callable[[int], object]
 """Called with the number of bytes of the file on disk that have been read so far."""
@@ -101,26 +102,50 @@ def _bounded(pieces: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
 
 
 def _inflated(first: bytes, pieces: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
-    inflater: _Inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
-    piece, read, made = first, len(first), 0
+    """Blocks as large as they may be, however short the members of the gz are."""
+    texts: list[bytes] = []
+    size = 0
     try:
-        while piece:
+        for text in _inflated_texts(first, pieces, limits):
+            if size + len(text) > BLOCK_BYTES:
+                yield b"".join(texts)
+                texts, size = [], 0
+            texts.append(text)
+            size += len(text)
+    except CutShortError as problem:
+        if texts:
+            yield b"".join(texts)
+        raise problem from None
+    if texts:
+        yield b"".join(texts)
+
+
+def _inflated_texts(data: bytes, pieces: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
+    """What is inflated at a time.
+
+    An inflater copies what it was given and did not need. So a member begins with little, and is given more as it goes
+    on: what is copied stays in proportion to what is read, however many members there are.
+    """
+    inflater: _Inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
+    at, given, read, made = 0, LEAST_GIVEN, len(data), 0
+    try:
+        while True:
+            if len(data) - at < len(GZIP_MAGIC) and (piece := next(pieces, b"")):
+                data, at, read = data[at:] + piece, 0, read + len(piece)
+            if at == len(data):
+                break
             if inflater.eof:
-                if len(piece) < len(GZIP_MAGIC):  # the next member's may be cut in two
-                    more = next(pieces, b"")
-                    piece, read = piece + more, read + len(more)
-                if not piece.startswith(GZIP_MAGIC):
+                if not data.startswith(GZIP_MAGIC, at):
                     return  # padding behind the last member
-                inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
-            text = inflater.decompress(piece, BLOCK_BYTES)
-            piece = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+                inflater, given = library.decompressobj(wbits=GZIP_WINDOW_BITS), LEAST_GIVEN
+            part = data[at : at + given]
+            text = inflater.decompress(part, BLOCK_BYTES)
+            at += len(part) - len(inflater.unused_data if inflater.eof else inflater.unconsumed_tail)
+            given = min(2 * given, MOST_GIVEN)
             made += len(text)
-            limits.check(made, read - len(piece))
+            limits.check(made, read - len(data) + at)
             if text:
                 yield text
-            if not piece:
-                piece = next(pieces, b"")
-                read += len(piece)
         while not inflater.eof and (text := inflater.decompress(b"", BLOCK_BYTES)):
             made += len(text)
             limits.check(made, read)

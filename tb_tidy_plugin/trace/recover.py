@@ -8,11 +8,13 @@ https://github.com/pytorch/pytorch/issues/146900, bare `nan` and `N/A` https://g
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
-LONE_BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
-BARE_WORD = re.compile(rb"(?<=[:\[,])(\s*)(?:-?(?:inf|Inf|Infinity|nan|NaN)|N/A)(?=\s*[,\]}])")
+LONE_BACKSLASH = re.compile(rb'(\\)(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+BARE_WORD = re.compile(rb"(?<=[:\[,])\s*(-?(?:inf|Inf|Infinity|nan|NaN)|N/A)(?=\s*[,\]}])")
 CONTROL = bytes(max(byte, 32) for byte in range(256))
 EVENT_START = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|tts|dur|tdur|id|id2|args|s|bp|cname)"\s*:)')
 """Between two events of any layout, told by a key that only events begin with."""
@@ -27,13 +29,37 @@ def mended(text: bytes) -> bytes:
     Control characters become spaces, invalid UTF-8 the replacement character, lone backslashes escaped ones, and bare
     `nan`, `inf` and `N/A` become `null`.
     """
+    clean = text.translate(CONTROL).decode("utf-8", "replace").encode()
+    return _replaced(BARE_WORD, b"null", _replaced(LONE_BACKSLASH, rb"\\", clean))
+
+
+def painted_over(text: bytes) -> bytes:
+    """`text` with the same damage hidden, and each byte in its place: its brackets stay where they were."""
     spaced = text.translate(CONTROL)
-    clean = spaced.decode("utf-8", "replace").encode()
-    return BARE_WORD.sub(rb"\1null", LONE_BACKSLASH.sub(rb"\\\\", clean))
+    painted = bytearray(spaced)
+    for pattern in (LONE_BACKSLASH, BARE_WORD):
+        for match in pattern.finditer(spaced):
+            start, end = match.span(1)
+            painted[start:end] = b"1" * (end - start)  # as good in a string as for a number
+    return bytes(painted)
 
 
-def event_texts(text: bytes) -> list[bytes]:
+def _replaced(pattern: re.Pattern[bytes], new: bytes, text: bytes) -> bytes:
+    """`new` for the group of each match. `re.sub` would make a list of all pieces, many times the size of the text."""
+    made, done = bytearray(), 0
+    for match in pattern.finditer(text):
+        start, end = match.span(1)
+        made += text[done:start]
+        made += new
+        done = end
+    return bytes(made + text[done:]) if done else text
+
+
+def event_texts(text: bytes) -> Iterator[bytes]:
     """The events in `text` (separated by commas), cut where an event seems to start; the last may be incomplete."""
-    cuts = [match.start() + 1 for match in EVENT_START.finditer(text)]
-    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    return [stripped for piece in pieces if (stripped := piece.strip(b", \t\r\n"))]
+    start = 0
+    ends = (match.start() + 1 for match in EVENT_START.finditer(text))
+    for end in chain(ends, [len(text)]):
+        if piece := text[start:end].strip(b", \t\r\n"):
+            yield piece
+        start = end

@@ -10,6 +10,7 @@ import msgspec
 
 from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.errors import TraceError, UnreadError
+from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, is_file, size_of
 
@@ -18,7 +19,6 @@ SUFFIX = ".device_events.json"
 
 VERSION = 1
 MAX_FILE_BYTES = 256 << 20
-MAX_DEVICE = 1 << 12  # as for device ids in a trace
 MAX_LATENCY_NS = 10**9
 
 WRITE_AGAIN = "Write it again with `tb_tidy_plugin.capture.write_device_events`, or delete it."
@@ -29,7 +29,7 @@ class ExternalDevice(msgspec.Struct, frozen=True):
 
     kind: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     name: Annotated[str, msgspec.Meta(max_length=256)] = ""
-    index: Annotated[int, msgspec.Meta(ge=0, le=MAX_DEVICE)] = 0
+    index: Annotated[int, msgspec.Meta(ge=0, le=MOST_DEVICES)] = 0
 
 
 class OperatorTime(msgspec.Struct, frozen=True):

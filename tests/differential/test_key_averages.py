@@ -183,9 +183,9 @@ def test_flops_of_attention_without_a_mask(folder: Path, name: str) -> None:
         "grad_out": attention["query"], "grad_out_": attention["query"],
     }  # fmt: skip
     inputs = Inputs(
-        dims=[tensors.get(argument, []) for argument in arguments],
-        dtypes=["float" if argument in tensors else "" for argument in arguments],
-        concrete=["False" if argument == "is_causal" else "" for argument in arguments],
+        dims=tuple(tuple(tensors.get(argument, ())) for argument in arguments),
+        dtypes=tuple("float" if argument in tensors else "" for argument in arguments),
+        concrete=tuple("False" if argument == "is_causal" else "" for argument in arguments),
     )
     found = estimate(name, inputs)
     assert found is not None
@@ -223,7 +223,7 @@ def made_up(arguments: list[str]) -> Inputs:
         "output_mask": "[True, True, True]", "training": "True", "use_input_stats": "True", "custom_mask_type": "1",
     }  # fmt: skip
     return Inputs(
-        dims=[[int(size) for size in tensors.get(argument, "").split("x") if size] for argument in arguments],
-        dtypes=["float" if argument in tensors else "" for argument in arguments],
-        concrete=[scalars.get(argument, "") for argument in arguments],
+        dims=tuple(tuple(map(int, filter(None, tensors.get(argument, "").split("x")))) for argument in arguments),
+        dtypes=tuple("float" if argument in tensors else "" for argument in arguments),
+        concrete=tuple(scalars.get(argument, "") for argument in arguments),
     )

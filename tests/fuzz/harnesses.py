@@ -36,7 +36,7 @@ from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.sources.align import Aligner
-from tb_tidy_plugin.sources.files import lines_of
+from tb_tidy_plugin.sources.files import ENCODINGS, encoding_of, lines_of
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace import cached_columns
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -306,7 +306,7 @@ def _source(folder: Path) -> Take:
 
     def take(text: bytes) -> int:
         (trace.parent / FILE).write_bytes(text)
-        lines = lines_of(text)
+        lines = lines_of(text.decode(ENCODINGS.get(encoding_of(text), "utf-8"), "replace"))
         json.dumps(lines)
         aligner = Aligner(profile, sources_of(file, ()))
         costs = line_costs(profile, aligner).lines

@@ -23,7 +23,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.checker import Found, check_rule
-from tb_tidy_plugin.report.findings import findings_of
+from tb_tidy_plugin.report.findings import Known, findings_of
 from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.rulekit import Match, Rows
 from tb_tidy_plugin.rules import all_rules
@@ -124,7 +124,7 @@ def one_round(file: TraceFile) -> Round:
     for rule in owners_first(rules):
         with result.timing(rule.name(), DESCRIBING):
             left, _ = without_owned(profile, rule.name(), matches.get(rule.name(), ()), spoken)
-            found = findings_of(profile, rule, left, aligner.place_of)
+            found = findings_of(profile, rule, left, Known(aligner.place_of))
         if found:
             spoken[rule.name()] = np.concatenate([each.rows for each in found])
     result.matches = {name: len(found) for name, found in matches.items()}

@@ -7,6 +7,7 @@ import pytest
 
 from tb_tidy_plugin.plugin.events import EventColumns, Order, columns_of, page_of
 from tb_tidy_plugin.plugin.payloads import EventRow
+from tb_tidy_plugin.profile.inputs import Sizes
 from tb_tidy_plugin.profile.timeline import shapes_text
 from tb_tidy_plugin.sources.frames import place_of
 from tests.support.drawn import A100, draw, row_of
@@ -111,11 +112,10 @@ def test_pages_join_to_the_whole() -> None:
 @pytest.mark.parametrize(
     ("dims", "text"),
     [
-        ([], ""),
-        ([[]], ""),
-        ([[4, 3], [], [3]], "4×3, 3"),
-        ([[[4, 3], [2]], [5]], "[4×3, 2], 5"),
+        ([()], ""),
+        ([(4, 3), (), (3,)], "4×3, 3"),
+        ([((4, 3), (2,)), (5,)], "[4×3, 2], 5"),
     ],
 )
-def test_shapes_in_one_line(dims: list[list[int | list[int]]], text: str) -> None:
+def test_shapes_in_one_line(dims: list[Sizes], text: str) -> None:
     assert shapes_text(dims) == text

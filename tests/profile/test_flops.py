@@ -24,18 +24,18 @@ from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.drawn import A100, V100, Gpu, draw
 from tests.support.written import event, kineto_text, write
 
-Shape = tuple[int, ...] | list[int]
+Dims = tuple[int, ...] | list[int]
 
 
-def called(*shapes: Shape | None, dtype: str = "float", scalars: dict[int, str] | None = None) -> Inputs:
+def called(*shapes: Dims | None, dtype: str = "float", scalars: dict[int, str] | None = None) -> Inputs:
     """Inputs of one call: a shape per tensor, None for what is no tensor; scalars by position."""
     given_scalars = scalars or {}
     count = max(len(shapes), *(position + 1 for position in given_scalars), 0)
-    padded = [*shapes, *[None] * (count - len(shapes))]
+    padded: list[Dims | None] = [*shapes, *[None] * (count - len(shapes))]
     return Inputs(
-        dims=[list(shape) if shape is not None else [] for shape in padded],
-        dtypes=["" if shape is None else dtype for shape in padded],
-        concrete=[given_scalars.get(position, "") for position in range(count)],
+        dims=tuple(() if shape is None else tuple(shape) for shape in padded),
+        dtypes=tuple("" if shape is None else dtype for shape in padded),
+        concrete=tuple(given_scalars.get(position, "") for position in range(count)),
     )
 
 
@@ -105,9 +105,9 @@ def test_without_what_a_formula_needs_there_is_no_estimate(name: str, inputs: In
 def test_any_inputs_give_an_estimate_or_none(name: str, dims: list[list[int]], data: st.DataObject) -> None:
     texts = st.sampled_from(["", "True", "False", "[1, 1]", "[0]", "[True, False, True]", "1", "inf"])
     inputs = Inputs(
-        dims=[list(shape) for shape in dims],
-        dtypes=data.draw(st.lists(st.sampled_from(["", "float", "Scalar", "c10::Half"]), max_size=6)),
-        concrete=data.draw(st.lists(texts, max_size=12)),
+        dims=tuple(map(tuple, dims)),
+        dtypes=tuple(data.draw(st.lists(st.sampled_from(["", "float", "Scalar", "c10::Half"]), max_size=6))),
+        concrete=tuple(data.draw(st.lists(texts, max_size=12))),
     )
     found = estimate(name, inputs)
     assert found is None or (found.flops or 0) >= 0 <= (found.bytes or 0)
@@ -183,9 +183,9 @@ def test_elementwise_counts_results() -> None:
     assert estimate("aten::add", called((4, 8), (8,))) == Estimate(32, 4 * (32 + 8 + 32), "float")
     assert flops("aten::mul", called((1, 8), (4, 1))) == 32
     assert estimate("aten::add_", called((4, 8), (8,))) == Estimate(32, 4 * (32 + 8 + 32), "float")
-    number = Inputs(dims=[[4, 8], []], dtypes=["float", "double"])
+    number = Inputs(dims=((4, 8), ()), dtypes=("float", "double"))
     assert estimate("aten::mul", number) == Estimate(32, 4 * 64 + 8, "float")
-    mixed = Inputs(dims=[[4, 8], [4, 8]], dtypes=["float", "c10::Half"])
+    mixed = Inputs(dims=((4, 8), (4, 8)), dtypes=("float", "c10::Half"))
     assert estimate("aten::mul", mixed) == Estimate(32, None, "")
     assert estimate("aten::copy_", called((4, 8), (4, 8))) == Estimate(0, 4 * 64, "float")
 

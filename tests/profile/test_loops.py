@@ -24,7 +24,7 @@ def kinds(loop: Loop) -> dict[str, int]:
 
 
 def select(index: int, size: int = 64) -> tuple[str, Inputs]:
-    return "aten::select", Inputs(dims=[[size, 8]], concrete=["", "0", str(index)])
+    return "aten::select", Inputs(dims=((size, 8),), concrete=("", "0", str(index)))
 
 
 def movement(*indices: int, least: int = 1) -> Movement | None:
@@ -111,13 +111,13 @@ class TestMovement:
 
     def test_slices_have_a_width(self) -> None:
         slices = [
-            ("aten::slice", Inputs(dims=[[64, 8]], concrete=["", "0", str(at), str(at + 16), "1"]))
+            ("aten::slice", Inputs(dims=((64, 8),), concrete=("", "0", str(at), str(at + 16), "1")))
             for at in range(0, 64, 16)
         ]
         assert movement_of(slices, least=4) == Movement(places=4, stride=16, width=16)
 
     def test_not_recorded(self) -> None:
-        assert movement_of([("aten::select", Inputs()), ("aten::index", Inputs(dims=[[4]]))], least=1) is None
+        assert movement_of([("aten::select", Inputs()), ("aten::index", Inputs(dims=((4,),)))], least=1) is None
 
 
 class TestInProfiles:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, check_rule
-from tb_tidy_plugin.report.findings import findings_of
+from tb_tidy_plugin.report.findings import Known, findings_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note
 from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Profile, Rule, Scale
 from tb_tidy_plugin.sources.frames import Frame
@@ -53,7 +53,8 @@ def test_a_place_keeps_the_lines_that_are_as_likely_and_the_event_of_its_costlie
     either = Frame("train.py", 3, "step", "aligned", own_code=True, end_line=9, ties=(3, 9))
     surely = Frame("train.py", 5, "step", "aligned", own_code=True, end_line=5)
     places = {short: either, long: either, other: surely}
-    evidence = findings_of(profile, SlowMultiplication(), found.matches, lambda row, _: places.get(row))[0]
+    known = Known(locate=lambda row, _: places.get(row))
+    evidence = findings_of(profile, SlowMultiplication(), found.matches, known)[0]
     assert [(place.line, place.ties) for place in evidence.finding.places] == [(3, [3, 9]), (5, [])]
     assert evidence.anchors == (long, other)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.benchmarks.measurement import MeasuredOn, Measurement
-from tb_tidy_plugin.report.findings import findings_of
+from tb_tidy_plugin.report.findings import Known, findings_of
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.rulekit.testing import A100 as AN_A100
@@ -21,7 +21,7 @@ def finding(on: MeasuredOn, doubts: tuple[str, ...] = ()) -> Finding:
 
     profile = draw(ONES_TO, AN_A100)
     matches = matches_of(TensorCreatedOnCpuThenMoved, profile)
-    (evidence,) = findings_of(profile, TensorCreatedOnCpuThenMoved(), matches, measured=measured)
+    (evidence,) = findings_of(profile, TensorCreatedOnCpuThenMoved(), matches, Known(measured=measured))
     return evidence.finding
 
 

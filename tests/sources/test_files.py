@@ -12,7 +12,6 @@ from tb_tidy_plugin.sources.files import (
     MAX_BYTES,
     SourceText,
     Unavailable,
-    lines_of,
     read_source,
     recorded_at,
     source_roots,
@@ -175,7 +174,7 @@ def test_a_python_name_that_is_a_link_to_something_else(run: Path) -> None:
 
 def test_a_file_that_is_too_large(run: Path) -> None:
     write(run / "data.py", b"#" * (MAX_BYTES + 1))
-    assert "larger than 2 MiB" in reason("data.py", run)
+    assert "larger than 512 KiB" in reason("data.py", run)
 
 
 def test_a_pipe_is_not_waited_for(run: Path) -> None:
@@ -202,14 +201,35 @@ def test_a_file_that_may_not_be_read_is_said_to_be_so(run: Path) -> None:
         (b"a\x0c\nb\x1cc\xe2\x80\xa8d\n", ["a\x0c", "b\x1cc\u2028d"]),
         (b"\xef\xbb\xbfa = '\xc3\xa4'\n", ["a = 'ä'"]),
         (b"# coding: latin-1\n'\xe4'\n", ["# coding: latin-1", "'ä'"]),
+        (b"#!/usr/bin/python\n# -*- coding: ISO_8859-1-unix -*-\n'\xe4'\n",
+         ["#!/usr/bin/python", "# -*- coding: ISO_8859-1-unix -*-", "'ä'"]),
+        (b"# vim: set fileencoding=ascii :\n'\xe4'\n", ["# vim: set fileencoding=ascii :", "'�'"]),
+        (b"x = 1\n# coding: latin-1\n'\xc3\xa4'\n", ["x = 1", "# coding: latin-1", "'ä'"]),
+        (b"\n\n# coding: latin-1\n'\xc3\xa4'\n", ["", "", "# coding: latin-1", "'ä'"]),
         (b"'\xe4'\n", ["'�'"]),
-        (b"# coding: rot13\n'\xe4'\n", ["# coding: rot13", "'�'"]),
-        (b"# coding: no-such-thing\nx\n", ["# coding: no-such-thing", "x"]),
         (b"\x00\x01\xff\n", ["\x00\x01�"]),
     ],
+)  # fmt: skip
+def test_lines_are_those_that_python_reads(content: bytes, expected: list[str], run: Path) -> None:
+    write(run / "train.py", content)
+    assert lines("train.py", run) == expected
+
+
+@pytest.mark.parametrize(
+    "encoding", ["punycode", "rot13", "utf-7", "idna", "unicode_escape", "cp1252", "no-such-thing"]
 )
-def test_lines_are_counted_as_python_counts_them(content: bytes, expected: list[str]) -> None:
-    assert lines_of(content) == expected
+def test_other_encodings_are_not_obeyed(encoding: str, run: Path) -> None:
+    write(run / "train.py", f"# coding: {encoding}\nx = 1\n")
+    text = reason("train.py", run)
+    assert f"`{encoding.replace('_', '-')}`" in text
+    assert "save it as UTF-8" in text
+
+
+def test_a_captured_source_is_text_already(run: Path) -> None:
+    text = "# coding: punycode\nname = 'ä'\n"
+    found = read_source("train.py", {"train.py"}, trace_in(run), (), {"train.py": text})
+    assert isinstance(found, SourceText)
+    assert found.lines == text.splitlines()
 
 
 # Changed since the recording

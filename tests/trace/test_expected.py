@@ -8,7 +8,7 @@ import pytest
 
 from tb_tidy_plugin.compiled import DECODER, is_usable
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
-from tb_tidy_plugin.trace.columns import EventTable
+from tb_tidy_plugin.trace.columns import ABSENT, EventTable
 from tb_tidy_plugin.trace.document import Piece
 from tb_tidy_plugin.trace.scanned import ScanningDecoder, fastest_decoder
 from tests.support.decoders import both
@@ -52,7 +52,6 @@ class TestNearlyAsExpected:
             b'{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":2,"dur":5,"ts":3}',
             b'{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":2}',
             b'{"ts":5,"ph":"X"}',
-            b"{}",
             b'{"ph":"X","ts":5,"args":{}}',
             b'{"ph":"X","ts":5,"args":{"Ev Idx":7}}',
             b'{"ph":"X","ts":5,"args":{"x":0,"Ev Idx":7,"y":[1, {"Ev Idx":2}],"x":1}}',
@@ -66,6 +65,16 @@ class TestNearlyAsExpected:
         assert {(table.names[table.name[row]], table.threads[table.thread[row]].tid) for row in usual} == {
             ("aten::mm", "2")
         }
+
+    @pytest.mark.parametrize(
+        "none", [b"{}", b'{"ph":"","ts":7}', b'{"id":9,"ts":5,"args":{"Ev Idx":70,"device":1,"x":1}}']
+    )
+    def test_what_has_no_phase_is_no_event_and_leaves_nothing(self, none: bytes) -> None:
+        table = read(with_odd(none))
+        assert table.event_index.tolist() == [0, 1, 2, 3, 4, 6, 7, 9, 10, 11]
+        assert table.file_order.tolist() == list(range(10))
+        assert set(table.device.tolist()) == {ABSENT}
+        assert not any(table.dropped.values())
 
     @pytest.mark.parametrize(
         "broken",

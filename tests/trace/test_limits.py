@@ -29,28 +29,29 @@ ONE = kineto_text([event("aten::mm", 0, 1)])
 MB = 10**6
 
 
-def bomb(path: Path, text_bytes: int) -> Path:
-    """A gz whose text is a trace and then spaces, which shrink a thousandfold."""
+def bomb(path: Path, megabytes: int) -> Path:
+    """A gz whose text is one event for each MB and then spaces, which shrink a thousandfold."""
     with gzip.open(path, "wb", 9) as file:
-        file.write(ONE.encode())
-        for _ in range(text_bytes // MB):
-            file.write(b" " * MB)
+        file.write(b'{"traceEvents":[')
+        for at in range(megabytes):
+            file.write(json.dumps(event("aten::mm", at, 1)).encode() + b"," + b" " * MB)
+        file.write(json.dumps(event("aten::mm", megabytes, 1)).encode() + b"]}")
     return path
 
 
 class TestText:
     def test_gz_that_inflates_beyond_all_recordings_is_refused(self, tmp_path: Path) -> None:
-        path = bomb(tmp_path / "w.pt.trace.json.gz", FREE_BYTES + 8 * MB)
+        path = bomb(tmp_path / "w.pt.trace.json.gz", FREE_BYTES // MB + 8)
         with pytest.raises(TraceError, match="more than 300 times, the limit `max-inflation`") as caught:
             read_trace(path)
         assert "--max-inflation" in caught.value.advice
 
     def test_little_text_is_read_however_much_it_shrank(self, tmp_path: Path) -> None:
-        assert len(read_trace(bomb(tmp_path / "w.pt.trace.json.gz", 20 * MB))) == 1
+        assert len(read_trace(bomb(tmp_path / "w.pt.trace.json.gz", 20))) == 21
 
     def test_the_limit_can_be_raised(self, tmp_path: Path) -> None:
-        path = bomb(tmp_path / "w.pt.trace.json.gz", FREE_BYTES + 8 * MB)
-        assert len(read_trace(path, limits=Limits(inflation=2000))) == 1
+        path = bomb(tmp_path / "w.pt.trace.json.gz", FREE_BYTES // MB + 8)
+        assert len(read_trace(path, limits=Limits(inflation=2000))) == FREE_BYTES // MB + 9
 
     @pytest.mark.parametrize("name", ["w.pt.trace.json", "w.pt.trace.json.gz"])
     def test_more_text_than_is_allowed_is_refused_packed_or_not(self, tmp_path: Path, name: str) -> None:

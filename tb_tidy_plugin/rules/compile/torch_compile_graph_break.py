@@ -61,7 +61,7 @@ from tb_tidy_plugin.rulekit import (
     time_apart,
 )
 
-LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
+LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d+)$")
 DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")
 READS_BACK = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero", "aten::tolist"})
 COMPILED = ("TorchDynamo Cache Lookup", "Torch-Compiled Region")

@@ -57,7 +57,7 @@ from tb_tidy_plugin.rulekit import (
     recurring,
 )
 
-PAGEABLE = r"(?:HtoD|HostToDevice).*\(Pageable"
+PAGEABLE = r"(?:HtoD|HostToDevice).{0,100}\(Pageable"
 NO_STEPS = {"whole_trace", "none"}
 
 

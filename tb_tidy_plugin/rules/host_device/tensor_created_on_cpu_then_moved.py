@@ -56,7 +56,7 @@ FACTORY = re.compile(
 FILL = re.compile(r"aten::(fill|zero|normal|uniform|random|bernoulli|exponential)_")
 ALLOCATION = re.compile(r"aten::(new_)?empty(_like|_strided)?")
 
-TO_DEVICE = r"(HtoD|HostToDevice)(?!.*Pinned)"
+TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
 MEASURED = frozenset({"ones", "zeros", "rand", "randn"})  # factories that need no more than a shape
 
 

@@ -135,6 +135,6 @@ def _shapes(profile: Profile, fills: list[int]) -> Counter[Shape]:
     for inputs in profile.inputs_of(rows_of(fills)):
         shapes = inputs.dims[0] if inputs.dtype(0) == "TensorList" else inputs.dims[:1]
         found.update(
-            tuple(size for size in shape if isinstance(size, int)) for shape in shapes if isinstance(shape, list)
+            tuple(size for size in shape if isinstance(size, int)) for shape in shapes if isinstance(shape, tuple)
         )
     return found

@@ -47,7 +47,7 @@ from tb_tidy_plugin.rulekit import (
     rows_of,
 )
 
-FULL_FP32 = re.compile(r"\w*(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\w*f32f32_f32f32_f32_\w*ffma\w*")
+FULL_FP32 = re.compile(r"\b\w{0,200}(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\b\w{0,200}f32f32_f32f32_f32_\w{0,200}ffma\w*")
 """On CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…_ffma_…`."""
 
 TENSOR_CORES = re.compile(r"tf32|tensorop|1688|16816|wgmma|nvjet")

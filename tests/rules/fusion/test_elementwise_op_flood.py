@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from tb_tidy_plugin.report.assemble import checked
-from tb_tidy_plugin.report.findings import findings_of, worth_reporting
+from tb_tidy_plugin.report.findings import groups_of, worth_reporting
 from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rulekit.testing.answers import findings, matches_of, saving_ns
 from tb_tidy_plugin.rulekit.testing.drawn import A100, Gpu, draw
@@ -204,8 +204,7 @@ class TestStaysQuiet:
 
     def test_what_costs_less_than_a_hundredth_of_the_step(self) -> None:
         profile, rule = step(*chain(MISH, long=9), end=10_000), ElementwiseOpFlood()
-        kept, small = worth_reporting(rule, findings_of(profile, rule, matches(profile)))
-        assert (kept, small) == ([], 1)
+        assert worth_reporting(rule, groups_of(profile, matches(profile))) == ([], 1, 0)
 
     def test_scores_of_attention_whose_rule_speaks_of_them(self) -> None:
         """Their scale, bias and mask are what the fused attention does."""

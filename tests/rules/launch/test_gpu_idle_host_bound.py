@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.report.findings import findings_of, worth_reporting
+from tb_tidy_plugin.report.findings import described, groups_of, worth_reporting
 from tb_tidy_plugin.report.model import Finding, Note
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound import GpuIdleHostBound
@@ -36,8 +36,8 @@ def job(pace: int, lasts: int, *more: str, end: int = 1000, frame: str = "") -> 
 def reported(profile: Profile, rule: GpuIdleHostBound | None = None) -> list[Finding]:
     """What the report shows: findings above the rule's floor."""
     rule = rule or GpuIdleHostBound()
-    kept, _ = worth_reporting(rule, findings_of(profile, rule, matches_of(rule, profile)))
-    return [evidence.finding for evidence in kept]
+    kept, *_ = worth_reporting(rule, groups_of(profile, matches_of(rule, profile)))
+    return [evidence.finding for evidence in described(profile, rule, kept)]
 
 
 def why(finding: Finding) -> str:

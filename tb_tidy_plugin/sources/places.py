@@ -1,4 +1,4 @@
-"""The place in the source of every host event at once, for tables that need many."""
+"""The place in the source of every host event at once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ from tb_tidy_plugin.trace.strings import NumberTable
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """For each row of the tree the number of its place in `frames`, `ABSENT` for none."""
+    """The user's own frame around each host event, itself included, else the nearest one of any code.
+
+    Attributes:
+        number: for each row of the tree the number of its place in `frames`, `ABSENT` for none.
+        row: the row of that frame, `ABSENT` where it is none of the recording's.
+        frames: all places.
+    """
 
     number: Rows
+    row: Rows
     frames: tuple[Frame, ...]
 
     def frame(self, number: int) -> Frame | None:
@@ -34,7 +41,7 @@ class _CallStack(msgspec.Struct, gc=False):
 
 
 def places_of(profile: Profile) -> Places:
-    """The places of all host events: the user's own frame around each, itself included, else the nearest one."""
+    """The places of all host events."""
     table, tree = profile.table, profile.tree
     frames = NumberTable[Frame]()
     is_python = table.category[: tree.size] == Category.PYTHON
@@ -50,7 +57,7 @@ def places_of(profile: Profile) -> Places:
     found = np.append(number, ABSENT)[place]
     if profile.has_call_stacks:
         found = np.where(found != ABSENT, found, _recorded_places(profile, frames))
-    return Places(found, frames.values())
+    return Places(found, place, frames.values())
 
 
 def _recorded_places(profile: Profile, frames: NumberTable[Frame]) -> Rows:

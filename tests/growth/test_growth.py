@@ -1,0 +1,41 @@
+"""Time and memory are proportional to the input, whatever there is much of: from the file to every output.
+
+`python -m tests.growth --times 4` looks at larger ones; `TIDY_GROWTH=4` makes the tests do so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.growth.growth import complaints, line_of, sizes_of, small_run
+from tests.growth.taken import Taker
+from tests.support.growing import INPUTS
+
+TIMES = float(os.environ.get("TIDY_GROWTH", "1"))
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory otherwise"),
+]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_run(tmp_path_factory.mktemp("growth") / "small")
+
+
+@pytest.fixture(scope="module")
+def taker(small: Path) -> Iterator[Taker]:
+    with Taker("everything", small) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_it_grows_as_its_input_does(name: str, taker: Taker, small: Path, tmp_path: Path) -> None:
+    sizes = sizes_of(taker, INPUTS[name], small, tmp_path / "run", TIMES)
+    assert not complaints(sizes), line_of(name, sizes)
