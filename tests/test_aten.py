@@ -1,8 +1,11 @@
-"""The table of what PyTorch's operators do, against torch itself."""
+"""The table of what PyTorch's operators do: against torch itself, and against each list of operators in the package."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +18,8 @@ from tb_tidy_plugin.dev import operator_table
 from tb_tidy_plugin.dev.__main__ import dev
 from tests.support.recordings import ROOT
 from tests.support.views import SOMETIMES, VIEWS
+
+PACKAGE = ROOT / "tb_tidy_plugin"
 
 
 class TestAnswers:
@@ -178,3 +183,102 @@ class TestTorch:
         assert operator_table.left_out() == f"torch 2.9.1 is older than {TORCH}, whose operators it holds"
         monkeypatch.setattr("torch.__version__", "2.100.0a0+git123")
         assert operator_table.left_out() == ""
+
+
+FEWEST_PLAIN = 3  # names without `aten::` that make a list: two may be anything
+OWN_TABLES = frozenset({"dev/operator_table.py", "sources/emissions.py"})
+"""Held against torch by tests of their own: above, and in tests/sources/test_emissions.py."""
+
+PATTERNS = {"aten.py": aten.OVERLOAD.pattern, "profile/optimizers.py": r"^aten::_(?:foreach|fused)_"}
+"""Regular expressions about all operators, or all of a family."""
+
+CALLS = frozenset({"names", "by_name"})
+
+
+@cache
+def modules() -> Mapping[str, ast.Module]:
+    """The modules of the package by their paths in it; without those for work on the package, and the table itself."""
+    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "aten_table.py"]
+    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+def chosen(node: ast.AST) -> bool:
+    """Whether the node is a call that chooses operators."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name("aten"), name)):
+            return name in CALLS
+        case _:
+            return False
+
+
+@cache
+def choices() -> tuple[tuple[str, str, str], ...]:
+    """Each operator that is chosen: the module, the kind that its list states, and its name."""
+    return tuple(_choices())
+
+
+def _choices() -> Iterator[tuple[str, str, str]]:
+    for where, module in modules().items():
+        for node in filter(chosen, ast.walk(module)):
+            match node:
+                case ast.Call(_, [ast.Constant(str(kind)), ast.Constant(str(plain))]):
+                    yield from ((where, kind, name) for name in plain.split())
+                case ast.Call(_, [ast.Constant(str(kind)), ast.Dict(keys)]):
+                    yield from ((where, kind, str(key.value)) for key in keys if isinstance(key, ast.Constant))
+                case _:
+                    pytest.fail(
+                        f"{where}:{getattr(node, 'lineno', 0)}: write the operators out, so that they can be checked"
+                    )
+
+
+def elsewhere() -> Iterator[tuple[str, ast.AST]]:
+    """The nodes of each module but docstrings and what is inside of calls that choose operators."""
+    for where, module in modules().items():
+        waiting: list[ast.AST] = [module]
+        while waiting:
+            node = waiting.pop()
+            if not chosen(node) and not isinstance(node, ast.Expr):
+                yield where, node
+                waiting += ast.iter_child_nodes(node)
+
+
+def strings_in(node: ast.AST) -> list[str]:
+    """The strings that a list, a set, the keys of a dictionary or the arguments of a call are; none of all else."""
+    held: Sequence[ast.expr | None] = ()
+    match node:
+        case ast.Tuple(elements) | ast.List(elements) | ast.Set(elements) | ast.Call(_, elements):
+            held = elements
+        case ast.Dict(keys):
+            held = keys
+        case _:
+            pass
+    return [each.value for each in held if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+class TestLists:
+    def test_there_are_choices_of_most_kinds(self) -> None:
+        kinds = {kind for _, kind, _ in choices()}
+        assert kinds >= {"known", "view", "shares", "in_place", "pointwise", "factory", "reduction", "product", "read"}
+        assert kinds <= {*get_args(aten.Kind)}
+
+    def test_each_chosen_operator_is_of_the_kind_that_its_list_states(self) -> None:
+        kinds = {aten.plain(name): aten.operator(name).kinds for name in aten.all_of("known")}
+        assert [choice for choice in choices() if choice[1] not in kinds.get(choice[2], ())] == []
+
+    def test_operators_are_listed_in_no_other_way(self) -> None:
+        known = {aten.plain(name) for name in aten.all_of("known")}
+        lists = [(where, names) for where, node in elsewhere() if len(names := strings_in(node)) > 1]
+        full = [(where, names) for where, names in lists if sum(name.startswith(aten.PREFIX) for name in names) > 1]
+        plain = [(where, names) for where, names in lists if len(names) >= FEWEST_PLAIN and known.issuperset(names)]
+        assert full == [], "choose them by `aten.names`"
+        assert [entry for entry in plain if entry[0] not in OWN_TABLES] == [], "choose them by `aten.names`"
+
+    def test_each_operator_that_is_named_alone_exists_and_no_expression_matches_several(self) -> None:
+        texts = [(where, node.value) for where, node in elsewhere() if isinstance(node, ast.Constant)]
+        named = [(where, text) for where, text in texts if isinstance(text, str) and aten.PREFIX in text]
+        single = [(where, text) for where, text in named if re.fullmatch(r"aten::\w+", text)]
+        assert len(single) > 10
+        assert [entry for entry in single if not aten.is_a("known", entry[1])] == []
+        others = [(where, text) for where, text in named if (where, text) not in single and text != aten.PREFIX]
+        ours = [(where, text) for where, text in others if not where.startswith("dev/") and text != PATTERNS.get(where)]
+        assert ours == [], "ask `aten.operator`, or choose by `aten.names`"

@@ -12,13 +12,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats, expanded
 from tb_tidy_plugin.estimate.replay import Changes
 from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
-from tb_tidy_plugin.profile.nesting import without_overload
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.strings import numbers_where
@@ -145,7 +145,7 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
     """
     host, table = graph.host, graph.profile.table
     is_long = (table.duration_ns[rows] >= LARGE_NS) & (host.start_cut[rows] != ABSENT)
-    in_place = numbers_where(table.names, lambda name: without_overload(name).endswith("_"))
+    in_place = numbers_where(table.names, lambda name: aten.is_a("in_place", name))
     makes = (table.category[rows] == Category.OPERATOR) & ~np.isin(table.name[rows], in_place)
     rows = rows[makes & is_long]
     ends = np.concatenate([host.end_cut[rows], host.next_end[host.end_cut[rows]]])

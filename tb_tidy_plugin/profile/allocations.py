@@ -14,6 +14,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
@@ -27,12 +28,9 @@ DEVICE_KINDS = {
 }  # fmt: skip
 """`c10::DeviceType`, https://github.com/pytorch/pytorch/blob/v2.13.0/torch/headeronly/core/DeviceType.h."""
 
-ALLOCATORS = frozenset(
-    {
-        "aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided",
-        "aten::empty_permuted", "aten::resize_", "aten::resize_as_",
-    }
-)  # fmt: skip
+ALLOCATORS = aten.names(
+    "factory", "empty empty_like empty_permuted empty_strided new_empty new_empty_strided"
+) | aten.names("in_place", "resize_ resize_as_")
 """Operators that only hand out memory: what asked for it is the operator around them."""
 
 ADDRESS_BITS = (1 << 63) - 1
@@ -234,13 +232,10 @@ def asked_by(profile: Profile, rows: Rows) -> Rows:
     """
     table, size = profile.table, profile.tree.size
     is_operator = table.category[:size] == Category.OPERATOR
-    hands_out = np.isin(table.name[:size], numbers_where(table.names, _only_allocates))
+    allocators = numbers_where(table.names, lambda name: aten.without_overload(name) in ALLOCATORS)
+    hands_out = np.isin(table.name[:size], allocators)
     found = profile.tree.parent[rows]
     for wanted in (is_operator, is_operator & ~hands_out):
         above = profile.tree.nearest_ancestor(wanted)[rows]
         found = np.where(above == ABSENT, found, above)
     return found
-
-
-def _only_allocates(name: str) -> bool:
-    return name.partition(".")[0] in ALLOCATORS

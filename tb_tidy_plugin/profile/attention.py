@@ -7,19 +7,24 @@ from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import Shape
-from tb_tidy_plugin.profile.pointwise import PASSING, plain_name
+from tb_tidy_plugin.profile.pointwise import is_passing
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.profile import Profile
 
-SOFTMAX = ("aten::softmax", "aten::_softmax")
-BATCHED = frozenset({"aten::bmm", "aten::baddbmm"})
+SOFTMAX = aten.names("known", "_softmax softmax")
+BATCHED = aten.names("product", "baddbmm bmm")
 """What `matmul`, `@` and `einsum` come down to where both factors have a batch; a layer's product is none of these."""
 
-ON_SCORES = frozenset({"add", "div", "masked_fill", "mul", "rsub", "sub", "where", "clone", "to"})
+MASKS = aten.names("pointwise", "add masked_fill where")
+ON_SCORES = MASKS | aten.names("known", "clone div mul rsub sub to")
 """What a fused operator does to scores, too: scale them, add a mask or a bias, and compute in more bits."""
 
-ON_WEIGHTS = frozenset({"dropout", "native_dropout", "alpha_dropout", "clone", "to"})
+ON_WEIGHTS = aten.names("known", "alpha_dropout clone dropout native_dropout to")
+AVERAGES = aten.names("reduction", "mean sum")
+CAST = "aten::to"
+ADDS_SCORES = "aten::baddbmm"
 REACH = 12  # operators: before the softmax scale, bias and mask, which may be made there, too
 AFTER = 24  # operators after the last product, in which the weights are looked for
 MULTIHEAD = "multi_head_attention_forward"
@@ -68,8 +73,8 @@ def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[Attention]
     multihead = [row for row in uses[:1] if _is_multihead(profile, row)]
     if not _fit(scores, output, sizes) or (uses and not multihead) or scores_at == output_at:
         return
-    names = {plain_name(profile.name(row)) for row in (*on_scores, scores_at)}
-    is_masked = not names.isdisjoint({"add", "masked_fill", "where", "baddbmm"})
+    names = {aten.without_writing(profile.name(row)) for row in (*on_scores, scores_at)}
+    is_masked = not names.isdisjoint(MASKS | {ADDS_SCORES})
     between = (*sorted(on_scores), softmax, *on_weights)
     yield Attention(softmax, between, (scores_at, output_at), scores, sizes, is_masked, next(iter(multihead), None))
 
@@ -93,7 +98,7 @@ def _until_product(
         if product is not None:
             return row, product, on_the_way
         if _goes_over(profile, row, sizes):
-            if plain_name(profile.name(row)) not in known:
+            if aten.without_writing(profile.name(row)) not in known:
                 return None
             on_the_way.append(row)
     return None
@@ -109,8 +114,8 @@ def _batched_product(profile: Profile, row: int) -> Product | None:
 
 def _goes_over(profile: Profile, row: int, sizes: Shape) -> bool:
     """Whether an operator that is more than a view is given the matrix of scores or weights."""
-    name = plain_name(profile.name(row))
-    if name in PASSING and name != "to":
+    name = profile.name(row)
+    if is_passing(name) and name != CAST:
         return False
     given = profile.inputs(row)
     shapes = [given.shape(at) for at in range(len(given.dtypes))]
@@ -127,7 +132,7 @@ def _fit(scores: Product, output: Product, sizes: Shape) -> bool:
 def _is_multihead(profile: Profile, row: int) -> bool:
     """Whether `nn.MultiheadAttention` averages the weights here, and nothing that follows is given the average."""
     averaged = profile.inputs(row).shape(0) or ()
-    is_mean = profile.name(row) in {"aten::mean", "aten::sum"} and len(averaged) == 4
+    is_mean = profile.name(row) in AVERAGES and len(averaged) == 4
     if not is_mean or not any(profile.name(above).endswith(MULTIHEAD) for above in profile.ancestors(row)):
         return False
     sizes = (averaged[0], *averaged[2:])

@@ -17,10 +17,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.lanes import named
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 Part: TypeAlias = Literal["region", "lookup", "pregraph", "prologue", "graph", "operator"]
@@ -32,7 +34,6 @@ PARTS: dict[Part, str] = {
     "prologue": r"^AOTDispatcher Runtime Wrapper Prologue$",
     "graph": r"^CompiledFunction$|^## Call CompiledFxGraph ",
 }
-WORK = re.compile(r"^aten::(?!item$|_local_scalar_dense$|is_nonzero$)")  # reading a number back is waiting
 RESUMED = re.compile(r"torch_dynamo_resume_in_.{1,500}_at_\d+$")
 COMPILING = r"^(?:dynamo|entire_frame_compile|entire_backward_compile)$|\(dynamo_timed\)$"
 COMPILE_ID = re.compile(r"compile_id=(?:!\d+/)?(?P<function>\d+)/(?P<variant>\d+)")
@@ -161,7 +162,7 @@ def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, Part])
     rows = rows[rows > np.append(ABSENT, reach)[: len(rows)]]
     in_graph = profile.covered(graphs).containing(profile.table.start_ns[rows])  # by time, as annotations end early
     for row in rows[~in_graph].tolist():
-        if row not in parts and WORK.match(profile.name(row)):
+        if row not in parts and _works(profile.name(row)):
             yield row
 
 
@@ -218,7 +219,12 @@ def _apart(profile: Profile, piece: Piece) -> Intervals:
 def _operators_in(profile: Profile, row: int) -> Rows:
     """Operators below a row that compute something."""
     below = np.arange(row + 1, int(profile.tree.last_descendant[row]) + 1)
-    return below[named(profile.table, WORK.match)[below]]
+    return below[named(profile.table, _works)[below]]
+
+
+def _works(name: str) -> bool:
+    """Whether it is an operator of PyTorch that computes something: to read an element back is waiting."""
+    return name.startswith(aten.PREFIX) and aten.without_overload(name) not in OF_ONE_ELEMENT
 
 
 def _resumed(profile: Profile, region: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -11,7 +12,7 @@ from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
-SOURCE = {"aten::to": 0, "aten::_to_copy": 0, "aten::copy_": 1}
+SOURCE = aten.by_name("known", {"to": 0, "_to_copy": 0, "copy_": 1})
 """Operators that only copy, and which of their inputs they copy."""
 
 PINNED = r"(?:HtoD|HostToDevice).{0,100}\(Pinned"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import compilations
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -13,7 +14,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 FORMATS = r"^(?:torch/fx/)?traceback\.py\(\d+\): format_stack$"
 NODE = r"^autograd::engine::evaluate_function: (?!torch::autograd::AccumulateGrad)"
 ANY_SINCE_2_0 = "aten::_is_any_true"  # which users do not call
-ANY = frozenset({ANY_SINCE_2_0, "aten::any"})
+ANY = aten.names("known", "_is_any_true any")
 MOST_NODES = 0.5  # of the nodes are checked, where users could have written the check
 LAUNCH = r"LaunchKernel|ModuleLaunch|LaunchCooperative"
 LONG_NS = 50_000  # shorter kernels may be done before a launch that does not block returns

@@ -24,6 +24,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.devices import Device, known_device
 from tb_tidy_plugin.profile.formulas import (
     Attention,
@@ -246,87 +247,112 @@ class _Sums:
 # https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml
 
 
-UNARY = (
-    "abs", "neg", "exp", "log", "log2", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid", "erf",
-    "relu", "silu", "leaky_relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "elu", "floor", "gelu",
+OF_ONE = aten.names(
+    "pointwise",
+    """
+    abs clamp clamp_max clamp_min cos elu erf exp floor gelu hardtanh leaky_relu log log1p log2 neg reciprocal relu
+    rsqrt sigmoid silu sin sqrt tanh
+    """,
+)
+OF_TWO = aten.names("pointwise", "add atan2 div fmod mul pow remainder sub")
+OF_TWO_OUT_OF_PLACE = aten.names(
+    "pointwise",
+    "gelu_backward maximum minimum rsub sigmoid_backward silu_backward tanh_backward threshold_backward",
+)
+
+PRODUCTS: Mapping[str, Formula] = aten.by_name(
+    "product",
+    {
+        "mm": product(0, (2, 2)),
+        "_int_mm": product(0, (2, 2)),
+        "_scaled_mm": product(0, (2, 2)),
+        "addmm": product(1, (2, 2), 0),
+        "addmm_": product(1, (2, 2), 0),
+        "_addmm_activation": product(1, (2, 2), 0),
+        "bmm": product(0, (3, 3)),
+        "baddbmm": product(1, (3, 3), 0),
+        "baddbmm_": product(1, (3, 3), 0),
+        "matmul": product(0, None),
+        "mv": product(0, (2, 1)),
+        "addmv": product(1, (2, 1), 0),
+        "addmv_": product(1, (2, 1), 0),
+        "dot": product(0, (1, 1)),
+        "vdot": product(0, (1, 1)),
+        "linear": linear,
+        "mkldnn_linear": linear,
+        "conv1d": convolution(Scalars(3, 4, 5)),
+        "conv2d": convolution(Scalars(3, 4, 5)),
+        "conv3d": convolution(Scalars(3, 4, 5)),
+        "conv_transpose1d": transposed_convolution,
+        "conv_transpose2d": transposed_convolution,
+        "conv_transpose3d": transposed_convolution,
+        "convolution": convolution(Scalars(3, 4, 5, 6)),
+        "_convolution": convolution(Scalars(3, 4, 5, 6)),
+        "convolution_overrideable": convolution(Scalars(3, 4, 5, 6)),
+        "cudnn_convolution": convolution(Scalars(3, 2, 4)),
+        "cudnn_convolution_relu": convolution(Scalars(3, 4, 5)),
+        "cudnn_convolution_transpose": transposed_convolution,
+        "mkldnn_convolution": convolution(Scalars(4, 3, 5)),
+        "miopen_convolution": convolution(Scalars(4, 3, 5)),
+        "miopen_depthwise_convolution": convolution(Scalars(4, 3, 5)),
+        "miopen_convolution_transpose": transposed_convolution,
+        "_conv_depthwise2d": convolution(Scalars(4, 5, 6)),
+        "conv_depthwise3d": convolution(Scalars(4, 5, 6)),
+        "convolution_backward": convolution_backward(7, 10),
+        "convolution_backward_overrideable": convolution_backward(6, 9),
+        "scaled_dot_product_attention": attention(Attention(0, 5)),
+        "_scaled_dot_product_flash_attention": attention(Attention(0, 4)),
+        "_scaled_dot_product_flash_attention_for_cpu": attention(Attention(0, 4)),
+        "_scaled_dot_product_efficient_attention": attention(Attention(0, 6)),
+        "_scaled_dot_product_cudnn_attention": attention(Attention(0, 6)),
+        "_scaled_dot_product_fused_attention_overrideable": attention(Attention(0, 5)),
+        "_flash_attention_forward": attention(Attention(0, 8, (3, 11, 12, 13, 15), heads_last=True)),
+        "_efficient_attention_forward": attention(Attention(0, 9, (4, 12, 13), heads_last=True)),
+        "_scaled_dot_product_flash_attention_backward": attention(Attention(1, 11)),
+        "_scaled_dot_product_flash_attention_for_cpu_backward": attention(Attention(1, 7)),
+        "_scaled_dot_product_efficient_attention_backward": attention(Attention(1, 11)),
+        "_scaled_dot_product_cudnn_attention_backward": attention(Attention(1, 14)),
+        "_flash_attention_backward": attention(Attention(1, 11, (6, 15, 16), heads_last=True)),
+        "_efficient_attention_backward": attention(Attention(1, 14, (6, 18), heads_last=True)),
+    },
 )  # fmt: skip
-BINARY = ("add", "sub", "mul", "div", "pow", "remainder", "fmod", "atan2")
-BACKWARD = ("threshold_backward", "sigmoid_backward", "tanh_backward", "gelu_backward", "silu_backward")
+
+OTHERS: Mapping[str, Formula] = aten.by_name(
+    "known",
+    {
+        "batch_norm": normalisation(1, 5),
+        "_batch_norm_impl_index": normalisation(1, 5),
+        "native_batch_norm": normalisation(1, 5),
+        "cudnn_batch_norm": normalisation(1, 5),
+        "miopen_batch_norm": normalisation(1, 5),
+        "_native_batch_norm_legit": normalisation(1, 5),
+        "instance_norm": normalisation(1, 5),
+        "_batch_norm_with_update": normalisation(1),
+        "layer_norm": normalisation(2),
+        "native_layer_norm": normalisation(2),
+        "group_norm": normalisation(2),
+        "native_group_norm": normalisation(1),
+        "rms_norm": normalisation(2, statistics=3),
+        "_fused_rms_norm": normalisation(2, statistics=3),
+        "native_batch_norm_backward": normalisation_backward,
+        "cudnn_batch_norm_backward": normalisation_backward,
+        "miopen_batch_norm_backward": normalisation_backward,
+        "batch_norm_backward": normalisation_backward,
+        "native_layer_norm_backward": normalisation_backward,
+        "native_group_norm_backward": normalisation_backward,
+        "_fused_rms_norm_backward": normalisation_backward,
+        "softplus": elementwise(1),
+        "copy_": copy,
+        "fill_": fill,
+        "zero_": fill,
+    },
+)
 
 FORMULAS: Mapping[str, Formula] = {
-    "aten::mm": product(0, (2, 2)),
-    "aten::_int_mm": product(0, (2, 2)),
-    "aten::_scaled_mm": product(0, (2, 2)),
-    "aten::addmm": product(1, (2, 2), 0),
-    "aten::addmm_": product(1, (2, 2), 0),
-    "aten::_addmm_activation": product(1, (2, 2), 0),
-    "aten::bmm": product(0, (3, 3)),
-    "aten::baddbmm": product(1, (3, 3), 0),
-    "aten::baddbmm_": product(1, (3, 3), 0),
-    "aten::matmul": product(0, None),
-    "aten::mv": product(0, (2, 1)),
-    "aten::addmv": product(1, (2, 1), 0),
-    "aten::addmv_": product(1, (2, 1), 0),
-    "aten::dot": product(0, (1, 1)),
-    "aten::vdot": product(0, (1, 1)),
-    "aten::linear": linear,
-    "aten::mkldnn_linear": linear,
-    **{f"aten::conv{n}d": convolution(Scalars(3, 4, 5)) for n in (1, 2, 3)},
-    **{f"aten::conv_transpose{n}d": transposed_convolution for n in (1, 2, 3)},
-    "aten::convolution": convolution(Scalars(3, 4, 5, 6)),
-    "aten::_convolution": convolution(Scalars(3, 4, 5, 6)),
-    "aten::convolution_overrideable": convolution(Scalars(3, 4, 5, 6)),
-    "aten::cudnn_convolution": convolution(Scalars(3, 2, 4)),
-    "aten::cudnn_convolution_relu": convolution(Scalars(3, 4, 5)),
-    "aten::cudnn_convolution_transpose": transposed_convolution,
-    "aten::mkldnn_convolution": convolution(Scalars(4, 3, 5)),
-    "aten::miopen_convolution": convolution(Scalars(4, 3, 5)),
-    "aten::miopen_depthwise_convolution": convolution(Scalars(4, 3, 5)),
-    "aten::miopen_convolution_transpose": transposed_convolution,
-    "aten::_conv_depthwise2d": convolution(Scalars(4, 5, 6)),
-    "aten::conv_depthwise3d": convolution(Scalars(4, 5, 6)),
-    "aten::convolution_backward": convolution_backward(7, 10),
-    "aten::convolution_backward_overrideable": convolution_backward(6, 9),
-    "aten::scaled_dot_product_attention": attention(Attention(0, 5)),
-    "aten::_scaled_dot_product_flash_attention": attention(Attention(0, 4)),
-    "aten::_scaled_dot_product_flash_attention_for_cpu": attention(Attention(0, 4)),
-    "aten::_scaled_dot_product_efficient_attention": attention(Attention(0, 6)),
-    "aten::_scaled_dot_product_cudnn_attention": attention(Attention(0, 6)),
-    "aten::_scaled_dot_product_fused_attention_overrideable": attention(Attention(0, 5)),
-    "aten::_flash_attention_forward": attention(Attention(0, 8, (3, 11, 12, 13, 15), heads_last=True)),
-    "aten::_efficient_attention_forward": attention(Attention(0, 9, (4, 12, 13), heads_last=True)),
-    "aten::_scaled_dot_product_flash_attention_backward": attention(Attention(1, 11)),
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention(Attention(1, 7)),
-    "aten::_scaled_dot_product_efficient_attention_backward": attention(Attention(1, 11)),
-    "aten::_scaled_dot_product_cudnn_attention_backward": attention(Attention(1, 14)),
-    "aten::_flash_attention_backward": attention(Attention(1, 11, (6, 15, 16), heads_last=True)),
-    "aten::_efficient_attention_backward": attention(Attention(1, 14, (6, 18), heads_last=True)),
-    **{
-        f"aten::{name}": normalisation(1, 5)
-        for name in (
-            "batch_norm", "_batch_norm_impl_index", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm",
-            "_native_batch_norm_legit", "instance_norm",
-        )
-    },
-    "aten::_batch_norm_with_update": normalisation(1),
-    "aten::layer_norm": normalisation(2),
-    "aten::native_layer_norm": normalisation(2),
-    "aten::group_norm": normalisation(2),
-    "aten::native_group_norm": normalisation(1),
-    "aten::rms_norm": normalisation(2, statistics=3),
-    "aten::_fused_rms_norm": normalisation(2, statistics=3),
-    **{
-        f"aten::{name}_backward": normalisation_backward
-        for name in (
-            "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "batch_norm", "native_layer_norm",
-            "native_group_norm", "_fused_rms_norm",
-        )
-    },
-    **{f"aten::{name}": elementwise(1) for name in (*UNARY, "softplus")},
-    **{f"aten::{name}_": elementwise(1, in_place=True) for name in UNARY},
-    **{f"aten::{name}": elementwise(2) for name in (*BINARY, *BACKWARD, "rsub", "maximum", "minimum")},
-    **{f"aten::{name}_": elementwise(2, in_place=True) for name in BINARY},
-    "aten::copy_": copy,
-    "aten::fill_": fill,
-    "aten::zero_": fill,
-}  # fmt: skip
+    **PRODUCTS,
+    **OTHERS,
+    **dict.fromkeys(OF_ONE, elementwise(1)),
+    **dict.fromkeys((f"{name}_" for name in OF_ONE), elementwise(1, in_place=True)),
+    **dict.fromkeys(OF_TWO | OF_TWO_OUT_OF_PLACE, elementwise(2)),
+    **dict.fromkeys((f"{name}_" for name in OF_TWO), elementwise(2, in_place=True)),
+}

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.inputs import Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.model_work import of_the_model
+from tb_tidy_plugin.profile.pointwise import is_pointwise
 from tb_tidy_plugin.profile.profile import Profile
 
 Layout: TypeAlias = Literal["transposed", "sliced", "expanded", "not recorded"]
 
-CONTIGUOUS, CLONE = "aten::contiguous", "aten::clone"
-COPIES = (CONTIGUOUS, CLONE, "aten::reshape", "aten::flatten")
+CONTIGUOUS = "aten::contiguous"
+CLONE = "aten::clone"
+IN_ORDER = frozenset({CONTIGUOUS, CLONE})
+COPIES = IN_ORDER | aten.names("shares", "flatten reshape")
 """Operators that copy a tensor whose layout is not the one wanted."""
 
 ROW_MAJOR = frozenset({"0", ""})
 """Memory formats, as numbers, that are no channels-last ones; empty where none was given."""
 
-ANY_LAYOUT = re.compile(
-    r"aten::(?:add|sub|rsub|mul|div|pow|neg|abs|exp|log|sqrt|rsqrt|square|clamp|clamp_min|relu|gelu|silu|tanh|sigmoid"
-    r"|maximum|minimum|where|eq|ne|lt|le|gt|ge|to|_to_copy|copy_|mm|bmm|addmm|baddbmm|sum|mean"
-    r"|scaled_dot_product_attention)"
-)
-"""Operators that read a tensor in any layout: pointwise ones, products of BLAS, sums, fused attention."""
+ANY_LAYOUT = aten.names("known", "_to_copy addmm baddbmm bmm copy_ mean mm scaled_dot_product_attention sum to")
+"""Operators that read a tensor in any layout, as pointwise ones do: copies, products of BLAS, sums, fused attention."""
 
-PRODUCTS_OF_ANY_LAYOUT = {"aten::matmul": 3}
+PRODUCTS_OF_ANY_LAYOUT = aten.by_name("product", {"matmul": 3})
 """Operators that do so up to so many dimensions; of more dimensions they need to merge some."""
 
-MAKES_VIEWS = re.compile(r"aten::(?:unsqueeze|squeeze|transpose|permute|t|select|slice|expand|detach|unbind|chunk)")
+OF_SOME_LAYOUTS = aten.names("view", "_reshape_alias _unsafe_view as_strided view view_as view_as_complex")
+"""Views that cannot be made of a tensor in any layout."""
+
 REACH = 16  # operators after a copy that are searched for its reader
 
 
@@ -89,11 +90,11 @@ def _is_of_layout(profile: Profile, row: int, given: Inputs, copied: Inputs) -> 
 def _copy(profile: Profile, row: int, copied: Inputs, size: int) -> Iterator[LayoutCopy]:
     shape, strides = copied.shape(1) or (), _strides(copied, 1)
     reader, is_needed = "", True
-    if profile.name(row) in {CONTIGUOUS, CLONE}:
+    if profile.name(row) in IN_ORDER:
         found = _reader(profile, row, shape)
         if found is not None:
             reader, inputs = found
-            if reader.endswith("_") and inputs.shape(0) == shape:
+            if aten.is_a("in_place", reader) and inputs.shape(0) == shape:
                 return
             is_needed = not _reads_any_layout(reader, shape)
     else:
@@ -107,14 +108,14 @@ def _reader(profile: Profile, row: int, shape: Shape) -> tuple[str, Inputs] | No
     for following, inputs in zip(after, profile.inputs_of(rows_of(after)), strict=True):
         name = profile.name(following)
         tensors = [inputs.shape(position) for position in range(len(inputs.dtypes))]
-        if shape in tensors and not MAKES_VIEWS.fullmatch(name):
+        if shape in tensors and not (aten.is_a("view", name) and name not in OF_SOME_LAYOUTS):
             return name, inputs
     return None
 
 
 def _reads_any_layout(reader: str, shape: Shape) -> bool:
     most = PRODUCTS_OF_ANY_LAYOUT.get(reader, 0)
-    return bool(ANY_LAYOUT.fullmatch(reader)) or len(shape) <= most
+    return is_pointwise(reader) or reader in ANY_LAYOUT or len(shape) <= most
 
 
 def _strides(inputs: Inputs, position: int) -> Shape:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
@@ -26,22 +26,12 @@ if IS_COMPILED:
 
 HOST_CALLS = (Category.OPERATOR, Category.ANNOTATION, Category.RUNTIME)
 
-OVERLOAD = re.compile(r"^(aten::\w+)\.\w+$")
 STEP_NUMBER = re.compile(r"^ProfilerStep#.*", re.DOTALL)
 
-NOT_COUNTED = frozenset(
-    {
-        "profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit",
-        "aten::is_leaf", "aten::output_nr", "aten::_version",
-    }
-)  # fmt: skip
+NOT_COUNTED = aten.names("known", "_version is_leaf output_nr") | {
+    "profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit",
+}  # fmt: skip
 """What torch leaves out of its tables (`_filter_name`): the profiler's own work, and questions about tensors."""
-
-
-@lru_cache(maxsize=1 << 16)
-def without_overload(name: str) -> str:
-    """`aten::add` for `aten::add.Tensor`; kept, since few names repeat often."""
-    return OVERLOAD.sub(r"\1", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +90,7 @@ class Nesting:
 def plain_names(names: tuple[str, ...]) -> tuple[Numbers, tuple[str, ...]]:
     """For each of `names` the number of its group in torch, and the groups: overloads and steps are not told apart."""
     plain = NumberTable[str]()
-    texts = (STEP_NUMBER.sub("ProfilerStep*", without_overload(text)) for text in names)
+    texts = (STEP_NUMBER.sub("ProfilerStep*", aten.without_overload(text)) for text in names)
     return plain.numbers(texts, len(names)), plain.values()
 
 

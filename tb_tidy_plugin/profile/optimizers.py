@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from tb_tidy_plugin.profile.nesting import without_overload
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category
 
 STEP = re.compile(r"^Optimizer\.step#(?P<optimizer>.+)\.step$")
 ONE_BY_ONE = re.compile(r"^torch/optim/\w+\.py\(\d+\): _single_tensor_(?P<algorithm>\w+)$")
 BATCHED = re.compile(r"^aten::_(?:foreach|fused)_")
-IN_PLACE = re.compile(r"^aten::[a-z]\w*[a-z]_$")
 OF_ANNOTATION = "aten::empty"  # annotations of 2021 allocated a handle
 
 WITH_FOREACH = {
@@ -48,7 +47,7 @@ class Update:
     def parameters(self) -> int:
         """Number of parameters: as many as the rarest operator that works in place, leaving out odd single ones."""
         names = Counter(name for _, name in self.operators)
-        counts = [count for name, count in names.items() if IN_PLACE.match(name)]
+        counts = [count for name, count in names.items() if aten.is_a("in_place", name)]
         return min((count for count in counts if 4 * count >= max(counts)), default=0)
 
     def elements(self, profile: Profile) -> int:
@@ -92,5 +91,5 @@ def _update_by_operators(profile: Profile, step: int) -> Iterator[Update]:
 def _operators(profile: Profile, row: int) -> tuple[tuple[int, str], ...]:
     rows, table = profile.calls.operators_in([row]), profile.table
     numbers = table.name[rows].tolist()
-    names = {number: without_overload(table.names[number]) for number in set(numbers)}
+    names = {number: aten.without_overload(table.names[number]) for number in set(numbers)}
     return tuple(zip(rows, map(names.__getitem__, numbers), strict=True))

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import Category, Times
 
-VIEWS = ("aten::select", "aten::slice")
+VIEWS = aten.names("view", "select slice")
 """They make a view, which is no work: their time is the price of a call on this machine, under this recording."""
 
 PRICE = 3
 """Views that an operator on few elements takes at most, besides one for itself and for each operator that it runs. In
 recordings of torch 2.13 on a CPU, with shapes and stacks, arithmetic, comparisons, copies and indexing took 0.4 to 3.6
 views in all (medians)."""
-
-WAITS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
-"""What they take is waiting, never work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +59,5 @@ def host_work(profile: Profile) -> HostWork:
     before = np.append(0, np.cumsum(table.category[: tree.size] == Category.OPERATOR))
     calls = before[tree.last_descendant + 1] - before[: tree.size]
     work_ns = np.maximum(table.duration_ns[: tree.size] - (view_ns * (PRICE + calls)).astype(np.int64), 0)
-    work_ns[profile.named(*WAITS)] = 0
+    work_ns[profile.named(*OF_ONE_ELEMENT)] = 0  # what they take is waiting
     return HostWork(profile, work_ns)

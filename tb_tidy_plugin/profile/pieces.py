@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.inputs import Inputs
@@ -12,12 +15,13 @@ from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category
 
-PICKS = ("aten::select", "aten::slice", "aten::index")
+PICKS = aten.names("known", "index select slice")
 ITERATION = r"^torch/_tensor\.py\(\d+\): __iter__$"  # `for row in x`, which unbinds
 NEVER = (
     r"^ProfilerStep#|^Optimizer\.|^enumerate\(DataLoader\)#|^autograd::|^torch/(?:profiler|optim|utils/data)/"
-    r"|^torch/_tensor\.py\(\d+\): backward$|^aten::(?:_thnn_fused_)?(?:lstm|gru|rnn_tanh|rnn_relu)_cell$"
+    r"|^torch/_tensor\.py\(\d+\): backward$"
 )
+CELLS = aten.names("known", "_thnn_fused_gru_cell _thnn_fused_lstm_cell gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell")
 """What no such loop holds: a step, a backward pass, a recurrent cell."""
 LARGEST_BODY = 32  # operators: a loop over batches or layers has more
 
@@ -46,6 +50,7 @@ def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool
     picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, ("aten::unbind",)))
     heads = rows_of([*unbinds.tolist(), *profile.matching(ITERATION, Category.PYTHON).tolist()])
     never = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    never = np.union1d(never, profile.named(*CELLS))
     return profile.calls.loops(picks, heads, Limits(never, LARGEST_BODY, least), is_own)
 
 

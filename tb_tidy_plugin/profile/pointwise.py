@@ -2,54 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.strings import numbers_where
 
-POINTWISE = frozenset(
-    {
-        "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "asin", "asinh", "atan", "atan2", "atanh",
-        "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "celu", "clamp", "clamp_max",
-        "clamp_min", "clip", "copysign", "cos", "cosh", "deg2rad", "div", "divide", "elu", "eq", "erf",
-        "erfc", "exp", "exp2", "expm1", "fix", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "ge",
-        "gelu", "greater", "gt", "hardsigmoid", "hardswish", "hardtanh", "heaviside", "hypot", "isfinite",
-        "isinf", "isnan", "le", "leaky_relu", "lerp", "less", "log", "log10", "log1p", "log2", "log_sigmoid",
-        "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt", "masked_fill",
-        "maximum", "minimum", "mish", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "pow",
-        "reciprocal", "relu", "relu6", "remainder", "round", "rsqrt", "rsub", "selu", "sgn", "sigmoid",
-        "sign", "silu", "sin", "sinc", "sinh", "softplus", "softshrink", "sqrt", "square", "sub", "subtract",
-        "tan", "tanh", "threshold", "true_divide", "trunc", "where", "xlogy",
-    }
-)  # fmt: skip
-"""Names without `aten::` and without the `_` of the variant in place."""
-
-COMPARISONS = frozenset(
-    {
-        "eq", "ne", "lt", "le", "gt", "ge", "greater", "less", "isfinite", "isinf", "isnan", "logical_and",
-        "logical_not", "logical_or",
-    }
-)  # fmt: skip
+COMPARISONS = aten.names(
+    "pointwise",
+    """
+    eq ge greater greater_equal gt isfinite isinf isnan isneginf isposinf le less less_equal logical_and logical_not
+    logical_or logical_xor lt ne not_equal signbit
+    """,
+)
 """Their results have one byte per element, whatever they compare."""
-
-PASSING = frozenset(
-    {
-        "alias", "as_strided", "broadcast_tensors", "broadcast_to", "chunk", "contiguous", "detach",
-        "detach_", "diagonal", "empty", "empty_like", "expand", "expand_as", "flatten", "full", "full_like",
-        "lift_fresh", "movedim", "narrow", "new_ones", "new_zeros", "ones", "ones_like", "permute", "reshape",
-        "resolve_conj", "scalar_tensor", "select", "slice", "split", "squeeze", "swapaxes", "t", "to",
-        "transpose", "type_as", "unbind", "unflatten", "unsqueeze", "view", "view_as", "zeros", "zeros_like",
-    }
-)  # fmt: skip
-"""Views, constants and casts: a compiler makes them part of the operators around them."""
 
 QUICKEST = 0.25  # of a chain's operators only move bytes; the others also compute
 ARITHMETIC_LEFT = 0.5  # of it, since a fused loop computes while it waits for memory; measured on a CPU
@@ -124,8 +97,8 @@ def _numbered(profile: Profile) -> tuple[Rows, Rows]:
     """The pointwise operators, and for each a number that changes where something else comes in between."""
     table = profile.table
     rows = np.flatnonzero(profile.calls.outermost)
-    rows = rows[~_is_named(profile, rows, PASSING)]
-    ours = _is_named(profile, rows, POINTWISE)
+    rows = rows[~_are(profile, rows, is_passing)]
+    ours = _are(profile, rows, is_pointwise)
     ours[ours] = ~_is_elsewhere(profile, rows[ours])
     step = profile.steps.index_of(table.start_ns[rows])
     breaks = ~ours
@@ -134,16 +107,21 @@ def _numbered(profile: Profile) -> tuple[Rows, Rows]:
     return rows[ours], numbers[ours]
 
 
-def _is_named(profile: Profile, rows: Rows, plain: frozenset[str]) -> Mask:
-    numbers = numbers_where(profile.table.names, lambda name: plain_name(name.split(".")[0]) in plain)
-    found: Mask = np.isin(profile.table.name[rows], numbers)
+def _are(profile: Profile, rows: Rows, test: Callable[[str], bool]) -> Mask:
+    found: Mask = np.isin(profile.table.name[rows], numbers_where(profile.table.names, test))
     return found
 
 
-@lru_cache(maxsize=1 << 14)
-def plain_name(name: str) -> str:
-    """The name of one of torch's own operators, without the `_` of the variant in place; empty for all else."""
-    return name.removeprefix("aten::").removesuffix("_") if name.startswith("aten::") else ""
+def is_passing(name: str) -> bool:
+    """Whether it makes a view, a constant or a cast, in place or not: a compiler makes these part of what is around."""
+    kinds = aten.operator(aten.without_writing(aten.without_overload(name))).kinds
+    is_constant, is_view = "factory" in kinds, "shares" in kinds and "known" in kinds
+    return (is_constant or is_view) and kinds.isdisjoint({"product", "random"})
+
+
+def is_pointwise(name: str) -> bool:
+    """Whether it computes each element of its result from the elements at that place, and does not just pass them."""
+    return aten.is_a("pointwise", name) and not is_passing(name)
 
 
 def _is_elsewhere(profile: Profile, rows: Rows) -> Mask:
@@ -168,9 +146,7 @@ def _call(profile: Profile, row: int, inputs: Inputs) -> _Call | None:
     if not tensors:
         return None
     name = profile.name(row)
-    width = (
-        1 if plain_name(name) in COMPARISONS else max(width for shape, width in tensors if len(shape) == _rank(tensors))
-    )
+    width = 1 if name in COMPARISONS else max(width for shape, width in tensors if len(shape) == _rank(tensors))
     read = sum(prod(shape) * width for shape, width in tensors if shape)
     return _Call(row, name, tuple(map(int, size)), read, prod(size) * width)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 
-FACTORS = {"aten::mm": 0, "aten::bmm": 0, "aten::linear": 0, "aten::addmm": 1, "aten::baddbmm": 1}
+FACTORS = aten.by_name("product", {"mm": 0, "bmm": 0, "linear": 0, "addmm": 1, "baddbmm": 1})
 """Operators that multiply matrices, and which input is the left factor; the right one follows it."""
 
 

@@ -8,12 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.critical import in_steps, per_step
 from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
 from tb_tidy_plugin.profile.intervals import Intervals, last_begun
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
-from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names, without_overload
+from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names
 from tb_tidy_plugin.profile.operators import Operators, operators_of
 from tb_tidy_plugin.profile.pace import Pace, pace_of
 from tb_tidy_plugin.profile.platforms import platform_of
@@ -117,7 +118,7 @@ class Profile:
     def named(self, *names: str) -> Rows:
         """Rows of operators with one of `names`, whatever their overload, in row order."""
         wanted = frozenset(names)
-        numbers = numbers_where(self.table.names, lambda name: without_overload(name) in wanted)
+        numbers = numbers_where(self.table.names, lambda name: aten.without_overload(name) in wanted)
         return np.flatnonzero(np.isin(self.table.name, numbers) & (self.table.category == Category.OPERATOR))
 
     def inside(self, ancestors: Rows) -> Mask:
@@ -142,7 +143,7 @@ class Profile:
 
     def name(self, row: int) -> str:
         """Name without overload (`aten::add`, not `aten::add.Tensor`)."""
-        return without_overload(self.table.names[self.table.name[row]])
+        return aten.without_overload(self.table.names[self.table.name[row]])
 
     def category(self, row: int) -> Category:
         """What kind of event it is."""

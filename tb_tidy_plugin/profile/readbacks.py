@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin import aten
+from tb_tidy_plugin.profile.copies import SOURCE
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, DevicePart, devices_of, idle_parts, named
 from tb_tidy_plugin.profile.loops import Limits, Loop
@@ -18,25 +20,20 @@ if TYPE_CHECKING:
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """Starts and ends in ns of the profile."""
 
-READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal", "aten::nonzero")
+OF_ONE_ELEMENT = aten.names("read", "_local_scalar_dense is_nonzero item")
+READS = OF_ONE_ELEMENT | aten.names("read", "equal nonzero")
 """They cannot return before a value is on the host: a number, a truth value, how many elements the result has."""
 
-SINGLE_READS, LIST, IN_LIST = ("aten::item", "aten::is_nonzero"), "^<built-in method tolist of ", "aten::resolve_conj"
+SINGLE_READS, LIST = aten.names("read", "is_nonzero item"), "^<built-in method tolist of "
+IN_LIST = "aten::resolve_conj"
 """What reads one value; `.tolist()` is a built-in, of whose operators this is the first."""
 
-ONLY_READS = frozenset(
-    {
-        *SINGLE_READS, IN_LIST, "aten::resolve_neg", "aten::select", "aten::slice", "aten::unbind", "aten::detach",
-        "aten::squeeze", "aten::view", "aten::reshape",
-    }
-)  # fmt: skip
-"""Operators of a loop that does nothing but read: reads, and views of single values."""
+
+VIEWS_IF_POSSIBLE = aten.names("shares", "reshape resolve_conj resolve_neg")
+"""What makes a view of a single value, too."""
 
 NEVER = r"^ProfilerStep#|^Optimizer\.|^autograd::|^torch/_tensor\.py\(\d+\): backward$"
 LARGEST_BODY, SHORTEST = 6, 8  # operators, reads: what is longer or rarer is no such loop
-
-COPIES = ("aten::to", "aten::_to_copy", "aten::copy_")
-"""`.cpu()`, `.tolist()` and `.numpy()` of a device's tensor run these."""
 
 MOST_BYTES = 4096
 """Of a copy to the host that reads values: results and checkpoints are larger."""
@@ -50,10 +47,11 @@ OWN_CAUSES: tuple[DevicePart, ...] = (
 def device_readbacks(profile: Profile) -> Rows:
     """The outermost operators that read values of a device and wait for them, in order of rows.
 
-    A copy counts where it brings few bytes to the host and waits for them; one to pinned memory need not wait.
+    A copy, as `.cpu()` and `.numpy()` run it, counts where it brings few bytes to the host and waits for them; one to
+    pinned memory need not wait.
     """
     waiting = profile.launched_by[_waits(profile)]
-    reads, copies = (_outermost(profile, profile.named(*names)) for names in (READS, COPIES))
+    reads, copies = (_outermost(profile, profile.named(*names)) for names in (READS, SOURCE))
     copies = np.intersect1d(copies, _around(profile, copies, profile.launched_by[_small_copies(profile)]))
     found = _outermost(profile, np.union1d(reads, copies))
     return np.intersect1d(found, _around(profile, found, waiting))
@@ -69,8 +67,12 @@ def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterat
     is_read = set(single.tolist())
     for loop in profile.calls.loops(single, np.empty(0, np.int64), Limits(never, LARGEST_BODY, SHORTEST), is_own):
         operators = profile.calls.operators_in(loop.calls)
-        if all(profile.name(row) in ONLY_READS for row in operators):
+        if all(row in is_read or _makes_view(profile.name(row)) for row in operators):
             yield loop, [row for row in operators if row in is_read]
+
+
+def _makes_view(name: str) -> bool:
+    return aten.is_a("view", name) or name in VIEWS_IF_POSSIBLE
 
 
 def _single_reads(profile: Profile) -> Rows:

@@ -1,5 +1,6 @@
 """All that a rule may import: the kit."""
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.attention import Attention, attentions
 from tb_tidy_plugin.profile.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.profile.calls import rows_of
@@ -24,10 +25,10 @@ from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_
 from tb_tidy_plugin.profile.overhead import HostWork, host_work
 from tb_tidy_plugin.profile.parameter_costs import ParameterCosts, costs_of_parameters
 from tb_tidy_plugin.profile.pieces import PICKS, falls, loops_over_pieces, time_of_loop
-from tb_tidy_plugin.profile.pointwise import PASSING, POINTWISE, Chain, part_left, plain_name, pointwise_chains
+from tb_tidy_plugin.profile.pointwise import Chain, is_passing, is_pointwise, part_left, pointwise_chains
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
+from tb_tidy_plugin.profile.readbacks import READS, device_readbacks, idle_after, read_loops
 from tb_tidy_plugin.profile.recorded_nodes import UnusedPass, unused_passes
 from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.profile.run import Run
@@ -44,9 +45,8 @@ from tb_tidy_plugin.units import Bytes, Fact, Nanoseconds, Share
 
 __all__ = [
     "BIAS",
-    "PASSING",
     "PICKS",
-    "POINTWISE",
+    "READS",
     "TORCH_DTYPES",
     "WITH_FOREACH",
     "AnyRule",
@@ -92,6 +92,7 @@ __all__ = [
     "Unblock",
     "UnusedPass",
     "Update",
+    "aten",
     "attentions",
     "batches_by_place",
     "bias_handed_over",
@@ -123,6 +124,8 @@ __all__ = [
     "host_work",
     "idle_after",
     "is_first_batch",
+    "is_passing",
+    "is_pointwise",
     "is_read_between",
     "layout_copies",
     "loops_over_pieces",
@@ -131,7 +134,6 @@ __all__ = [
     "parse_frame",
     "part_left",
     "pinned_bytes_per_ns",
-    "plain_name",
     "pointwise_chains",
     "read_loops",
     "recurring",

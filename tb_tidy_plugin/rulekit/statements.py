@@ -4,37 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_tidy_plugin.profile.pointwise import plain_name
+from tb_tidy_plugin import aten
 
 MOST_BYTES = 1 << 30
 """What the tensors of a pair of statements may need together, copies for their comparison aside."""
 
-OF_ONE = frozenset(
-    {
-        "abs", "asin", "atan", "ceil", "cos", "erf", "erfc", "exp", "expm1", "floor", "frac", "log", "log1p", "log2",
-        "neg", "reciprocal", "relu", "round", "rsqrt", "selu", "sigmoid", "sign", "sin", "sinh", "sqrt", "square",
-        "tan", "tanh", "trunc",
-    }
-)  # fmt: skip
+OF_ONE = aten.names(
+    "pointwise",
+    """
+    abs asin atan ceil cos erf erfc exp expm1 floor frac log log1p log2 neg reciprocal relu round rsqrt selu sigmoid
+    sign sin sinh sqrt square tan tanh trunc
+    """,
+)
 """Operators that `torch` has by this name, of one tensor."""
 
-OF_TWO = frozenset(
-    {
-        "add", "atan2", "copysign", "div", "fmax", "fmin", "fmod", "hypot", "logaddexp", "maximum", "minimum", "mul",
-        "remainder", "sub",
-    }
-)  # fmt: skip
+OF_TWO = aten.names(
+    "pointwise", "add atan2 copysign div fmax fmin fmod hypot logaddexp maximum minimum mul remainder sub"
+)
 """The same of two tensors, or of a tensor and a number; which of them it was does not matter to a chain's time much."""
 
-OTHERS = {
-    "clamp": "torch.clamp(y, -1, 1)", "clamp_max": "torch.clamp(y, max=1)", "clamp_min": "torch.clamp(y, min=0)",
-    "elu": "F.elu(y)", "eq": "torch.eq(y, x).to(y.dtype)", "ge": "torch.ge(y, x).to(y.dtype)", "gelu": "F.gelu(y)",
-    "gt": "torch.gt(y, x).to(y.dtype)", "hardsigmoid": "F.hardsigmoid(y)", "hardswish": "F.hardswish(y)",
-    "hardtanh": "F.hardtanh(y)", "le": "torch.le(y, x).to(y.dtype)", "leaky_relu": "F.leaky_relu(y)",
-    "lerp": "torch.lerp(y, x, 0.5)", "lt": "torch.lt(y, x).to(y.dtype)", "masked_fill": "y.masked_fill(x > 0.5, 0.5)",
-    "mish": "F.mish(y)", "ne": "torch.ne(y, x).to(y.dtype)", "pow": "torch.pow(y, 2)", "rsub": "1 - y",
-    "silu": "F.silu(y)", "softplus": "F.softplus(y)", "where": "torch.where(x > 0.5, y, x)",
-}  # fmt: skip
+OTHERS = aten.by_name(
+    "pointwise",
+    {
+        "clamp": "torch.clamp(y, -1, 1)", "clamp_max": "torch.clamp(y, max=1)", "clamp_min": "torch.clamp(y, min=0)",
+        "elu": "F.elu(y)", "eq": "torch.eq(y, x).to(y.dtype)", "ge": "torch.ge(y, x).to(y.dtype)",
+        "gelu": "F.gelu(y)", "gt": "torch.gt(y, x).to(y.dtype)", "hardsigmoid": "F.hardsigmoid(y)",
+        "hardswish": "F.hardswish(y)", "hardtanh": "F.hardtanh(y)", "le": "torch.le(y, x).to(y.dtype)",
+        "leaky_relu": "F.leaky_relu(y)", "lerp": "torch.lerp(y, x, 0.5)", "lt": "torch.lt(y, x).to(y.dtype)",
+        "masked_fill": "y.masked_fill(x > 0.5, 0.5)", "mish": "F.mish(y)", "ne": "torch.ne(y, x).to(y.dtype)",
+        "pow": "torch.pow(y, 2)", "rsub": "1 - y", "silu": "F.silu(y)", "softplus": "F.softplus(y)",
+        "where": "torch.where(x > 0.5, y, x)",
+    },
+)  # fmt: skip
 
 
 def fitting(count: int, bytes_each: int) -> int:
@@ -47,7 +48,7 @@ def chain_of(operators: Sequence[str]) -> str | None:
 
     Each works on the result of the one before, and on `x` where it takes two.
     """
-    lines = [_line(plain_name(operator)) for operator in operators]
+    lines = [_line(aten.without_writing(operator)) for operator in operators]
     if None in lines:
         return None
     return "\n    ".join(["def chain(x):", "y = x", *(line for line in lines if line), "return y"])
@@ -55,7 +56,7 @@ def chain_of(operators: Sequence[str]) -> str | None:
 
 def _line(name: str) -> str | None:
     if name in OF_ONE:
-        return f"y = torch.{name}(y)"
+        return f"y = torch.{aten.plain(name)}(y)"
     if name in OF_TWO:
-        return f"y = torch.{name}(y, x)"
+        return f"y = torch.{aten.plain(name)}(y, x)"
     return f"y = {OTHERS[name]}" if name in OTHERS else None

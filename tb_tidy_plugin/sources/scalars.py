@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from tb_tidy_plugin import aten
+
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 SCALAR_CALLS = frozenset(
@@ -22,8 +24,8 @@ SCALAR_ATTRIBUTES = frozenset(
 )  # fmt: skip
 CONTAINERS = frozenset({"list", "tuple", "sorted", "dict", "set", "frozenset"})
 VIEWS = frozenset({"zip", "enumerate", "reversed"})
-CONTAINER_METHODS = frozenset({"items", "keys", "values", "split", "chunk", "unbind", "tolist"})
-"""Methods that give one, of tensors and of dictionaries."""
+CONTAINER_METHODS = frozenset({"items", "keys", "values", "tolist"})
+"""Methods that give one, of dictionaries and of tensors; those of tensors that are operators do, too (`split`)."""
 MOST_ROUNDS = 30  # names that hang on each other in longer chains are not written by people
 ROUNDINGS = frozenset({"min", "max", "abs", "round", "sum", "pow", "divmod"})
 
@@ -74,7 +76,7 @@ class Scalars:
             case ast.Call(ast.Name(name), arguments):
                 known = name in CONTAINERS or (name in VIEWS and all(map(self.is_plain, arguments)))
             case ast.Call(ast.Attribute(_, name)):
-                known = name in CONTAINER_METHODS
+                known = name in CONTAINER_METHODS or aten.is_a("list", aten.PREFIX + name)
             case ast.BinOp(left, _, right):
                 known = self.is_plain(left) and self.is_plain(right)
             case ast.IfExp(_, body, orelse):

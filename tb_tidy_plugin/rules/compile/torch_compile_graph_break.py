@@ -45,6 +45,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from tb_tidy_plugin.rulekit import (
+    READS,
     BrokenCall,
     Category,
     Edit,
@@ -63,7 +64,6 @@ from tb_tidy_plugin.rulekit import (
 
 LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d+)$")
 DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")
-READS_BACK = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero", "aten::tolist"})
 COMPILED = ("TorchDynamo Cache Lookup", "Torch-Compiled Region")
 FEWEST = 2  # in the profile
 
@@ -104,7 +104,7 @@ class TorchCompileGraphBreak(Rule):
         lost = profile.covered(rows_of(events)).plus(time_apart(profile, pieces))
         line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
         more = "one more piece" if len(pieces) == 1 else f"{len(pieces)} more pieces"
-        reads_back = any(profile.name(row) in READS_BACK for piece in pieces for row in piece.gap)
+        reads_back = any(profile.name(row) in READS for piece in pieces for row in piece.gap)
         return Match(
             anchor=cause.resumed if line else cause.region,
             events=events,

@@ -42,20 +42,21 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Threshold,
+    aten,
     bias_handed_over,
     bias_work,
     costs_of_parameters,
     fitting,
 )
 
-MODULES = {"aten::conv1d": "Conv1d", "aten::conv2d": "Conv2d", "aten::conv3d": "Conv3d"}  # with a benchmark
-TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
+MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
+TRANSPOSED = aten.names("product", "conv_transpose1d conv_transpose2d conv_transpose3d")
 CONVOLUTIONS = (*MODULES, *TRANSPOSED, "aten::convolution")
 TRAINING = 5  # which input of a batch norm this is
 SYNCHRONISED = "SyncBatchNorm"  # runs in training mode only
-BATCH_NORMS = frozenset({"aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm", SYNCHRONISED})
+BATCH_NORMS = aten.names("known", "batch_norm cudnn_batch_norm native_batch_norm") | {SYNCHRONISED}
 OPTIONS = {"stride": 3, "padding": 4, "dilation": 5}  # which inputs of a convolution these are
-PASSING_ON = frozenset({"aten::to", "aten::_to_copy", "aten::contiguous"})
+PASSING_ON = aten.names("known", "_to_copy contiguous to")
 FUSED_SHARE = 0.005  # of a convolution that adds the bias itself: measured on a CPU, where the step stays the same
 
 

@@ -45,6 +45,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Share,
     Threshold,
+    aten,
     chain_of,
     fitting,
     gradients_of,
@@ -112,8 +113,8 @@ class ElementwiseOpFlood(Rule):
 
     def _match(self, profile: Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool) -> Match:
         expected, best = part_left(profile, chain, events[0] >= profile.tree.size) if is_large else _launches(chain)
-        names = [name.removeprefix("aten::") for name in chain.names]
         dtype = TORCH_DTYPES.get(profile.inputs(chain.operators[0]).dtype(0), "")
+        names = [aten.plain(name) for name in chain.names]
         return Match(
             anchor=_caller(profile, chain),
             events=events,
@@ -132,7 +133,7 @@ class ElementwiseOpFlood(Rule):
 
 def _is_per_tensor(chain: Chain, gradients: list[int]) -> bool:
     """Whether each few operators are about a tensor of their own, as far as a trace can show it."""
-    in_place = sum(name.endswith("_") for name in chain.names)
+    in_place = sum(aten.is_a("in_place", name) for name in chain.names)
     if chain.period == 1 or (not gradients and 2 * in_place > len(chain.names)):
         return True
     return not gradients and chain.period <= SHORT_PERIOD and 2 * chain.period <= len(chain.names)

@@ -28,7 +28,6 @@ which no factory returns by itself. Memory that was not allocated right before i
 factory of another shape or dtype, or more than 5 operators back.
 """
 
-import re
 from collections.abc import Iterator
 
 from tb_tidy_plugin.rulekit import (
@@ -44,20 +43,26 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Shape,
     Threshold,
+    aten,
     copied_input,
     copying_operator,
     fitting,
     tensor_bytes,
 )
 
-FACTORY = re.compile(
-    r"aten::(ones|zeros|full|rand|randn|randint)(_like)?|aten::(randperm|arange|linspace|logspace|eye|new_(ones|zeros|full))"
+FACTORIES = aten.names(
+    "factory",
+    """
+    arange eye full full_like linspace logspace new_full new_ones new_zeros ones ones_like rand rand_like randint
+    randint_like randn randn_like randperm zeros zeros_like
+    """,
 )
-FILL = re.compile(r"aten::(fill|zero|normal|uniform|random|bernoulli|exponential)_")
-ALLOCATION = re.compile(r"aten::(new_)?empty(_like|_strided)?")
+FILLS = aten.names("in_place", "bernoulli_ exponential_ fill_ normal_ random_ uniform_ zero_")
+ALLOCATIONS = aten.names("factory", "empty empty_like empty_strided new_empty new_empty_strided")
+COPY = frozenset({"aten::copy_"})
 
 TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
-MEASURED = frozenset({"ones", "zeros", "rand", "randn"})  # factories that need no more than a shape
+MEASURED = aten.names("factory", "ones rand randn zeros")  # that need no more than a shape
 
 
 class TensorCreatedOnCpuThenMoved(Rule):
@@ -92,12 +97,12 @@ class TensorCreatedOnCpuThenMoved(Rule):
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         made, move = match.events
-        yield Remove((_first_below(profile, made, FILL), _first_below(profile, move, re.compile("aten::copy_"))))
+        yield Remove((_first_below(profile, made, FILLS), _first_below(profile, move, COPY)))
 
     def benchmark(self, match: Match) -> Benchmark | None:
         factory, dtype, shape = str(match.facts["factory"]), match.dtype("dtype"), match.sizes("shape")
         is_small = fitting(1, 2 * int(match.facts["size"])) > 0
-        if factory not in MEASURED or not dtype or not shape or not is_small:
+        if aten.PREFIX + factory not in MEASURED or not dtype or not shape or not is_small:
             return None
         name = "made" if factory.startswith("rand") else "result"  # random numbers differ from device to device
         made = f"{name} = torch.{factory}({shape}, dtype=torch.{dtype}"
@@ -121,8 +126,8 @@ class TensorCreatedOnCpuThenMoved(Rule):
 def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
     """Whether the operator `row` makes a tensor of this shape and dtype, and does so on the CPU."""
     name, before = profile.name(row), profile.operators_before(row, 1)
-    is_filled = FILL.fullmatch(name) and any(ALLOCATION.fullmatch(profile.name(other)) for other in before)
-    if len(profile.device_activity_of(row)) or not (is_filled or FACTORY.fullmatch(name)):
+    is_filled = name in FILLS and any(profile.name(other) in ALLOCATIONS for other in before)
+    if len(profile.device_activity_of(row)) or not (is_filled or name in FACTORIES):
         return False
     return any(_gives(profile, inner, shape, dtype) for inner in profile.subtree(row))
 
@@ -134,12 +139,12 @@ def _gives(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
     return (shape, dtype) in tensors or (inputs.dtype(0) == dtype and str(list(shape)) in inputs.concrete)
 
 
-def _first_below(profile: Profile, row: int, wanted: re.Pattern[str]) -> int:
-    return next((inner for inner in profile.subtree(row) if wanted.fullmatch(profile.name(inner))), row)
+def _first_below(profile: Profile, row: int, wanted: frozenset[str]) -> int:
+    return next((inner for inner in profile.subtree(row) if profile.name(inner) in wanted), row)
 
 
 def _called(profile: Profile, row: int) -> str:
     """What the user called: the built-in around an operator (`cuda`), else the operator itself."""
     above = profile.parent(row)
     words = profile.name(above).split() if above is not None else []
-    return words[2] if words[:2] == ["<built-in", "method"] else profile.name(row).removeprefix("aten::")
+    return words[2] if words[:2] == ["<built-in", "method"] else aten.plain(profile.name(row))

@@ -43,6 +43,7 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Scale,
     Threshold,
+    aten,
     device_idle,
     fitting,
     parse_frame,
@@ -140,7 +141,7 @@ def _conversion(profile: Profile, row: int) -> Conversion | None:
     in between; an array has memory and is copied. Of the constructors only the operators are recorded.
     """
     before = profile.operators_before(row, 2)
-    if [profile.name(other) for other in before] != ["aten::to", "aten::empty"]:
+    if [aten.plain(profile.name(other)) for other in before] != ["to", "empty"]:
         return None
     to, empty = before
     call = profile.parent(row)

@@ -51,6 +51,7 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Shape,
     Threshold,
+    aten,
     constants_made_again,
     fitting,
     parse_frame,
@@ -83,7 +84,7 @@ class ConstantRebuiltEveryStep(Rule):
 
     def _match(self, profile: Profile, run: tuple[int, ...], constant: Constant) -> Match:
         frame = parse_frame(profile.calls.caller_name(run[0]))
-        names = [profile.name(row).removeprefix("aten::") for row in run]
+        names = [aten.plain(profile.name(row)) for row in run]
         return Match(
             anchor=run[0],
             events=(*run, *profile.device_activity_of_all(rows_of(run)).tolist()),

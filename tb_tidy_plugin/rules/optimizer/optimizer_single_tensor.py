@@ -46,6 +46,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Threshold,
     Update,
+    aten,
     fitting,
     updates_one_by_one,
 )
@@ -60,7 +61,7 @@ no others take it either."""
 SMALL, LARGE = 1_000, 65_000  # elements of a parameter
 
 ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
-UNSUPPORTED = frozenset({"aten::coalesce", "aten::view_as_real"})  # of sparse gradients, of complex parameters
+UNSUPPORTED = aten.names("known", "coalesce view_as_real")  # of sparse gradients, of complex parameters
 CPU, GPU, FOREACH, FUSED = "CPU", "GPU", "foreach=True", "fused=True"
 TENSORS = 8  # of a parameter's size in the benchmark: itself, gradient, two states and one temporary for each optimizer
 

@@ -44,6 +44,7 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Shape,
+    aten,
     first_additions,
     fitting,
     rows_of,
@@ -52,6 +53,7 @@ from tb_tidy_plugin.rulekit import (
 
 ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
 FUNCTION = re.compile(r"\): zero_grad$")
+FILLS = aten.names("in_place", "_foreach_zero_ zero_")
 MODULE = "Module"  # owner of a call without annotation, which only optimizers have
 GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
@@ -115,7 +117,7 @@ def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
     functions = profile.matching(FUNCTION.pattern, Category.PYTHON)
     annotations = profile.matching(ANNOTATION.pattern, Category.ANNOTATION)
     below = profile.inside(functions) | profile.inside(annotations)
-    fills = profile.calls.among(profile.named("aten::zero_", "aten::_foreach_zero_"))
+    fills = profile.calls.among(profile.named(*FILLS))
     fills = fills[below[fills]]
     found: dict[tuple[int, str], list[int]] = {}
     for row, annotation in zip(fills.tolist(), profile.covering(fills, annotations).tolist(), strict=True):

@@ -32,8 +32,6 @@ in more bits. Casts of weights under autocast, which are not cast back. Dtypes o
 from collections.abc import Iterator, Sequence
 
 from tb_tidy_plugin.rulekit import (
-    PASSING,
-    POINTWISE,
     TORCH_DTYPES,
     Benchmark,
     Bytes,
@@ -43,17 +41,17 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Threshold,
+    aten,
     casts,
     fitting,
     gradients_of,
-    plain_name,
+    is_passing,
+    is_pointwise,
     rows_of,
     slower_side,
 )
 
-EXACT = frozenset(
-    {"relu", "neg", "abs", "clone", "dropout", "max_pool1d", "max_pool2d", "masked_fill", "hardtanh", "clamp"}
-)
+EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_pool1d max_pool2d neg relu")
 """Their results are the same in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""
 
 BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
@@ -104,13 +102,12 @@ class DtypePingPong(Rule):
             return None
         rows = near[: near.index(back.operator)]
         rows = rows if there.operator == there.row else [there.operator, *rows]
-        names = [plain_name(profile.name(row)) for row in rows]
-        known = PASSING | EXACT | (POINTWISE if _narrows(there) else frozenset())
-        return names if known.issuperset(names) else None
+        names = [profile.name(row) for row in rows]
+        return names if all(_may_run_in_either(name, there) for name in names) else None
 
     def _match(self, profile: Profile, there: Cast, back: Cast, between: Sequence[str]) -> Match:
         events = slower_side(profile, (there.row, back.row, *gradients_of(profile, (there.row, back.row))))
-        others = list(dict.fromkeys(f"`{name}`" for name in between if name not in PASSING))
+        others = list(dict.fromkeys(f"`{aten.plain(name)}`" for name in between if not is_passing(name)))
         return Match(
             anchor=there.row,
             events=events,
@@ -124,6 +121,10 @@ class DtypePingPong(Rule):
             },
             confidence="medium" if others or _narrows(there) else "high",
         )  # fmt: skip
+
+
+def _may_run_in_either(name: str, there: Cast) -> bool:
+    return is_passing(name) or aten.without_writing(name) in EXACT or (_narrows(there) and is_pointwise(name))
 
 
 def _is_return(there: Cast, back: Cast) -> bool:

@@ -50,6 +50,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Share,
     Threshold,
+    aten,
     falls,
     fitting,
     host_work,
@@ -60,11 +61,11 @@ from tb_tidy_plugin.rulekit import (
     time_of_loop,
 )
 
-PRODUCTS = frozenset({"aten::linear", "aten::matmul", "aten::mm", "aten::addmm", "aten::bmm", "aten::conv2d"})
+PRODUCTS = aten.names("product", "addmm bmm conv2d linear matmul mm")
 """Signs of a model, which is run on one batch after the other, or on its own last result."""
 OTHERS = ("enumerate(DataLoader)#", "Optimizer.")  # annotations around PyTorch's own loops
 MIN_ALIKE = 0.7  # of the groups: conditions and inner loops make them differ, in straight code hardly two are alike
-STORES = ("aten::copy_", "aten::fill_")  # right after a pick: `x[i] = …`
+STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = …`
 SHOWN, NO_CALLER = 8, -1
 
 
