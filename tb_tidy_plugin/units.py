@@ -16,6 +16,13 @@ class Bytes(int):
         return _scaled(int(self), 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
 
 
+class Count(int):
+    """A number of things, shown with thousands separators (`56,451`)."""
+
+    def __str__(self) -> str:
+        return f"{int(self):,}"
+
+
 class Nanoseconds(int):
     """A duration in nanoseconds, shown in the largest unit that keeps it at 1 or above (`1.25 ms`)."""
 
@@ -34,6 +41,11 @@ def between(low_ns: int, high_ns: int) -> str:
     """`1 ms to 2 ms`, or one of them where they read the same."""
     low, high = str(Nanoseconds(low_ns)), str(Nanoseconds(high_ns))
     return low if low == high else f"{low} to {high}"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """`1 operator`, `2,048 operators`. `many` is for plurals that need more than an `s`."""
+    return f"{Count(number)} {one if number == 1 else many or f'{one}s'}"
 
 
 Fact: TypeAlias = Bytes | Nanoseconds | Share | int | str
