@@ -159,7 +159,7 @@ if __name__ == "__main__":
         packages=find_packages(include=["tb_tidy_plugin*"], exclude=["tb_tidy_plugin.dev*"]),
         package_data={
             "tb_tidy_plugin": ["py.typed", "*/*.pyi"],
-            "tb_tidy_plugin.report": ["templates/*"],
+            "tb_tidy_plugin.render": ["page.css"],
             "tb_tidy_plugin.plugin": ["static/*", "static/.stamp", "static/assets/*"],  # `*` leaves out dotfiles
         },
         install_requires=[
@@ -167,7 +167,6 @@ if __name__ == "__main__":
             "flask>=3",
             # Unpacks gz several times faster than zlib; elsewhere it would have to be compiled.
             "isal>=1.6; platform_machine in 'x86_64 AMD64 aarch64 arm64'",
-            "jinja2>=3.1.2",
             "loky>=3.4",  # ranks in parallel, in processes that may end
             "msgspec>=0.18",
             "numpy>=1.25",  # before, no array of numbers could be compared with a text

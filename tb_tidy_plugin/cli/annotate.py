@@ -18,8 +18,8 @@ from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.report.lines import LineCost, line_costs, operator_places
-from tb_tidy_plugin.report.text import plain
 from tb_tidy_plugin.sources.align import Aligner, Sources
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files

@@ -27,9 +27,9 @@ from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.errors import NotFoundError, TidyError
+from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.report.assemble import Analysis, analyses
 from tb_tidy_plugin.report.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
-from tb_tidy_plugin.report.text import plain
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.visible import visible

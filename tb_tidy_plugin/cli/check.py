@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
 from tb_tidy_plugin.cli.configured import with_checks
 from tb_tidy_plugin.cli.engines import with_engine
-from tb_tidy_plugin.cli.output import write_whole
+from tb_tidy_plugin.cli.output import as_text, show, write_whole
 from tb_tidy_plugin.cli.places import PLACE, with_links
-from tb_tidy_plugin.cli.printed import as_lines, say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import Checks
+from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.markdown import to_markdown
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.sarif import to_sarif
-from tb_tidy_plugin.report.text import to_text
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import Place
 
@@ -58,7 +57,7 @@ def check(
     checks: Checks,
     path: Place,
     bench: bool,
-    form: str,
+    form: Form | Literal["json", "sarif"],
     output: Path | None,
     fail_on: Severity | None,
     source_roots: tuple[Path, ...],
@@ -79,27 +78,25 @@ def check(
         report = analyze_path(path, *how, follow_links=follow_links)
     baselines.write(report)
     if output is not None:
-        write_whole(output, _document(report, checks, form))
+        write_whole(output, _written(report, checks, form))
     elif form == "text":
-        say(to_text(report))
+        from tb_tidy_plugin.render.report import report_document
+
+        show(report_document(report, "text"))
     else:
-        click.echo(_document(report, checks, form), nl=False)
+        click.echo(_written(report, checks, form), nl=False)
     sys.exit(_exit_code(report, fail_on, baselines.new_in(report)))
 
 
-def _document(report: Report, checks: Checks, form: str) -> str:
+def _written(report: Report, checks: Checks, form: Form | Literal["json", "sarif"]) -> str:
     """The report as the text of a file."""
     if form == "json":
         return to_json(report)
-    if form == "markdown":
-        return to_markdown(report)
     if form == "sarif":
         return to_sarif(report, [type(rule) for rule in checks.rules])
-    if form == "html":
-        from tb_tidy_plugin.report.html import to_html  # Jinja takes a while to be imported
+    from tb_tidy_plugin.render.report import report_document
 
-        return to_html(report)
-    return as_lines(to_text(report))
+    return as_text(report_document(report, form), form)
 
 
 def _exit_code(report: Report, fail_on: Severity | None, new: set[str] | None) -> int:

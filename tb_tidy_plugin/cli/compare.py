@@ -6,6 +6,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import click
 import msgspec
@@ -13,17 +14,16 @@ import msgspec
 from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_configured_checks
 from tb_tidy_plugin.cli.kinds import Kind
+from tb_tidy_plugin.cli.output import as_text, show
 from tb_tidy_plugin.cli.places import PLACE, with_links
-from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.compare.compare import compared
-from tb_tidy_plugin.compare.markdown import to_markdown
 from tb_tidy_plugin.compare.model import Comparison, first_rows
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
-from tb_tidy_plugin.compare.text import to_text
 from tb_tidy_plugin.configuration.checks import Checks
+from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.visible import visible
 
@@ -79,7 +79,7 @@ def compare(
     candidate: Place | None,
     steps: StepRange | None,
     other_steps: StepRange | None,
-    form: str,
+    form: Literal["text", "json", "markdown"],
     fail_on: float | None,
     source_roots: tuple[Path, ...],
     follow_links: bool,
@@ -112,9 +112,9 @@ def compare(
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
     elif form == "markdown":
-        click.echo(to_markdown(comparison), nl=False)
+        click.echo(as_text(comparison_document(comparison, form), form), nl=False)
     else:
-        say(to_text(comparison))
+        show(comparison_document(comparison, form))
     sys.exit(_exit_code(comparison, fail_on))
 
 

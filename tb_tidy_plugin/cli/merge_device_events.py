@@ -10,7 +10,7 @@ from typing import TypeVar
 import click
 
 from tb_tidy_plugin.errors import TidyError, TraceError
-from tb_tidy_plugin.report.text import plain
+from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.trace.external import infer_activity, is_merged
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.merge import device_events, event_list_of, within, write_merged

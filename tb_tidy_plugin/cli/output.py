@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all."""
+"""What commands put out: documents in the form that was asked for, and files whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole as replaced
+from tb_tidy_plugin.render.document import Document, Form
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -31,3 +32,27 @@ def _behind_links(path: Path) -> Path:
         return Path(os.path.realpath(path, strict=True))
     except FileNotFoundError:  # what is not there yet, or a link to it
         return Path(os.path.realpath(path))
+
+
+def as_text(document: Document, form: Form) -> str:
+    """The document as the text of a file. Only the printer that it needs is imported."""
+    if form == "markdown":
+        from tb_tidy_plugin.render.markdown import to_markdown
+
+        return to_markdown(document)
+    if form == "html":
+        from tb_tidy_plugin.render.html import to_html
+
+        return to_html(document)
+    from tb_tidy_plugin.cli.printed import as_lines
+    from tb_tidy_plugin.render.terminal import to_text
+
+    return as_lines(to_text(document))
+
+
+def show(document: Document) -> None:
+    """Prints the document on the terminal."""
+    from tb_tidy_plugin.cli.printed import say
+    from tb_tidy_plugin.render.terminal import to_text
+
+    say(to_text(document))

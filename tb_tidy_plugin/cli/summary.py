@@ -11,14 +11,14 @@ import msgspec
 
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_configured_checks
+from tb_tidy_plugin.cli.output import show
 from tb_tidy_plugin.cli.places import PLACE, with_links
-from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import Checks
+from tb_tidy_plugin.render.summary import Wanted, summary_document
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.report.summary import summary_of
-from tb_tidy_plugin.report.summary_text import Wanted, to_text
 from tb_tidy_plugin.trace.remote import Place
 
 GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
@@ -57,5 +57,5 @@ def summary(
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
-        say(to_text(found, Wanted(group, top)))
+        show(summary_document(found, Wanted(group, top)))
     sys.exit(DONE if found.profiles else NOTHING_READ)

@@ -21,7 +21,8 @@ def exported(library: Library, key: Key, muted: Collection[str], patience_s: flo
         TraceError: it could not be read.
         StillAnalysingError: its analysis takes longer than `patience_s`.
     """
-    from tb_tidy_plugin.report.html import to_html  # TensorBoard's start need not wait for Jinja
+    from tb_tidy_plugin.render.html import to_html  # TensorBoard's start need not wait for them
+    from tb_tidy_plugin.render.report import report_document
 
     library.kept(key, patience_s)
     run = library.report(*key).report
@@ -29,7 +30,8 @@ def exported(library: Library, key: Key, muted: Collection[str], patience_s: flo
     shown = msgspec.structs.replace(run, findings=_without(run.findings, muted), profiles=profiles)
     all_findings = [*run.findings, *(finding for each in run.profiles for finding in each.findings)]
     report = Report(schema=SCHEMA_VERSION, version=__version__, runs=[shown], problems=[])
-    return ExportAnswer(html=to_html(report, muted=sum(finding.id in muted for finding in all_findings)))
+    left_out = sum(finding.id in muted for finding in all_findings)
+    return ExportAnswer(html=to_html(report_document(report, "html", muted=left_out)))
 
 
 def _without(findings: Sequence[Finding], muted: Collection[str]) -> list[Finding]:

@@ -19,7 +19,8 @@ from PIL import Image
 from playwright.sync_api import Browser, FrameLocator, Page, expect, sync_playwright
 
 import tb_tidy_plugin
-from tb_tidy_plugin.report.html import to_html
+from tb_tidy_plugin.render.html import to_html
+from tb_tidy_plugin.render.report import report_document
 from tests.browser.conftest import CHROMIUM, SWITCHES
 from tests.support.recorded_ranks import record
 from tests.support.recordings import ROOT
@@ -108,7 +109,9 @@ def _set_theme(page: Page, frame: FrameLocator, theme: str) -> None:
 
 def _take_report(browser: Browser, folder: Path) -> None:
     file = folder / "report.html"
-    file.write_text(to_html(tb_tidy_plugin.analyze(ROOT / "sample_runs" / UNTIDY)), encoding="utf-8")
+    file.write_text(
+        to_html(report_document(tb_tidy_plugin.analyze(ROOT / "sample_runs" / UNTIDY), "html")), encoding="utf-8"
+    )
     for theme in ("light", "dark"):
         page = browser.new_page(viewport={"width": 1000, "height": SIZE[1]}, color_scheme=theme)
         page.goto(file.as_uri())

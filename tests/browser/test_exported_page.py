@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import tb_tidy_plugin
-from tb_tidy_plugin.report.html import to_html
+from tb_tidy_plugin.render.html import to_html
+from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.model import CodeChange, Note, Report
 from tests.browser.conftest import Tab
 from tests.support.recordings import ROOT
@@ -52,7 +53,7 @@ def shown(browser: Browser, file: Path, theme: str = "light", width: int = 1000)
 
 def written(report: Report, folder: Path) -> Path:
     file = folder / "report.html"
-    file.write_text(to_html(report), encoding="utf-8")
+    file.write_text(to_html(report_document(report, "html")), encoding="utf-8")
     return file
 
 

@@ -12,8 +12,9 @@ from rich.console import Console
 
 from tb_tidy_plugin.capture import profiling, tidy_profile
 from tb_tidy_plugin.capture.profiling import Cycle
+from tb_tidy_plugin.render.report import report_document
+from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.paths import analyze_path
-from tb_tidy_plugin.report.text import to_text
 from tb_tidy_plugin.units import Nanoseconds
 from tests.support.captured_job import document_of, traces_in
 
@@ -66,7 +67,7 @@ class TestStepTimes:
         assert report.true_step_ns is not None
         assert report.true_step_ns >= 2_000_000
         said = StringIO()
-        Console(file=said, width=200).print(to_text(whole))
+        Console(file=said, width=200).print(to_text(report_document(whole, "text")))
         assert f", {Nanoseconds(report.true_step_ns)} without the profiler" in said.getvalue()
         assert report.steps.count == 3
         assert report.settings is not None

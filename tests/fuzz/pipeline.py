@@ -14,14 +14,15 @@ from rich.console import Console
 from tb_tidy_plugin.plugin.timeline_reader import About, Crop, Event, Lanes, Marks, Slice, answer_to
 from tb_tidy_plugin.plugin.worker import Result, findings_of, result_of
 from tb_tidy_plugin.profile.timeline import Timeline, timeline_of
+from tb_tidy_plugin.render.html import to_html
+from tb_tidy_plugin.render.markdown import to_markdown
+from tb_tidy_plugin.render.report import report_document
+from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.assemble import analyses as analyses_at
-from tb_tidy_plugin.report.html import to_html
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.markdown import to_markdown
 from tb_tidy_plugin.report.model import Problem, Report
 from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.sarif import to_sarif
-from tb_tidy_plugin.report.text import to_text
 from tb_tidy_plugin.rules import catalogue
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
@@ -74,12 +75,12 @@ def check_file(path: Path) -> Report:
 def written(report: Report) -> dict[str, str]:
     """The report in all forms that are meant to be looked at."""
     text = io.StringIO()
-    Console(file=text, width=100, color_system=None).print(to_text(report))
+    Console(file=text, width=100, color_system=None).print(to_text(report_document(report, "text")))
     return {
         "text": text.getvalue(),
-        "markdown": to_markdown(report),
+        "markdown": to_markdown(report_document(report, "markdown")),
         "sarif": to_sarif(report, catalogue()),
-        "html": to_html(report),
+        "html": to_html(report_document(report, "html")),
     }
 
 

@@ -11,7 +11,8 @@ from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import ErrorAnswer, ExportAnswer, ReportAnswer
-from tb_tidy_plugin.report.html import to_html
+from tb_tidy_plugin.render.html import to_html
+from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.model import Report
 from tests.support.logdirs import trace
 from tests.support.waiting import until
@@ -46,7 +47,7 @@ def report(client: FlaskClient) -> Report:
 
 def test_is_the_page_of_the_report_which_it_waits_for(client: FlaskClient) -> None:
     html = page(client, PROFILE)
-    assert html == to_html(report(client))
+    assert html == to_html(report_document(report(client), "html"))
     assert "multiplies 16 B" in html
 
 

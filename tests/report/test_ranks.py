@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import StringIO
 from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 import tb_tidy_plugin
 from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.profile.run import Operation, RankFinding, RankSummary, Run
-from tb_tidy_plugin.report.markdown import to_markdown
-from tb_tidy_plugin.report.model import ProfileReport, Report
+from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.report.present import doubts_about, missing_of, present_text, ranges_text, world_size_of
 from tb_tidy_plugin.report.rank_model import Imbalance, RankRow, Ranks
 from tb_tidy_plugin.report.rank_parts import RANK_PART, RANK_PARTS, typical_step
 from tb_tidy_plugin.report.ranks import ranks_of, worst_first
-from tb_tidy_plugin.report.ranks_text import MOST_RANKS
-from tb_tidy_plugin.report.runs import run_report
-from tb_tidy_plugin.report.text import to_text
 from tests.support.drawn_runs import SITE, STEP_US, draw_run
 from tests.support.recorded_ranks import record
 from tests.support.recordings import shared
@@ -274,43 +268,6 @@ class TestSharedFindings:
             each: [p.rank for p in run.profiles if each in {finding.id for finding in p.findings}] for each in ids
         }
         assert [row.findings for row in run.ranks.rows] == [len(profile.findings) for profile in run.profiles]
-
-
-class TestShown:
-    def ranks(self, count: int) -> Ranks:
-        run = draw_run(*([*[0] * (count - 1), 2000],) * 4)
-        return ranks_of(
-            [changed(run, world_size=[count] * count, typical=[{"host": MS}] * count, step_ns=[MS] * count)]
-        )
-
-    def text(self, ranks: Ranks) -> str:
-        report = run_report("job", (), [], [])
-        whole = Report(schema=1, version="", runs=[msgspec.structs.replace(report, ranks=ranks)], problems=[])
-        console = Console(file=StringIO(), width=100)
-        console.print(to_text(whole))
-        assert isinstance(console.file, StringIO)
-        return console.file.getvalue() + to_markdown(whole)
-
-    def test_on_a_screen_however_many_there_are(self) -> None:
-        text = self.text(self.ranks(128))
-        lines = text[: text.index("##")].splitlines()
-        assert len(lines) < 24
-        assert lines[3].split() == ["127", "1", "ms", "1", "ms", "–", "4", "of", "4", "2", "ms"]
-        assert f"{128 - MOST_RANKS} more ranks" in text
-
-    def test_in_markdown_with_the_worst_first(self) -> None:
-        text = self.text(self.ranks(3))
-        assert "| rank | step | host | memory | comes last | others wait |" in text
-        assert text.index("| 2 | 1 ms | 1 ms | – | 4 of 4 | 2 ms |") < text.index("| 0 | 1 ms")
-
-    def test_clocks_that_differ_are_said(self) -> None:
-        ranks = ranks_of([draw_run((0, 50), (70, 0), clocks_us=(0, -5000))])
-        assert "rank 1's is 5 ms behind rank 0's (± 500 µs)" in self.text(ranks).replace("\n  ", " ")
-
-    def test_control_characters_of_a_worker_are_not_obeyed(self) -> None:
-        ranks = self.ranks(2)
-        noted = msgspec.structs.replace(ranks, notes=["by `\x1b[31mred`"])
-        assert "\x1b" not in self.text(noted)
 
 
 def test_a_row_for_every_rank_of_a_large_job() -> None:

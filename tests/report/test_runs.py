@@ -13,15 +13,16 @@ from rich.console import Console
 
 import tb_tidy_plugin
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Operation, RankSummary, Site
+from tb_tidy_plugin.render.markdown import to_markdown
+from tb_tidy_plugin.render.report import report_document
+from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.markdown import to_markdown
 from tb_tidy_plugin.report.model import Report, RunReport
 from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.report.sarif import to_sarif
-from tb_tidy_plugin.report.text import to_text
 from tb_tidy_plugin.rulekit import Run, RunMatch, RunRule
 from tb_tidy_plugin.rules import all_run_rules, catalogue
 from tb_tidy_plugin.rules.distributed.collective_straggler import CollectiveStraggler
@@ -118,15 +119,15 @@ class TestRunReport:
 
     def test_is_shown_under_the_runs_name(self, pair: Path) -> None:
         console = Console(file=StringIO(), width=100)
-        console.print(to_text(tb_tidy_plugin.analyze(pair)))
+        console.print(to_text(report_document(tb_tidy_plugin.analyze(pair), "text")))
         assert isinstance(console.file, StringIO)
         text = console.file.getvalue()
         assert text.index("job · 2 ranks together") < text.index("Rank 1 is late") < text.index("job · host_0")
 
     def test_is_in_markdown_and_sarif(self, pair: Path) -> None:
         report = tb_tidy_plugin.analyze(pair)
-        assert "All ranks together." in to_markdown(report)
-        assert "Rank 1 is late to" in to_markdown(report)
+        assert "All ranks together." in to_markdown(report_document(report, "markdown"))
+        assert "Rank 1 is late to" in to_markdown(report_document(report, "markdown"))
         (run,) = msgspec.json.decode(to_sarif(report, catalogue()))["runs"]
         (result,) = [result for result in run["results"] if result["ruleId"] == CollectiveStraggler.code]
         assert result["properties"]["ranks"] == [1]

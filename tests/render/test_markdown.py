@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tb_tidy_plugin.report.markdown import LONGEST, to_markdown
+from tb_tidy_plugin.render.markdown import LONGEST, to_markdown
+from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
 from tb_tidy_plugin.report.paths import analyze_path
 from tests.support.logdirs import trace
@@ -46,18 +47,22 @@ def place_in(name: str) -> Place:
                  duration_ns=1)  # fmt: skip
 
 
+def markdown_of(report: Report) -> str:
+    return to_markdown(report_document(report, "markdown"))
+
+
 def html_of(text: str) -> str:
     return str(MARKDOWN.render(text))
 
 
 class TestShows:
     def test_a_report(self, report: Report) -> None:
-        text = to_markdown(report)
+        text = markdown_of(report)
         head, details = text.split("\n<details>", 1)
         assert head == (
             "## TorchTidy: 1 finding in `run`\n"
             "\n"
-            "`rank0` · `7` · rank 0: 1 step, median **1 ms** (profiler steps).\n"
+            "`rank0` · `7` · rank 0: 1 step of **1 ms** (profiler steps).\n"
             "\n"
             "| severity | rule | place | costs per step | could save |\n"
             "|---|---|---|--:|--:|\n"
@@ -73,19 +78,19 @@ class TestShows:
         assert details.rstrip().endswith("</details>")
 
     def test_no_finding(self, report: Report) -> None:
-        text = to_markdown(with_findings(report))
+        text = markdown_of(with_findings(report))
         assert text.startswith("## TorchTidy: 0 findings in `run`")
         assert text.endswith("(profiler steps). No findings.\n")
         assert "|" not in text
 
     def test_no_place_and_no_step(self, report: Report) -> None:
         finding = msgspec.structs.replace(finding_of(report), places=[], share=None)
-        assert "| low | `made-up-rule` |  |  |  |\n" in to_markdown(with_findings(report, finding))
+        assert "| low | `made-up-rule` |  |  |  |\n" in markdown_of(with_findings(report, finding))
 
     def test_more_places_than_one(self, report: Report) -> None:
         (place,) = finding_of(report).places
         places = [msgspec.structs.replace(place, line=line) for line in range(1, 14)]
-        text = to_markdown(with_findings(report, msgspec.structs.replace(finding_of(report), places=places)))
+        text = markdown_of(with_findings(report, msgspec.structs.replace(finding_of(report), places=places)))
         assert "`../../outside.py:1` in `helper` and 12 more |" in text
         assert "- `../../outside.py:10` in" in text
         assert "- `../../outside.py:11` in" not in text
@@ -99,15 +104,13 @@ class TestShows:
         ]
         profile = msgspec.structs.replace(report.runs[0].profiles[0], outcomes=outcomes)
         problem = Problem(path="/logs/x.json", error="It is empty.", advice="Record again.", recovered_events=0)
-        text = to_markdown(
+        text = markdown_of(
             msgspec.structs.replace(
                 report, runs=[msgspec.structs.replace(report.runs[0], profiles=[profile])], problems=[problem]
             )
         )
-        assert (
-            "<summary>Not checked: 2</summary>\n\n- `a-rule`: Record with `with_stack=True`.\n- `b-rule`: failed: "
-            in text
-        )
+        assert "<summary>Failed checks: 1</summary>\n\n- `b-rule`: KeyError: 1\n" in text
+        assert "<summary>Not checked: 1</summary>\n\n- `a-rule`: Record with `with_stack=True`.\n" in text
         assert "c-rule" not in text
         assert text.endswith("## TorchTidy: could not be read\n\n- `/logs/x.json`: It is empty. Record again.\n")
 
@@ -128,7 +131,7 @@ class TestUntrusted:
         )
 
     def test_no_markup_and_no_html_but_our_own(self, evil: Report) -> None:
-        page = html_of(to_markdown(evil))
+        page = html_of(markdown_of(evil))
         tags = set(re.findall(r"</?([a-z][a-z0-9]*)", page))
         ours = "h2 p table thead tbody tr th td code details summary ul li strong"
         assert tags <= set(ours.split())
@@ -138,20 +141,20 @@ class TestUntrusted:
         assert page.count("<h2>") == 2
 
     def test_a_row_has_its_five_cells(self, evil: Report) -> None:
-        row = html_of(to_markdown(evil)).split("<tbody>")[1].split("</tbody>")[0]
+        row = html_of(markdown_of(evil)).split("<tbody>")[1].split("</tbody>")[0]
         assert len(re.findall(r"<td\b", row)) == 5
 
     def test_no_mention_no_reference_and_no_address(self, evil: Report) -> None:
         """GitHub looks for these in the text of the rendered page, outside of code."""
-        prose = html.unescape(re.sub(r"<code>.*?</code>", "", html_of(to_markdown(evil)), flags=re.DOTALL))
+        prose = html.unescape(re.sub(r"<code>.*?</code>", "", html_of(markdown_of(evil)), flags=re.DOTALL))
         assert "@" in prose
         assert not re.search(r"@\w|#\d", prose)
-        source = re.sub(r"`[^`\n]+`", "", to_markdown(evil))
+        source = re.sub(r"`[^`\n]+`", "", markdown_of(evil))
         assert "http:" not in source
         assert "www." not in source
 
     def test_all_characters_are_shown_that_can_be(self, evil: Report) -> None:
-        shown = html.unescape(re.sub(r"<[^>]+>", "", html_of(to_markdown(evil)))).replace("\u200b", "")
+        shown = html.unescape(re.sub(r"<[^>]+>", "", html_of(markdown_of(evil)))).replace("\u200b", "")
         assert (
             "</details><script>alert(1)</script> | x *b* _i_ [l](http://e.vil) ![i](x) @team #1 www.e.vil # h" in shown
         )
@@ -163,7 +166,7 @@ class TestUntrusted:
         finding = msgspec.structs.replace(
             finding_of(report), message=text, fix=text, places=[place_in(text)], details=[Note(text=text)]
         )
-        page = html_of(to_markdown(with_findings(report, finding)))
+        page = html_of(markdown_of(with_findings(report, finding)))
         assert len(re.findall(r"<td\b", page)) == 5
         ours = "h2 p table thead tbody tr th td code details summary ul li strong"
         assert set(re.findall(r"<([a-z][a-z0-9]*)", page)) <= set(ours.split())
@@ -176,12 +179,12 @@ class TestUntrusted:
             msgspec.structs.replace(detail, before="````\n</details>\n") if not isinstance(detail, Note) else detail
             for detail in finding.details
         ]
-        page = html_of(to_markdown(with_findings(report, msgspec.structs.replace(finding, details=details))))
+        page = html_of(markdown_of(with_findings(report, msgspec.structs.replace(finding, details=details))))
         assert "````\n&lt;/details&gt;" in page
 
     def test_a_backtick_without_a_second_one(self, report: Report) -> None:
         finding = msgspec.structs.replace(finding_of(report), fix="`a` and ` b")
-        assert "**Fix:** `a` and &#96; b." in to_markdown(with_findings(report, finding))
+        assert "**Fix:** `a` and &#96; b." in markdown_of(with_findings(report, finding))
 
 
 class TestLength:
@@ -193,18 +196,18 @@ class TestLength:
         return with_findings(report, *findings)
 
     def test_all_of_it_where_it_fits(self, report: Report) -> None:
-        assert "Left out" not in to_markdown(self.many(report, 20))
+        assert "Left out" not in markdown_of(self.many(report, 20))
 
     @pytest.mark.parametrize("count", [100, 3000])
     def test_never_longer_than_a_comment_may_be(self, report: Report, count: int) -> None:
-        text = to_markdown(self.many(report, count))
+        text = markdown_of(self.many(report, count))
         assert len(text.encode()) <= LONGEST
         last = text.splitlines()[-1]
         assert last.startswith("Left out, as a comment has its limit: ")
         assert last.endswith("`tb-tidy check` shows all.")
 
     def test_details_of_the_least_go_first_and_their_number_is_said(self, report: Report) -> None:
-        text = to_markdown(self.many(report, 100))
+        text = markdown_of(self.many(report, 100))
         shown = text.count("<details>")
         assert 0 < shown < 100
         assert text.count("| low |") == 100
@@ -214,14 +217,14 @@ class TestLength:
 
     def test_a_string_of_any_length_is_cut(self, report: Report) -> None:
         finding = msgspec.structs.replace(finding_of(report), message="m" * 100_000)
-        text = to_markdown(with_findings(report, finding))
+        text = markdown_of(with_findings(report, finding))
         assert "mmm…" in text
         assert "Left out" not in text
 
 
 def test_real_reports(tmp_path: Path) -> None:
     report = analyze_path(ROOT / "sample_runs")
-    page = html_of(to_markdown(report))
+    page = html_of(markdown_of(report))
     assert page.count("<h2>") == len(report.runs)
     found = [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
     assert page.count("<tr>") == len(found) + sum(bool(p.findings) for run in report.runs for p in run.profiles)

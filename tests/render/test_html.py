@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -10,7 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.report.html import to_html
+from tb_tidy_plugin.render.html import to_html
+from tb_tidy_plugin.render.page import PARTS, SAVING_BASIS, STEP_BASIS
+from tb_tidy_plugin.render.report import report_document
+from tb_tidy_plugin.render.words import CHECKS
 from tb_tidy_plugin.report.model import (
     SCHEMA_VERSION,
     CodeChange,
@@ -36,8 +41,8 @@ EVIL = "</style></title>--><script>alert(1)</script><img src=x onerror=alert(2)>
 INLINE = {"a", "b", "code", "span"}
 OURS = {
     "html", "head", "meta", "title", "style", "body", "main", "footer", "section", "article", "h1", "h2", "h3", "h4",
-    "h5", "p", "span", "a", "b", "code", "pre", "ol", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody",
-    "tr", "th", "td", "figure", "figcaption", "svg", "rect", "details", "summary",
+    "h5", "p", "span", "a", "b", "br", "code", "pre", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody",
+    "tr", "th", "td", "figure", "figcaption", "details", "summary",
 }  # fmt: skip
 
 
@@ -79,8 +84,12 @@ class Page(HTMLParser):
         return [attributes.get(name) for each, attributes in self.tags if each == tag]
 
 
+def html_of(report: Report, muted: int = 0) -> str:
+    return to_html(report_document(report, "html", muted))
+
+
 def page_of(report: Report) -> Page:
-    return Page(to_html(report))
+    return Page(html_of(report))
 
 
 def of_profile(profile: ProfileReport) -> Report:
@@ -116,7 +125,7 @@ class TestShows:
 
     def test_source_lines_are_those_of_places_and_no_others(self, untidy: ProfileReport) -> None:
         source = (ROOT / "sample_runs" / "image_classifier_untidy" / "train.py").read_text().splitlines()
-        html = to_html(of_profile(untidy))
+        html = html_of(of_profile(untidy))
         at = {place.line for finding in untidy.findings for place in finding.places}
         others = {line.strip() for number, line in enumerate(source, 1) if number not in at and len(line.strip()) > 12}
         assert others
@@ -128,7 +137,7 @@ class TestShows:
         whole = sum(part.mean_ns for part in lane.parts)
         assert f"Where the {Nanoseconds(whole)} of an average step go" in text
         for part in lane.parts:
-            assert f"{part.part.replace('_', ' ')} {Nanoseconds(part.mean_ns)} {Share(part.mean_ns / whole)}" in text
+            assert f"{PARTS[part.part]} {Nanoseconds(part.mean_ns)} {Share(part.mean_ns / whole)}" in text
 
     def test_the_spread_of_few_steps_is_all_of_it(self, untidy: ProfileReport) -> None:
         times = [step.duration_ns for step in untidy.steps.items]
@@ -151,9 +160,16 @@ class TestShows:
     def test_the_outcome_of_every_check(self, untidy: ProfileReport) -> None:
         outcomes = [*untidy.outcomes, Outcome(rule="a-broken-one", status="failed", reason="KeyError: 1")]
         text = page_of(of_profile(msgspec.structs.replace(untidy, outcomes=outcomes))).text
-        words = {"found": "▲ Found", "clean": "✓ Passed", "not_checked": "– Not checked", "failed": "✕ Failed"}
         for outcome in outcomes:
-            assert f"{words[outcome.status]} {outcome.rule} {(outcome.reason or '').replace('`', '')}".strip() in text
+            if outcome.status != "found":
+                reason = f": {outcome.reason}".replace("`", "") if outcome.reason else ""
+                start = text.index(f"{CHECKS[outcome.status]}: {sum(e.status == outcome.status for e in outcomes)}")
+                assert text.index(f"{outcome.rule}{reason}", start) > start
+
+    def test_what_was_left_out_of_a_finding(self, report: Report) -> None:
+        outcome = Outcome(rule="made-up-rule", status="found", reason="2 calls in `a.py` are ignored.")
+        text = page_of(changed(report, outcomes=[outcome])).text
+        assert text.index("Why") < text.index("2 calls in a.py are ignored.") < text.index("Source")
 
     def test_what_was_measured(self, report: Report) -> None:
         measured = measurement(doubts=("The device was busy.",))
@@ -172,7 +188,8 @@ class TestShows:
         unchecked = [Outcome(rule="slow-multiplication", status="not_checked", reason="No `stacks`.")]
         assert "Nothing could be checked" in page_of(changed(report, findings=[], outcomes=unchecked)).text
         text = page_of(changed(report, findings=[finding_of(report, saving=None, places=[], share=None)])).text
-        assert "no saving estimated" in text
+        assert "no saving known" in text
+        assert "no source line" in text
 
     def test_ranks_of_a_run(self, tmp_path: Path) -> None:
         for rank, comes_us in enumerate((1000, 8000)):
@@ -185,8 +202,8 @@ class TestShows:
         assert finding.message.replace("`", "") in text
 
     def test_how_many_are_muted(self, report: Report) -> None:
-        assert "2 findings muted and left out." in Page(to_html(report, muted=2)).text
-        assert "left out" not in Page(to_html(report)).text
+        assert "2 findings muted and left out." in Page(html_of(report, muted=2)).text
+        assert "left out" not in Page(html_of(report)).text
 
     def test_every_link_leads_somewhere_on_the_page(self, untidy: ProfileReport) -> None:
         page = page_of(of_profile(untidy))
@@ -200,7 +217,7 @@ class TestShows:
 class TestKeepsToItself:
     def test_what_the_tab_does_not_show_of_the_machine(self, report: Report) -> None:
         secret = Settings(versions=Versions(python="secret-python"), loaders=(LoaderSettings(dataset="SecretDataset"),))
-        page = to_html(changed(report, settings=secret, path="/home/alice/secret/run/w.7.pt.trace.json"))
+        page = html_of(changed(report, settings=secret, path="/home/alice/secret/run/w.7.pt.trace.json"))
         assert "run/w.7.pt.trace.json" in page
         for word in ("alice", "secret", "Secret"):
             assert word not in page
@@ -248,10 +265,61 @@ class TestUntrusted:
     @given(st.text(alphabet=st.sampled_from("<>&\"'`{}%#!-/=\\ \n\u2028\ud800ab1")))
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
     def test_no_string_at_all_makes_markup(self, report: Report, text: str) -> None:
-        html = to_html(self.everywhere(report, text))
+        html = html_of(self.everywhere(report, text))
         html.encode()
         assert {tag for tag, _ in Page(html).tags} <= OURS
 
     def test_a_string_without_end_is_cut(self, report: Report) -> None:
-        html = to_html(changed(report, findings=[finding_of(report, message="x" * 1_000_000)]))
+        html = html_of(changed(report, findings=[finding_of(report, message="x" * 1_000_000)]))
         assert len(html) < 200_000
+
+
+class TestIsThePageOfTheTab:
+    """Names and colours are those of the frontend, whose sources are read here."""
+
+    def source(self, name: str) -> str:
+        return (ROOT / "frontend" / "src" / name).read_text(encoding="utf-8")
+
+    def entries(self, name: str, table: str) -> dict[str, str]:
+        """The texts of an object `const table … = {…};` of TypeScript, by their keys."""
+        body = self.source(name).partition(f"const {table}")[2].partition("= {")[2].partition("};")[0]
+        return dict(re.findall(r"(\w+): (?:\{ group: '\w+', label: )?'([^']+)'", body))
+
+    def test_names(self) -> None:
+        assert self.entries("base/lanes.ts", "PARTS") == PARTS
+        assert self.entries("base/words.ts", "STEP_BASIS") == STEP_BASIS
+        assert self.entries("base/words.ts", "SAVING_BASIS") == SAVING_BASIS
+        titles = re.findall(r'title="([^"]+)" kind="(\w+)"', self.source("views/list/Outcomes.tsx"))
+        assert {kind: title for title, kind in titles} == CHECKS
+
+    def test_headings(self, untidy: ProfileReport, report: Report) -> None:
+        page = page_of(changed(report, findings=[finding_of(report, measurement=measurement())]))
+        text = f"{page_of(of_profile(untidy)).text} {page.text}"
+        views = "".join(self.source(f"views/{view}.tsx") for view in (
+            "summary/Summary", "overview/Headline", "overview/StepsChart", "detail/Head", "detail/Why", "detail/Places",
+            "detail/Fix", "detail/Benchmark",
+        ))  # fmt: skip
+        for name in ("Step time", "Recoverable", "Worth most", "Steps", "Fix saves about", "Costs", "Matches",
+                     "Confidence", "Why", "Source", "Fix", "Micro-benchmark"):  # fmt: skip
+            assert name in text
+            assert re.search(rf"[\">=]{name}[\"<]", views), name
+
+    @pytest.mark.parametrize(("theme", "start"), [("light", ":root {"), ("dark", ':root[data-theme="dark"] {')])
+    def test_colours(self, theme: str, start: str) -> None:
+        def colours(css: str, start: str) -> dict[str, str]:
+            return dict(re.findall(r"(--[\w-]+): ([^;]+);", css.partition(start)[2].partition("}")[0]))
+
+        ours = files("tb_tidy_plugin.render").joinpath("page.css").read_text()
+        used = colours(ours, "prefers-color-scheme: dark) {\n  :root {" if theme == "dark" else ":root {")
+        assert len(used) > 20
+        assert used.items() <= colours(self.source("styles/theme.css"), start).items()
+
+    def test_every_part_has_its_colour(self) -> None:
+        def rules(css: str) -> dict[str, str]:
+            found = re.findall(r"^([^{}\n]*part-[^{\n]*) \{ (.*) \}$", css, re.MULTILINE)
+            return {name.strip(): rule for names, rule in found for name in names.split(",")}
+
+        ours = rules(files("tb_tidy_plugin.render").joinpath("page.css").read_text())
+        theirs = rules(self.source("styles/summary.css")) | rules(self.source("styles/page.css"))
+        assert ours.items() <= theirs.items()
+        assert {f".part-{part}" for part in PARTS} <= set(ours)

@@ -1,0 +1,1 @@
+"""Reports, summaries and comparisons as documents, and the printers of documents."""

@@ -1,0 +1,133 @@
+"""A comparison as a document: verdict, promised and realised savings, findings, parts of the step, operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tb_tidy_plugin.compare.model import Comparison, FindingChange, FindingState, Side, Verdict
+from tb_tidy_plugin.render import document as doc
+from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
+from tb_tidy_plugin.render.words import part_text, time_text
+from tb_tidy_plugin.units import plural
+
+VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
+    "faster": ("Faster", "good"),
+    "slower": ("Slower", "bad"),
+    "no_clear_difference": ("No clear difference", "strong"),
+}
+STATES: Mapping[FindingState, tuple[str, Style]] = {
+    "gone": ("✓", "good"),
+    "better": ("↓", "good"),
+    "new": ("+", "bad"),
+    "worse": ("↑", "bad"),
+    "same": ("=", "muted"),
+}
+CHANGE = ("baseline", "candidate", "change")
+MOST_OPERATORS = 10
+MOST_FINDINGS = 15  # in a comment
+LONGEST_SHAPES = 40
+
+
+def comparison_document(comparison: Comparison, form: Form) -> Document:
+    """The comparison in the given form."""
+    verdict, style = VERDICTS[comparison.verdict]
+    blocks = _comment(comparison, verdict) if form == "markdown" else _terminal(comparison, doc.Span(verdict, style))
+    return Document(f"TorchTidy: {verdict}", tuple(blocks), "tb-tidy compare")
+
+
+def _terminal(comparison: Comparison, verdict: doc.Span) -> Iterator[Block]:
+    yield from _notes(comparison)
+    yield Paragraph((verdict, f": {_ratio(comparison)}"))
+    yield Paragraph((f"baseline   {_side(comparison.base)}",))
+    yield Paragraph((f"candidate  {_side(comparison.candidate)}",))
+    if promise := _promise(comparison):
+        yield Paragraph((promise,))
+    yield from (doc.GAP, _findings(comparison.findings, _marked), doc.GAP)
+    if comparison.breakdown:
+        yield from (_breakdown(comparison, "part of the step"), doc.GAP)
+    if comparison.operators:
+        yield _operators(comparison)
+
+
+def _comment(comparison: Comparison, verdict: str) -> Iterator[Block]:
+    blocks = [*_notes(comparison)]
+    if promise := _promise(comparison):
+        blocks.append(Paragraph((f"{promise[0].upper()}{promise[1:]}.",)))
+    blocks.append(_findings(comparison.findings[:MOST_FINDINGS], _linked))
+    if (left_out := len(comparison.findings) - MOST_FINDINGS) > 0:
+        blocks.append(Paragraph((plural(left_out, "more finding is left out.", "more findings are left out."),)))
+    if comparison.breakdown:
+        blocks.append(doc.Fold(("Parts of the step",), (_breakdown(comparison, "part"),)))
+    yield doc.Section((f"{verdict}: {_ratio(comparison)}",), tuple(blocks), level=3)
+
+
+def _notes(comparison: Comparison) -> Iterator[Block]:
+    return (sentence(note, "note", "warning") for note in comparison.notes)
+
+
+def _ratio(comparison: Comparison) -> str:
+    """Candidate divided by baseline: `step time ×0.63 (0.58 to 0.68)`."""
+    ratio = comparison.step_ratio
+    return f"step time ×{ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g})" if ratio else "one side has no steps"
+
+
+def _side(side: Side) -> str:
+    steps = f"{plural(side.steps, 'step')}, median {time_text(side.median_ns)}"
+    return f"{side.path} ({plural(side.profiles, 'profile')}, {'no steps' if side.median_ns is None else steps})"
+
+
+def _promise(comparison: Comparison) -> str:
+    if not comparison.predicted_ns or comparison.realised_ns is None:
+        return ""
+    return f"predicted {time_text(comparison.predicted_ns)} per step, realised {time_text(comparison.realised_ns)}"
+
+
+def _findings(findings: Sequence[FindingChange], named: Callable[[FindingChange], tuple[Line, Line]]) -> Block:
+    """The findings with their times; `named` gives the first two cells of a row."""
+    if not findings:
+        return Paragraph(("No findings on either side.",))
+    rows = tuple(
+        (*named(each), *_times(each.base_ns, each.candidate_ns, each.predicted_ns, each.realised_ns))
+        for each in findings
+    )
+    return doc.Table(("", "finding"), ("baseline", "candidate", "predicted", "realised"), rows)
+
+
+def _marked(change: FindingChange) -> tuple[Line, Line]:
+    sign, style = STATES[change.state]
+    places = [f"{place.file}:{place.line} in {place.function}" for place in change.places[:1]]
+    where = (doc.BREAK, doc.Span(places[0], "muted")) if places else ()
+    return (doc.Span(sign, style),), (doc.Span(f"{change.state} ", "strong"), change.rule, *where)
+
+
+def _linked(change: FindingChange) -> tuple[Line, Line]:
+    where = [piece for place in change.places[:1] for piece in (doc.BREAK, code(f"{place.file}:{place.line}"))]
+    return (change.state,), (code(change.rule), *where)
+
+
+def _breakdown(comparison: Comparison, title: str) -> Block:
+    rows = (
+        ((f"{part.lane} {part_text(part.part)}",), *_change(part.base_ns, part.candidate_ns))
+        for part in comparison.breakdown
+    )
+    return doc.Table((title,), CHANGE, tuple(rows))
+
+
+def _operators(comparison: Comparison) -> Block:
+    rows = []
+    for row in comparison.operators[:MOST_OPERATORS]:
+        times = (row.base_ns, row.candidate_ns)
+        if row.base_device_ns or row.candidate_device_ns:
+            times = (row.base_device_ns or 0, row.candidate_device_ns or 0)
+        shapes = row.shapes if len(row.shapes) <= LONGEST_SHAPES else f"{row.shapes[: LONGEST_SHAPES - 1]}…"
+        rows.append(((row.name,), (shapes,), *_change(*times)))
+    return doc.Table(("operator", "shapes"), CHANGE, tuple(rows))
+
+
+def _change(before_ns: int, after_ns: int) -> tuple[Line, ...]:
+    sign = "+" if after_ns > before_ns else ""
+    return (*_times(before_ns, after_ns), (f"{sign}{time_text(after_ns - before_ns)}",))
+
+
+def _times(*times: int | None) -> tuple[Line, ...]:
+    return tuple((time_text(time),) for time in times)

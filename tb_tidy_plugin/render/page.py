@@ -1,0 +1,303 @@
+"""A report as a page of its own, with the names and the order of the tab.
+
+Of the paths on the machine that made it, the page holds only the parts that name a recording.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+
+import msgspec
+
+from tb_tidy_plugin.estimate.saving import Basis
+from tb_tidy_plugin.profile.lanes import Part
+from tb_tidy_plugin.profile.steps import StepBasis
+from tb_tidy_plugin.render import document as doc
+from tb_tidy_plugin.render import words
+from tb_tidy_plugin.render.document import Block, Figure, Line, Paragraph, Span, code, message, muted, section, sentence
+from tb_tidy_plugin.render.ranks import ranks_blocks
+from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
+from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, ProfileReport, Report, RunReport, Saving
+from tb_tidy_plugin.report.step_model import Lane, Steps
+from tb_tidy_plugin.sources.files import recorded_at
+from tb_tidy_plugin.units import Count, Share, between, plural
+
+PATH = re.compile(r"[/\\]+")
+LONGEST_NAME = 200
+MOST_BARS = 200
+ENOUGH_FOR_PERCENTILES = 10  # below that the 10th percentile is the minimum in all but name
+OVERLAP = 1.01  # a sum that differs by rounding alone is not worth a word
+WORTH_TELLING = 1.005  # of a speed; less reads as 1.00×
+
+STEP_BASIS: Mapping[StepBasis, str] = {
+    "profiler_step": "marked by the profiler",
+    "optimizer_step": "taken from optimizer steps",
+    "data_loader": "taken from the data loader",
+    "whole_trace": "no steps were marked: the whole trace counts as one",
+    "none": "no steps found",
+}
+SAVING_BASIS: Mapping[Basis, str] = {
+    "bound": "upper bound from the events’ own time",
+    "replayed": "estimated by replaying the step without it",
+    "measured": "measured by a benchmark",
+}
+PARTS: Mapping[Part, str] = {
+    "matrix": "Matrix products",
+    "attention": "Attention",
+    "convolution": "Convolution",
+    "normalisation": "Normalisation",
+    "reduction": "Reduction",
+    "elementwise": "Elementwise",
+    "optimizer": "Optimizer",
+    "other_compute": "Other kernels",
+    "communication_exposed": "Exposed communication",
+    "host_to_device": "Host to device",
+    "device_to_host": "Device to host",
+    "device_copy": "Within and between devices",
+    "idle_data_loading": "Waiting for data",
+    "idle_compilation": "Compilation",
+    "idle_garbage_collection": "Python garbage collection",
+    "idle_communication_wait": "Waiting for communication",
+    "idle_synchronisation": "Synchronisation",
+    "idle_launch_bound": "Host launches too slowly",
+    "idle_unknown": "Cause unknown",
+    "data_loading": "Data loading",
+    "communication": "Communication",
+    "backward": "Backward",
+    "forward": "Forward",
+    "python": "Python between operators",
+    "other": "Everything else",
+}
+RECORDINGS = ("steps", "stacks", "shapes", "memory", "device")
+
+
+def page_blocks(report: Report, muted_findings: int) -> Iterator[Block]:
+    """Runs, their profiles, and the traces that could not be read."""
+    if muted_findings:
+        yield Paragraph((f"{plural(muted_findings, 'finding')} muted and left out.",), style="warning")
+    for at, run in enumerate(report.runs, 1):
+        if run.outcomes or run.ranks:
+            found = (*_worth_most(run, f"run-{at}", "step"), *_findings(run, f"run-{at}", "step"))
+            yield section(f"{run.run or '.'} · all ranks together", *ranks_blocks(run.ranks), *found, level=2)
+        for number, profile in enumerate(run.profiles, 1):
+            title = words.names_of(run.run or ".", profile, with_span=False)
+            yield section(title, *_profile(profile, f"profile-{at}-{number}"), level=2)
+    if report.problems:
+        problems = (msgspec.structs.replace(problem, path=_recording(problem.path)) for problem in report.problems)
+        yield words.problems_section("Could not be read", problems)
+
+
+def _profile(profile: ProfileReport, anchor: str) -> Iterator[Block]:
+    unit = "trace" if profile.steps.basis in {"whole_trace", "none"} else "step"
+    yield doc.Figures(tuple(_figures(profile, unit)))
+    yield from _time_use(profile, unit)
+    yield Paragraph((_recorded(profile),), style="muted")
+    yield from (sentence(note, style="warning") for note in profile.quality.notes)
+    yield from _worth_most(profile, anchor, unit)
+    yield from _steps(profile)
+    yield from _findings(profile, anchor, unit)
+
+
+def _figures(profile: ProfileReport, unit: str) -> Iterator[Figure]:
+    steps, saving, breakdown = profile.steps, profile.joint_saving, profile.breakdown
+    basis = STEP_BASIS[steps.basis]
+    if steps.median_ns is None or unit == "trace":
+        yield Figure("Trace length", time_text(profile.duration_ns), (_capital(basis),))
+    else:
+        true = f"; recorded; without the profiler {time_text(profile.true_step_ns)}" if profile.true_step_ns else ""
+        note = f"median of {plural(steps.count, 'step')}{_spread(steps)}; steps {basis}{true}"
+        yield Figure("Step time", time_text(steps.median_ns), (note,))
+    if saving and saving.expected_ns > 0:
+        part = f", {Share(saving.expected_ns / profile.step_ns)}" if profile.step_ns else ""
+        note = f"per {unit}{part}; {between(saving.low_ns, saving.high_ns)}; {' + '.join(saving.basis)}"
+        notes = (note, *_all_fixed(profile, saving, unit))
+        yield Figure("Recoverable", f"≈ {time_text(saving.expected_ns)}", notes, strong=True)
+    if breakdown.device_busy_ns is not None and breakdown.wall_ns:
+        names = ", ".join(dict.fromkeys(device.name or device.kind for device in profile.devices))
+        average = f"average of {len(profile.devices)} devices: " if len(profile.devices) > 1 else ""
+        yield Figure("Device busy", str(Share(breakdown.device_busy_ns / breakdown.wall_ns)), (f"{average}{names}",))
+
+
+def _spread(steps: Steps) -> str:
+    """The 10th and 90th percentile, or the shortest and longest of few steps."""
+    times = sorted(step.duration_ns for step in steps.items)
+    if len(times) < 2:
+        return ""
+    if len(times) >= ENOUGH_FOR_PERCENTILES and steps.p10_ns is not None and steps.p90_ns is not None:
+        return f", {time_text(steps.p10_ns)} to {time_text(steps.p90_ns)} p10–p90"
+    return f", {time_text(times[0])} to {time_text(times[-1])} min–max"
+
+
+def _all_fixed(profile: ProfileReport, saving: Saving, unit: str) -> Iterator[str]:
+    """The length of a step without all findings, and a remark if they overlap."""
+    if now := profile.step_ns:
+        left, low, high = (max(0, now - saved) for saved in (saving.expected_ns, saving.high_ns, saving.low_ns))
+        what = "a step" if unit == "step" else "the recording"
+        yield f"With all findings fixed {what} would take {time_text(left)} ({between(low, high)})."
+    added_up_ns = sum(finding.saving.expected_ns for finding in profile.findings if finding.saving)
+    if added_up_ns > saving.expected_ns * OVERLAP:
+        yield "Findings overlap: this is less than the rows’ sum."
+
+
+def _time_use(profile: ProfileReport, unit: str) -> Iterator[Block]:
+    times, lanes = _times(profile.lanes), profile.lanes
+    if times:
+        whole_ns = sum(times.values())
+        of = f", mean of {len(lanes)} devices" if len(lanes) > 1 else ""
+        title = f"Where the {time_text(whole_ns)} of {'an average step' if unit == 'step' else 'the trace'} go{of}"
+        rows = tuple(
+            ((Span(part, "swatch"), PARTS[part]), (time_text(time_ns),), (str(Share(time_ns / whole_ns)),))
+            for part, time_ns in times.items()
+        )
+        hidden_ns = sum(lane.communication_overlapped_ns for lane in lanes) / len(lanes)
+        hidden = f"Communication hidden behind compute: {time_text(hidden_ns)} per {unit}"
+        beside = (sentence(hidden, style="muted"),) if hidden_ns else ()
+        table = doc.Table(("Part",), (f"Time per {unit}", "Share"), rows)
+        yield section(title, doc.Chart((_bar(times),), title), table, *beside)
+
+
+def _times(lanes: Sequence[Lane], step: int | None = None) -> dict[Part, float]:
+    """The time of each part of a step or of the average step, as the mean of the devices, without parts of no time."""
+    times: dict[Part, float] = {}
+    for lane in lanes:
+        for part in lane.parts:
+            if time_ns := part.mean_ns if step is None else sum(part.steps_ns[step : step + 1]):
+                times[part.part] = times.get(part.part, 0.0) + time_ns / len(lanes)
+    return times
+
+
+def _bar(times: Mapping[Part, float], height: float = 1.0) -> doc.Bar:
+    whole_ns = sum(times.values())
+    return doc.Bar(tuple((part, time_ns / whole_ns) for part, time_ns in times.items()), height)
+
+
+def _recorded(profile: ProfileReport) -> str:
+    devices = [device.name or device.kind for device in profile.devices]
+    on = f"{len(devices)} × {devices[0]}" if len(devices) > 1 else "".join(devices) or "CPU only"
+    recorded = (f"{'✓ ' if what in profile.recorded else '✕ no '}{what}" for what in RECORDINGS)
+    length = (on, time_text(profile.duration_ns), plural(profile.events, "event"))
+    return " · ".join(filter(None, (_recording(profile.path), _when(profile.span), *length, *recorded)))
+
+
+def _steps(profile: ProfileReport) -> Iterator[Block]:
+    """Every step in parts. If there are too many, each column is the longest of several neighbours."""
+    items = profile.steps.items
+    if len(items) < 2:
+        return
+    per_bar = -(-len(items) // MOST_BARS)
+    groups = (range(at, min(at + per_bar, len(items))) for at in range(0, len(items), per_bar))
+    shown = [max(group, key=lambda at: items[at].duration_ns) for group in groups]
+    longest_ns = max(item.duration_ns for item in items) or 1
+    bars = (_bar(_times(profile.lanes, at), items[at].duration_ns / longest_ns) for at in shown)
+    each = f"; each column is the longest of {per_bar}" if per_bar > 1 else ""
+    caption = f"Time of each step by part: {plural(len(items), 'step')}, the longest {time_text(longest_ns)}{each}."
+    steps = (items[at] for at in shown)
+    rows = (((step.name,), (ODDITIES[step.oddity],), (time_text(step.duration_ns),)) for step in steps)
+    table = doc.Table(("Step", "Odd"), ("Duration",), tuple(rows))
+    outliers = (sentence(outlier.text) for outlier in profile.outliers)
+    folded = doc.Fold(("Table of the steps",), (table,), "details")
+    yield section("Steps", doc.Chart(tuple(bars), caption), folded, *outliers)
+
+
+def _worth_most(part: ProfileReport | RunReport, anchor: str, unit: str) -> Iterator[Block]:
+    """A short list of the findings, with links to the full ones."""
+    if part.findings:
+        most_ns = max(finding.saving.expected_ns if finding.saving else 0 for finding in part.findings) or 1
+        rows = (_row(each, f"{anchor}-{at}", unit, most_ns) for at, each in enumerate(part.findings, 1))
+        yield section("Worth most", doc.Table(("Finding",), ("Fix saves about",), tuple(rows)))
+
+
+def _findings(part: ProfileReport | RunReport, anchor: str, unit: str) -> Iterator[Block]:
+    """The findings in full, and the other checks."""
+    if part.findings:
+        cards = (_card(each, f"{anchor}-{at}", part.outcomes, unit) for at, each in enumerate(part.findings, 1))
+        yield section(plural(len(part.findings), "finding"), *cards)
+    else:
+        none_ran = {outcome.status for outcome in part.outcomes} == {"not_checked"}
+        nothing = "Nothing could be checked: this recording lacks what the checks need."
+        yield section("No findings", sentence(nothing if none_ran else "Nothing to fix was found."))
+    yield from words.checks(part.outcomes, "failed", "clean", "not_checked")
+
+
+def _row(finding: Finding, anchor: str, unit: str, most_ns: int) -> tuple[Line, Line]:
+    places = [f"{PATH.split(place.file)[-1]}:{place.line}" for place in finding.places]
+    where = f"{places[0]}{f' +{len(places) - 1}' if len(places) > 1 else ''}" if places else "no source line"
+    facts = muted(f"{Count(finding.matches)}× · {where} · confidence {finding.confidence}")
+    title = (Span(finding.severity, "mark"), " ", Span(finding.message, "link", anchor), doc.BREAK, facts)
+    if not finding.saving:
+        return title, (muted("no saving known"),)
+    expected_ns = finding.saving.expected_ns
+    expected = (Span(time_text(expected_ns), "strong"), muted(f" per {unit}"), doc.BREAK)
+    bounds = muted(between(finding.saving.low_ns, finding.saving.high_ns))
+    return title, (*expected, bounds, Span(f"{expected_ns / most_ns}", "meter"))
+
+
+def _card(finding: Finding, anchor: str, outcomes: Sequence[Outcome], unit: str) -> Block:
+    ranks = f" · {'rank' if len(finding.ranks) == 1 else 'ranks'} {', '.join(map(str, finding.ranks))}"
+    kind = (f"{_capital(finding.severity)} · ", code(finding.rule), ranks if finding.ranks else "")
+    why = [sentence(detail.text) for detail in finding.details if isinstance(detail, Note)]
+    found = [each.reason for each in outcomes if (each.rule, each.status) == (finding.rule, "found")]
+    why += [sentence(reason, style="muted") for reason in found if reason]
+    blocks: list[Block] = [Paragraph(kind, style="muted"), doc.Figures(tuple(_worth(finding, unit)))]
+    blocks += [section("Why", *why, level=5)] if why else []
+    blocks += [section("Source", *_source(finding, unit), level=5), section("Fix", *_fix(finding), level=5)]
+    if finding.measurement:
+        blocks.append(section("Micro-benchmark", sentence(words.measured_sentences(finding.measurement)), level=5))
+    return doc.Section((message(finding.message),), tuple(blocks), 4, anchor, finding.severity)
+
+
+def _worth(finding: Finding, unit: str) -> Iterator[Figure]:
+    per = f" per {unit}"
+    if saving := finding.saving:
+        speed = f" · {saving.speedup:.2f}× speed" if (saving.speedup or 0) >= WORTH_TELLING else ""
+        basis = f"{_capital(' + '.join(saving.basis))}: {'; '.join(SAVING_BASIS[each] for each in saving.basis)}"
+        notes = (f"{between(saving.low_ns, saving.high_ns)}{speed}", basis)
+        yield Figure("Fix saves about", time_text(saving.expected_ns), notes, per, strong=True)
+    share = () if finding.share is None else (f"{Share(finding.share)} of the {unit} time",)
+    yield Figure("Costs", time_text(finding.cost_ns), share, per)
+    per_step = (f"{finding.matches_per_step:,.1f}".removesuffix(".0") + per,) if unit == "step" else ()
+    yield Figure("Matches", str(Count(finding.matches)), per_step)
+    places = (f"{plural(len(finding.places), 'place')} in the source",) if finding.places else ()
+    yield Figure("Confidence", _capital(finding.confidence), places)
+
+
+def _source(finding: Finding, unit: str) -> Iterator[Block]:
+    if not finding.places:
+        yield sentence("The recording has no Python frame for these events, so no line is known.", style="muted")
+    for place in finding.places:
+        facts = f" · {plural(place.matches, 'match', 'matches')}, {time_text(place.duration_ns)} per {unit}"
+        yield Paragraph((*place_line(place), muted(f"{facts}{_lines(place)}")))
+        if place.text:
+            yield doc.CodeBlock(place.text, line=place.line)
+
+
+def _lines(place: Place) -> str:
+    if len(place.ties) > 1:
+        return f" · one of lines {', '.join(map(str, place.ties))}, which fit equally well"
+    return f" · lines {place.line}–{place.end_line}" if place.end_line > place.line else ""
+
+
+def _fix(finding: Finding) -> Iterator[Block]:
+    yield sentence(f"{finding.fix.rstrip('.')}.")
+    if changes := [*words.examples(finding)]:
+        yield from (sentence("The pattern in general, not your code:", style="muted"), *changes)
+
+
+def _recording(path: str) -> str:
+    """The names of the file and its folder, which is the run."""
+    return "/".join(PATH.split(path)[-2:])[-LONGEST_NAME:]
+
+
+def _when(span: str) -> str:
+    """The time of the recording, if its name holds one."""
+    time_s = recorded_at(span)
+    try:
+        return "" if time_s is None else f"recorded {datetime.fromtimestamp(time_s, timezone.utc):%Y-%m-%d %H:%M UTC}"
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,179 @@
+"""A report as a document: short for a terminal, tables and folds for a pull request, complete for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tb_tidy_plugin.render import document as doc
+from tb_tidy_plugin.render import words
+from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, code, message, sentence
+from tb_tidy_plugin.render.ranks import ranks_blocks
+from tb_tidy_plugin.report.model import Finding, Note, Outcome, ProfileReport, Report, RunReport, Saving
+from tb_tidy_plugin.units import Count, Nanoseconds, Share, between, plural
+
+MOST_PLACES_ON_SCREEN = 3
+MOST_PLACES = 10
+MOST_OUTLIERS = 3
+SHARES = (
+    ("data loading", "data_loading_ns"),
+    ("device busy", "device_busy_ns"),
+    ("compute", "compute_ns"),
+    ("communication", "communication_ns"),
+    ("of it exposed", "communication_exposed_ns"),
+    ("host to device", "host_to_device_ns"),
+    ("device to host", "device_to_host_ns"),
+)
+
+
+def report_document(report: Report, form: Form, muted: int = 0) -> Document:
+    """The report in the given form. `muted` is the number of findings left out of it, which only a page mentions."""
+    if form == "html":
+        from tb_tidy_plugin.render.page import page_blocks  # a terminal need not wait for it
+
+        blocks = page_blocks(report, muted)
+    else:
+        blocks = _terminal(report) if form == "text" else _comment(report)
+    title = f"TorchTidy: {plural(sum(map(_found_in, report.runs)), 'finding')}"
+    of_run = f" in {report.runs[0].run or '.'}" if len(report.runs) == 1 else ""
+    footer = f"TorchTidy {report.version}. Savings are estimates with a range."
+    return Document(f"{title}{of_run}", tuple(blocks), "tb-tidy check", footer)
+
+
+def _found_in(run: RunReport) -> int:
+    return len(run.findings) + sum(len(profile.findings) for profile in run.profiles)
+
+
+# On a terminal
+
+
+def _terminal(report: Report) -> Iterator[Block]:
+    for run in report.runs:
+        if run.outcomes or run.ranks:
+            ranks = {profile.rank for profile in run.profiles if profile.rank is not None}
+            title = f"{run.run} · {plural(len(ranks), 'rank')} together"
+            yield doc.Section((title,), (*ranks_blocks(run.ranks), doc.GAP, *_cards(run), *_outcomes(run.outcomes)))
+        for profile in run.profiles:
+            blocks = (*_about(profile), doc.GAP, *_cards(profile), *_outcomes(profile.outcomes))
+            yield doc.Section((words.names_of(run.run, profile),), blocks)
+    yield from map(words.problem_paragraph, report.problems)
+
+
+def _about(profile: ProfileReport) -> Iterator[Block]:
+    has_both = profile.true_step_ns and profile.steps.median_ns is not None
+    true = f", {words.time_text(profile.true_step_ns)} without the profiler" if has_both else ""
+    yield Paragraph((*words.steps_line(profile.steps), true))
+    devices = ", ".join(f"{device.kind}:{device.index} {device.name}".strip() for device in profile.devices)
+    length = f"{plural(profile.events, 'event')} over {Nanoseconds(profile.duration_ns)}"
+    recorded = ", ".join(profile.recorded) or "nothing but operators"
+    yield Paragraph((f"{length} on {devices or 'the CPU'}; recorded: {recorded}",))
+    whole_ns = profile.breakdown.wall_ns
+    times = [(label, getattr(profile.breakdown, name)) for label, name in SHARES]
+    if shares := [f"{label} {Share(time / whole_ns)}" for label, time in times if time and whole_ns]:
+        yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
+    for note in profile.quality.notes:
+        yield sentence(note, "note", "warning")
+    for outlier in profile.outliers[:MOST_OUTLIERS]:
+        yield sentence(outlier.text, "outlier", "warning")
+    for line in words.more(len(profile.outliers) - MOST_OUTLIERS, "outlier"):
+        yield Paragraph(line, style="muted")
+
+
+def _cards(part: ProfileReport | RunReport) -> Iterator[Block]:
+    for finding in part.findings:
+        saving = finding.saving if finding.share is not None else None
+        worth = f"{Nanoseconds(saving.expected_ns)} per step" if saving else ""
+        blocks = tuple(_card(finding, saving))
+        yield doc.Section((message(finding.message),), blocks, 3, severity=finding.severity, aside=worth)
+
+
+def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
+    yield words.places_listing(finding, MOST_PLACES_ON_SCREEN, "place")
+    if saving and finding.share is not None:
+        taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
+        saves = f"saves {between(saving.low_ns, saving.high_ns)} ({', '.join(saving.basis)})"
+        yield Paragraph((f"{Count(finding.matches)}×, {taken}; {saves}; confidence {finding.confidence}",))
+    for detail in finding.details:
+        if isinstance(detail, Note):
+            yield sentence(detail.text, "why", "muted")
+    if finding.measurement is not None:
+        yield Paragraph((words.measured_sentences(finding.measurement),), "measured", "muted")
+    yield sentence(finding.fix, "fix", "good")
+    yield Paragraph((f"{finding.rule} {finding.id}",), style="muted")
+
+
+def _outcomes(outcomes: Sequence[Outcome]) -> Iterator[Block]:
+    """Rules that passed, rules that were not checked by reason, and rules with something else to say."""
+    if passed := [outcome.rule for outcome in outcomes if outcome.status == "clean" and not outcome.reason]:
+        yield Paragraph((", ".join(passed),), "passed", "good")
+    unchecked: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.status == "not_checked":
+            unchecked.setdefault(outcome.reason or "", []).append(outcome.rule)
+    for reason, rules in unchecked.items():
+        yield sentence(reason, f"not checked: {', '.join(rules)}", "muted")
+    for outcome in outcomes:
+        if outcome.status == "failed":
+            yield sentence(outcome.reason or "", f"failed: {outcome.rule}", "bad")
+        elif outcome.reason and outcome.status != "not_checked":
+            yield sentence(outcome.reason, outcome.rule, "muted")
+
+
+# On a pull request
+
+
+def _comment(report: Report) -> Iterator[Block]:
+    for run in report.runs:
+        title = (f"TorchTidy: {plural(_found_in(run), 'finding')} in ", code(run.run))
+        yield doc.Section(title, tuple(_comment_on(run)))
+    if report.problems:
+        yield words.problems_section("TorchTidy: could not be read", report.problems)
+
+
+def _comment_on(run: RunReport) -> Iterator[Block]:
+    if run.outcomes or run.ranks:
+        yield Paragraph((f"All ranks together.{'' if run.findings else ' No findings.'}",))
+        yield from ranks_blocks(run.ranks)
+        yield from _tabled(run)
+    for profile in run.profiles:
+        yield Paragraph(_in_short(profile))
+        yield from _tabled(profile)
+
+
+def _in_short(profile: ProfileReport) -> Line:
+    rank = () if profile.rank is None else (f"rank {profile.rank}",)
+    names = (*(code(name) for name in (profile.worker, profile.span) if name), *rank)
+    named = [piece for name in names for piece in (" · ", name)][1:]
+    notes = [piece for note in profile.quality.notes for piece in (" ", message(note))]
+    none = "" if profile.findings else " No findings."
+    return (*named, ": " if named else "", *words.steps_line(profile.steps), f".{none}", *notes)
+
+
+def _tabled(part: ProfileReport | RunReport) -> Iterator[Block]:
+    if part.findings:
+        yield doc.Table(
+            ("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, part.findings))
+        )
+        for finding in part.findings:
+            title = (code(finding.rule), ": ", message(finding.message))
+            yield doc.Fold(title, tuple(_details(finding)), "details")
+    yield from words.checks(part.outcomes, "failed", "not_checked")
+
+
+def _row(finding: Finding) -> tuple[Line, ...]:
+    costs, saves = "", ""
+    if finding.share is not None:
+        costs = f"{Nanoseconds(finding.cost_ns)} ({Share(finding.share)})"
+        if saving := finding.saving:
+            saves = f"≈ {Nanoseconds(saving.expected_ns)} ({between(saving.low_ns, saving.high_ns)})"
+    where = [words.place_line(place)[:3] for place in finding.places[:1]]
+    place = tuple(piece for line in (*where, *words.more(len(finding.places) - 1)) for piece in (*line, " "))
+    return ((finding.severity,), (code(finding.rule),), place, (costs,), (saves,))
+
+
+def _details(finding: Finding) -> Iterator[Block]:
+    yield words.places_listing(finding, MOST_PLACES)
+    yield from (sentence(detail.text) for detail in finding.details if isinstance(detail, Note))
+    yield sentence(f"{finding.fix}.", "Fix")
+    yield from words.examples(finding)
+    basis = f", saving: {', '.join(finding.saving.basis)}" if finding.saving else ""
+    yield Paragraph((f"{Count(finding.matches)}×, confidence {finding.confidence}{basis}.",))

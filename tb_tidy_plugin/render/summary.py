@@ -1,0 +1,188 @@
+"""A summary as a document: steps, operators, modules, memory and CPU time of each profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
+from tb_tidy_plugin.render.words import ODDITIES, names_of, part_text, problem_paragraph, steps_line, time_text
+from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, Figures, ModuleRow, OperatorGroup, OperatorRow
+from tb_tidy_plugin.report.model import ProfileReport
+from tb_tidy_plugin.report.step_model import Lane, Steps
+from tb_tidy_plugin.report.summary import ProfileSummary, Summary
+from tb_tidy_plugin.units import Bytes, Count, Share, plural
+
+MOST_ODD_STEPS = 5
+GROUPED_BY = {"name": "name", "shape": "name and input shapes", "line": "source line", "module": "module"}
+ROWS_ARE = {"name": "operator", "shape": "operator", "line": "source line", "module": "module"}
+ELSEWHERE = {"line": "no line known", "module": "outside all modules"}
+YES_OR_NO = {True: "yes", False: "no", None: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The grouping of the operators, and the number of rows of each table."""
+
+    group: OperatorGroup = "name"
+    top: int = 10
+
+
+def summary_document(summary: Summary, wanted: Wanted) -> Document:
+    """The parts of the summary that are wanted."""
+    profiles = (_profile(profile, wanted) for profile in summary.profiles)
+    blocks: tuple[Block, ...] = (*profiles, *map(problem_paragraph, summary.problems))
+    return Document("TorchTidy: where time and memory go", blocks, "tb-tidy summary")
+
+
+def _profile(profile: ProfileSummary, wanted: Wanted) -> Section:
+    report, figures = profile.report, profile.figures
+    blocks: list[Block] = [*_steps(report.steps)]
+    blocks += [sentence(note, "note", "warning") for note in report.quality.notes]
+    blocks += [_lane(lane, report.steps) for lane in report.lanes]
+    blocks += [_operators(report, figures, wanted), _modules(figures, wanted)]
+    blocks += [_memory(device, wanted) for device in figures.memory] or [_missing("Memory", figures, "memory")]
+    blocks.append(section("CPU work", *_cpu(figures.cpu, wanted)))
+    return Section((names_of(profile.run, report),), tuple(blocks))
+
+
+def _missing(title: str, figures: Figures, table: str) -> Section:
+    return _not_shown(title, figures.missing.get(table, "there is nothing to show."))
+
+
+def _not_shown(title: str, reason: str) -> Section:
+    return section(title, Paragraph((f"not shown: {reason}",), style="muted"))
+
+
+def _table(titles: Sequence[str], rows: Sequence[tuple[str | Span, ...]]) -> Table:
+    """A table with a column of names and columns of figures."""
+    return Table(tuple(titles[:1]), tuple(titles[1:]), tuple(tuple((cell,) for cell in row) for row in rows))
+
+
+def _size(size: int | None) -> str:
+    return "" if size is None else str(Bytes(size))
+
+
+def _steps(steps: Steps) -> Iterator[Block]:
+    several = steps.median_ns is not None and steps.count > 1
+    spread = f", p10 to p90 {time_text(steps.p10_ns)} to {time_text(steps.p90_ns)}" if several else ""
+    yield Paragraph(steps_line(steps, spread))
+    odd = [step for step in steps.items if step.oddity is not None]
+    if several and odd:
+        shown = (
+            f"{step.name} {time_text(step.duration_ns)} ({ODDITIES[step.oddity]})" for step in odd[:MOST_ODD_STEPS]
+        )
+        others = f" and {Count(len(odd) - MOST_ODD_STEPS)} more" if len(odd) > MOST_ODD_STEPS else ""
+        yield Paragraph((f"{', '.join(shown)}{others}",), "odd steps", "warning")
+
+
+def _lane(lane: Lane, steps: Steps) -> Section:
+    whole_ns = sum(part.mean_ns for part in lane.parts)
+    kind = "whole trace" if steps.basis in {"whole_trace", "none"} else "mean step"
+    hidden = time_text(lane.communication_overlapped_ns or None)
+    behind = f", communication behind compute {hidden}" if hidden else ""
+    rows = [
+        (part_text(part.part), time_text(part.mean_ns), str(Share(part.mean_ns / max(whole_ns, 1))))
+        for part in sorted(lane.parts, key=lambda part: -part.mean_ns)
+    ]
+    title = f"{lane.lane}: {kind} of {time_text(whole_ns)}{behind}"
+    return section(title, _table(("part", "time", f"of the {kind}"), rows))
+
+
+def _operators(report: ProfileReport, figures: Figures, wanted: Wanted) -> Section:
+    title = f"Operators by {GROUPED_BY[wanted.group]}"
+    rows = figures.operators.get(wanted.group)
+    if not rows:
+        return _missing(title, figures, wanted.group)
+    has_device = any(row.device_total_ns is not None for row in rows)
+    rules = {finding.id: finding.rule for finding in report.findings}
+    shown = []
+    for row in rows[: wanted.top]:
+        device = (time_text(row.device_total_ns), YES_OR_NO[row.tensor_cores]) if has_device else ()
+        found = len({rules[finding] for finding in row.findings if finding in rules})
+        times = (str(Count(row.calls)), time_text(row.host_self_ns), time_text(row.host_total_ns))
+        shown.append((_label(row, wanted.group), *times, *device, str(found or "")))
+    device_titles = ("device total", "tensor cores") if has_device else ()
+    titles = (ROWS_ARE[wanted.group], "calls", "CPU self", "CPU total", *device_titles, "findings")
+    return section(f"{title}: {len(shown)} of {_whole(len(rows))}", _table(titles, shown))
+
+
+def _whole(rows: int) -> str:
+    return f"{Count(rows)}, over the whole profile"
+
+
+def _label(row: OperatorRow, group: OperatorGroup) -> str:
+    match group:
+        case "name":
+            return row.name
+        case "shape":
+            return f"{row.name} {row.shapes}".strip()
+        case "line":
+            return f"{row.file}:{row.line} {row.function}" if row.file else ELSEWHERE[group]
+        case "module":
+            return row.module or ELSEWHERE[group]
+
+
+def _modules(figures: Figures, wanted: Wanted) -> Section:
+    rows = figures.modules
+    if not rows:
+        return _missing("Modules", figures, "modules")
+    has_device = any(row.device_forward_ns is not None for row in rows)
+    has_memory = any(row.allocated_bytes is not None for row in rows)
+    shown = []
+    for row in largest(rows, 2 * wanted.top):
+        device = (time_text((row.device_forward_ns or 0) + (row.device_backward_ns or 0)),) if has_device else ()
+        memory = (_size(row.allocated_bytes),) if has_memory else ()
+        times = (str(Count(row.calls)), time_text(row.forward_ns), time_text(row.backward_ns))
+        shown.append(("  " * row.depth + row.name, *times, *device, *memory))
+    titles = ("module", "calls", "forward", "backward", *["device"] * has_device, *["allocated"] * has_memory)
+    return section(f"Modules: {len(shown)} of {_whole(len(rows))}", _table(titles, shown))
+
+
+def largest(rows: Sequence[ModuleRow], most: int) -> list[ModuleRow]:
+    """The modules with most time, in their order; those around one have at least its time, so they are there, too."""
+    order = sorted(range(len(rows)), key=lambda at: -(rows[at].forward_ns + rows[at].backward_ns))
+    return [rows[at] for at in sorted(order[:most])]
+
+
+def _memory(device: DeviceMemoryRow, wanted: Wanted) -> Section:
+    at_least = "at least " if device.basis == "running_sum" else ""
+    reserved = f", reserved {_size(device.peak_reserved_bytes)}" if device.peak_reserved_bytes is not None else ""
+    peak = f"peak {at_least}{_size(device.peak_bytes)} at {time_text(device.peak_ns)}{reserved}"
+    title = f"Memory of {device.device}: {peak}"
+    if device.other_bytes is None:
+        return _not_shown(title, "who holds it; addresses were not recorded (torch before 2.0)")
+    holders = device.holders[: wanted.top]
+    rows: list[tuple[str | Span, ...]] = []
+    for holder in holders:
+        place = f" {holder.file}:{holder.line} {holder.function}" if holder.file else ""
+        rows.append((f"{holder.operator or 'no operator'}{place}", str(Count(holder.allocations)), _size(holder.bytes)))
+    others = device.peak_bytes - device.other_bytes - sum(holder.bytes for holder in holders)
+    for label, size in (("others", others), ("allocated before the recording", device.other_bytes)):
+        if size > 0:
+            rows.append((Span(label, "muted"), "", _size(size)))
+    return section(title, _table(("held at the peak by", "allocations", "size"), rows))
+
+
+def _cpu(cpu: CpuFigures, wanted: Wanted) -> Iterator[Block]:
+    threads = plural(cpu.threads, "thread") if cpu.threads else "no threads"
+    mean = f", {cpu.mean_threads:.1f} on average" if cpu.most_threads > 1 else ""
+    together = f", at most {cpu.most_threads} at once{mean}" if cpu.threads > 1 else ""
+    yield Paragraph((f"{threads} ran operators{together}",))
+    if cpu.slow_calls:
+        lost = time_text(sum(call.own_ns - call.median_ns for call in cpu.slow_calls))
+        contended = sum(call.contended for call in cpu.slow_calls)
+        beside = f", {Count(contended)} of them while other threads ran operators" if contended else ""
+        slow = plural(len(cpu.slow_calls), "call far slower than its like", "calls far slower than their like")
+        yield Paragraph((f"{slow}, {lost} lost{beside}",))
+        rows = []
+        for call in cpu.slow_calls[: wanted.top]:
+            place = f" {call.file}:{call.line}" if call.file else ""
+            rows.append((f"{call.operator} {call.shapes}{place}", time_text(call.own_ns), time_text(call.median_ns)))
+        yield _table(("slow call", "took", "usual"), rows)
+    if cpu.frames:
+        frames = [
+            (f"{frame.file}:{frame.line} {frame.function}", str(Count(frame.calls)), time_text(frame.self_ns))
+            for frame in cpu.frames[: wanted.top]
+        ]
+        yield _table(("Python between operators, in", "calls", "self"), frames)

@@ -1,0 +1,115 @@
+"""Sentences that several documents share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement
+from tb_tidy_plugin.profile.steps import Oddity, StepBasis
+from tb_tidy_plugin.render import document as doc
+from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message, section
+from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
+from tb_tidy_plugin.report.step_model import Steps
+from tb_tidy_plugin.sources.frames import Precision
+from tb_tidy_plugin.units import Count, Nanoseconds, plural
+
+STEP_BASIS: Mapping[StepBasis, str] = {
+    "profiler_step": "profiler steps",
+    "optimizer_step": "times between optimizer steps",
+    "data_loader": "times between batches",
+    "whole_trace": "no steps recorded: the whole trace counts as one",
+    "none": "only device events: no steps",
+}
+PRECISION: Mapping[Precision, str] = {
+    "exact": "",
+    "aligned": "",
+    "definition": "; the recording holds the function, not the calling line",
+}
+CHECKS: Mapping[Status, str] = {"failed": "Failed checks", "clean": "Passed checks", "not_checked": "Not checked"}
+ODDITIES: Mapping[Oddity | None, str] = {"warmup": "warm-up", "outlier": "outlier", None: ""}
+
+
+def time_text(time_ns: float | None) -> str:
+    """A time, possibly negative; empty for None."""
+    if time_ns is None:
+        return ""
+    rounded = round(time_ns)
+    return f"{'−' if rounded < 0 else ''}{Nanoseconds(abs(rounded))}"
+
+
+def names_of(run: str, profile: ProfileReport, *, with_span: bool = True) -> str:
+    """Run, worker, span and rank of a profile, without those that it lacks."""
+    rank = "" if profile.rank is None else f"rank {profile.rank}"
+    return " · ".join(filter(None, (run, profile.worker, profile.span if with_span else "", rank)))
+
+
+def steps_line(steps: Steps, spread: str = "") -> Line:
+    """`3 steps, median 29.3 ms (profiler steps)`, with their `spread` after the median."""
+    if steps.median_ns is None:
+        return (STEP_BASIS[steps.basis],)
+    count = "1 step of " if steps.count == 1 else f"{plural(steps.count, 'step')}, median "
+    return (count, doc.Span(time_text(steps.median_ns), "strong"), f"{spread} ({STEP_BASIS[steps.basis]})")
+
+
+def place_line(place: Place) -> Line:
+    """`train.py:99 in train_step`, and a remark if the line is not the calling one."""
+    return (code(f"{place.file}:{place.line}"), " in ", code(place.function), PRECISION[place.precision])
+
+
+def measured_sentences(measurement: Measurement) -> str:
+    """The result of a benchmark and the reasons to doubt it."""
+    times = f"{time_text(measurement.before_ns)} before, {time_text(measurement.after_ns)} after"
+    ratio = f"{measurement.ratio:.3g} times ({measurement.low:.3g} to {measurement.high:.3g}, 95 %)"
+    on = f"on {measurement.on.kind} {measurement.on.name} with torch {measurement.on.torch}"
+    return " ".join([f"{times}: {ratio} {on}.", *measurement.doubts])
+
+
+def problem_paragraph(problem: Problem) -> Paragraph:
+    """A trace that could not be read, the reason, and the advice."""
+    line = (code(problem.path), ": ", message(problem.error))
+    return Paragraph(line, "problem", "bad", below=(message(problem.advice),))
+
+
+def problems_section(title: str, problems: Iterable[Problem]) -> doc.Section:
+    """All traces that could not be read."""
+    paragraphs = map(problem_paragraph, problems)
+    return section(title, doc.Listing(tuple((*each.line, " ", *each.below) for each in paragraphs)), level=2)
+
+
+def places_listing(finding: Finding, most: int, what: str = "") -> doc.Listing:
+    """At most so many places of a finding, and how many more there are."""
+    lines = [place_line(place) for place in finding.places]
+    return doc.Listing((*lines[:most], *more(len(lines) - most, what)))
+
+
+def more(left_out: int, what: str = "") -> tuple[Line, ...]:
+    """`and 3 more places`, as a line of its own; no line if nothing is left out."""
+    text = plural(left_out, f"more {what}") if what else f"{Count(left_out)} more"
+    return ((f"and {text}",),) if left_out > 0 else ()
+
+
+def examples(finding: Finding) -> Iterator[Block]:
+    """Code with and without the pattern, and the caveats."""
+    for detail in finding.details:
+        if isinstance(detail, CodeChange):
+            yield from (doc.CodeBlock(detail.before, "Before"), doc.CodeBlock(detail.after, "After"))
+            if detail.caveat:
+                yield Paragraph(("Note: ", message(f"{detail.caveat.rstrip('.')}.")))
+
+
+def checks(outcomes: Sequence[Outcome], *statuses: Status) -> Iterator[Block]:
+    """Checks with these outcomes, each with its reason."""
+    for status in statuses:
+        items = [
+            (code(each.rule), *((": ", message(each.reason)) if each.reason else ()))
+            for each in outcomes
+            if each.status == status
+        ]
+        if items:
+            yield doc.Fold((f"{CHECKS[status]}: {Count(len(items))}",), (doc.Listing(tuple(items)),))
+
+
+def part_text(part: str) -> str:
+    """A part of a step in words: `idle: data loading`."""
+    idle, is_idle, cause = part.rpartition("idle_")
+    return f"idle: {cause.replace('_', ' ')}" if is_idle else (idle + cause).replace("_", " ")

@@ -1,0 +1,142 @@
+"""What a terminal shows: one of a thing and several, names that are long, and nothing that it would obey."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tb_tidy_plugin import __version__
+from tb_tidy_plugin.cli.printed import as_lines
+from tb_tidy_plugin.compare.model import Comparison, OperatorChange, Side
+from tb_tidy_plugin.render.comparison import comparison_document
+from tb_tidy_plugin.render.document import Document
+from tb_tidy_plugin.render.report import MOST_OUTLIERS, MOST_PLACES_ON_SCREEN, report_document
+from tb_tidy_plugin.render.summary import Wanted, summary_document
+from tb_tidy_plugin.render.terminal import to_text
+from tb_tidy_plugin.report.figures import OperatorGroup
+from tb_tidy_plugin.report.model import Outcome, Problem, ProfileReport, Report
+from tb_tidy_plugin.report.paths import analyze_path
+from tb_tidy_plugin.report.step_model import Outlier
+from tb_tidy_plugin.report.summary import summary_of
+from tests.fuzz.pipeline import OBEYED
+from tests.support.logdirs import trace
+from tests.support.made_up_rule import SlowMultiplication
+
+STEERING = "a\x1b[2Jb\u202ec"
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    trace(tmp_path / "run" / "rank0.7.pt.trace.json", operators=9)
+    return analyze_path(tmp_path, [SlowMultiplication()])
+
+
+def lines(document: Document) -> str:
+    return as_lines(to_text(document))
+
+
+def changed(report: Report, **fields: object) -> str:
+    """The report with fields of its profile set, as a terminal shows it."""
+    run = report.runs[0]
+    profile: ProfileReport = msgspec.structs.replace(run.profiles[0], **fields)
+    shown = msgspec.structs.replace(report, runs=[msgspec.structs.replace(run, profiles=[profile])])
+    return lines(report_document(shown, "text"))
+
+
+def test_a_report(report: Report) -> None:
+    (finding,) = report.runs[0].profiles[0].findings
+    outcomes = [
+        Outcome(rule="a-rule", status="clean"),
+        Outcome(rule="b-rule", status="clean"),
+        Outcome(rule="c-rule", status="not_checked", reason="Record with `with_stack=True`."),
+        Outcome(rule="d-rule", status="not_checked", reason="Record with `with_stack=True`."),
+        Outcome(rule="e-rule", status="failed", reason="KeyError: 1"),
+        Outcome(rule="f-rule", status="found", reason="1 in `x.py` is ignored."),
+    ]
+    assert (
+        changed(report, outcomes=outcomes)
+        == f"""\
+run · rank0 · 7 · rank 0
+  1 step of 1 ms (profiler steps)
+  13 events over 1 ms on the CPU; recorded: stacks, shapes, steps
+
+  ● `aten::mm` multiplies 16 B                                                      8.06 µs per step
+    ../../outside.py:1 in helper; the recording holds the function, not the calling
+    line
+    9×, 8.06 µs per step (0.81 %); saves 5.36 µs to 8.06 µs (replayed); confidence
+    high
+    why: It ran for longer than 1 µs.
+    fix: Add instead
+    made-up-rule {finding.id}
+
+  passed: a-rule, b-rule
+  not checked: c-rule, d-rule: Record with `with_stack=True`.
+  failed: e-rule: KeyError: 1
+  f-rule: 1 in `x.py` is ignored.
+
+"""
+    )
+
+
+@pytest.mark.parametrize(("left_out", "said"), [(0, ""), (1, "and 1 more place\n"), (1200, "and 1,200 more places\n")])
+def test_places_that_do_not_fit_are_counted(report: Report, left_out: int, said: str) -> None:
+    finding = report.runs[0].profiles[0].findings[0]
+    places = finding.places * (MOST_PLACES_ON_SCREEN + left_out)
+    text = changed(report, findings=[msgspec.structs.replace(finding, places=places)])
+    assert said in text
+    assert ("more place" in text) == (left_out > 0)
+
+
+@pytest.mark.parametrize(("left_out", "said"), [(1, "and 1 more outlier\n"), (2, "and 2 more outliers\n")])
+def test_outliers_that_do_not_fit_are_counted(report: Report, left_out: int, said: str) -> None:
+    outlier = Outlier(step=0, name="1", duration_ns=2, median_ns=1, causes=[], text="Step 1 took long.")
+    assert said in changed(report, outliers=[outlier] * (MOST_OUTLIERS + left_out))
+
+
+def test_rules_and_what_could_not_be_read_do_not_steer_it(report: Report) -> None:
+    finding = msgspec.structs.replace(report.runs[0].profiles[0].findings[0], rule=STEERING, id=STEERING)
+    outcomes = [Outcome(rule=STEERING, status=status, reason=STEERING) for status in ("clean", "not_checked", "failed")]
+    problem = Problem(path=STEERING, error=STEERING, advice=STEERING, recovered_events=0)
+    text = changed(msgspec.structs.replace(report, problems=[problem]), findings=[finding], outcomes=outcomes)
+    assert text.count("a\ufffd[2Jb\ufffdc") == 2 + 2 * len(outcomes) + 3
+    assert not OBEYED.search(text)
+
+
+@pytest.mark.parametrize(
+    ("group", "title"), [("name", "operator"), ("shape", "operator"), ("line", "source line"), ("module", "module")]
+)
+def test_a_column_is_named_after_what_its_rows_are(tmp_path: Path, group: OperatorGroup, title: str) -> None:
+    trace(tmp_path / "run" / "w.7.pt.trace.json", operators=9)
+    summary = summary_of(tmp_path)
+    profile = summary.profiles[0]
+    rows = profile.figures.operators["name"]
+    figures = msgspec.structs.replace(profile.figures, operators={group: rows})
+    shown = msgspec.structs.replace(summary, profiles=[msgspec.structs.replace(profile, figures=figures)])
+    heading = lines(summary_document(shown, Wanted(group))).partition("Operators by ")[2].splitlines()[1]
+    assert heading.split("  ")[1].strip() == title
+
+
+def comparison(*operators: OperatorChange) -> Comparison:
+    side = Side(path="a", runs=["a"], profiles=1, steps=1, median_ns=1, chosen="")
+    return Comparison(
+        schema=1, version=__version__, base=side, candidate=side, verdict="no_clear_difference", step_ratio=None,
+        notes=[], predicted_ns=0, realised_ns=None, findings=[], breakdown=[], operators=list(operators), kernels=[],
+        settings=[],
+    )  # fmt: skip
+
+
+def test_one_step_is_one() -> None:
+    assert "(1 profile, 1 step, median 1 ns)" in lines(comparison_document(comparison(), "text"))
+
+
+def test_long_shapes_leave_room_for_the_name() -> None:
+    row = OperatorChange(
+        name="aten::scaled_dot_product_attention", shapes="888×8×64, " * 12, base_calls=1, candidate_calls=1,
+        base_ns=1_110_000, candidate_ns=2_220_000, base_device_ns=None, candidate_device_ns=None,
+    )  # fmt: skip
+    shown = lines(comparison_document(comparison(row), "text")).partition("operator ")[2]
+    assert "aten::scaled_dot_product_attention" in shown
+    assert "…" in shown
+    assert len(shown.splitlines()) <= 3
