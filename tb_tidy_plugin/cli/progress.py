@@ -6,9 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-
 from tb_tidy_plugin.report.assemble import PathProgress
 from tb_tidy_plugin.trace.files import TraceFile
 
@@ -19,6 +16,9 @@ def progress_bar() -> Iterator[PathProgress | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0)

@@ -51,6 +51,18 @@ class TestCheck:
             "no line is filled with spaces"
         )
 
+    @pytest.mark.parametrize("form", ["json", "sarif"])
+    def test_no_printer_is_imported_for_what_needs_none(self, tmp_path: Path, form: str) -> None:
+        told = "import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))"
+        code = f"{told}; from tb_tidy_plugin.cli.main import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code, "check", str(traced(tmp_path)), "--isolated", "--format", form],
+            cwd=ROOT, capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        modules = set(done.stderr.split())
+        assert "tb_tidy_plugin.cli.check" in modules
+        assert not {"rich", "jinja2", "tb_tidy_plugin.render.report", "tb_tidy_plugin.render.terminal"} & modules
+
     def test_json_fits_its_schema_and_its_model(self) -> None:
         done = tidy("check", SAMPLES, "--format", "json")
         report = msgspec.json.decode(done.stdout, type=Report)
