@@ -24,6 +24,13 @@ SWITCHES = [
     "--disable-sync",
 ]  # fmt: skip
 expect.set_options(timeout=PATIENCE_S * 1000)
+
+BARE, TENSORBOARDS = "bare.html", ""
+"""Pages around the plugin's. That of TensorBoard takes longer to load than a test takes, so most have this one."""
+
+AROUND = """<!doctype html><title>TensorBoard</title>
+<body style="margin: 0"><iframe style="border: 0; width: 100%; height: 100vh" src="{source}"></iframe>"""
+ENTRY = "data/plugin_entry.html?name=torchtidy"
 HARMLESS = ("Multiple instances of Three.js",)  # TensorBoard's own page says this
 
 
@@ -33,16 +40,21 @@ class Tab:
 
     page: Page
     address: str
+    around: str = TENSORBOARDS
     complaints: list[str] = field(default_factory=list)
     unanswered: set[Request] = field(default_factory=set)
 
     def open(self, **link: str) -> FrameLocator:
         """Opens the tab, with the deep link's keys, and waits until it has painted."""
         keys = "".join(f"&p.torchtidy.{key}={value}" for key, value in link.items())
-        self.page.goto("about:blank")
-        self.page.goto(f"{self.address}#torchtidy{keys}")
+        self.follow(f"#torchtidy{keys}")
         self.frame.get_by_text("TorchTidy").first.wait_for()
         return self.frame
+
+    def follow(self, link: str) -> None:
+        """Opens a link that was copied, in a window that showed something else."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.address}{self.around}{link}")
 
     @property
     def frame(self) -> FrameLocator:
@@ -103,18 +115,25 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def tab(browser: Browser, served: Served) -> Iterator[Tab]:
+def around() -> str:
+    """The page around the plugin's; a module whose tests are about TensorBoard's own has its own fixture."""
+    return BARE
+
+
+@pytest.fixture
+def tab(browser: Browser, served: Served, around: str) -> Iterator[Tab]:
     """A fresh page; afterwards nothing may have been complained about."""
-    with fresh_tab(browser, served) as tab:
+    with fresh_tab(browser, served, around) as tab:
         yield tab
 
 
 @contextmanager
-def fresh_tab(browser: Browser, served: Served) -> Iterator[Tab]:
+def fresh_tab(browser: Browser, served: Served, around: str = BARE) -> Iterator[Tab]:
     """The tab in a page of its own, for tests that need a TensorBoard of their own or several pages."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_default_timeout(PATIENCE_S * 1000)
-    tab = Tab(page, served.address)
+    tab = Tab(page, served.address, around)
+    page.route(f"**/{BARE}", lambda route: route.fulfill(content_type="text/html", body=AROUND.format(source=ENTRY)))
     page.on("console", tab.note)
     page.on("pageerror", lambda error: tab.complaints.append(f"uncaught: {error}"))
     page.on("request", tab.asks)

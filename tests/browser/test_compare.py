@@ -147,8 +147,7 @@ def test_a_link_opens_the_same_comparison(tab: Tab) -> None:
     expect(side(frame, "Candidate")).to_contain_text("of 2 steps")
     tab.page.wait_for_url(re.compile("with_steps=3-4"))
     said, link = verdict(frame).inner_text(), tab.hash
-    tab.page.goto("about:blank")
-    tab.page.goto(tab.address + link)
+    tab.follow(link)
     expect(verdict(tab.frame)).to_have_text(said)
     expect(side(tab.frame, "Candidate").get_by_role("textbox", name="Steps")).to_have_value("3-4")
     tab.page.go_back()

@@ -17,13 +17,18 @@ from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.report.tables import figures_of
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.units import Nanoseconds, Share
-from tests.browser.conftest import Tab
+from tests.browser.conftest import TENSORBOARDS, Tab
 from tests.support.recordings import ROOT
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.browser
 
 UNTIDY = "image_classifier_untidy"
+
+
+@pytest.fixture
+def around() -> str:
+    return TENSORBOARDS
 
 
 def rows(frame: FrameLocator) -> Locator:

@@ -193,8 +193,7 @@ def test_a_link_opens_the_same_event_and_window(tab: Tab) -> None:
     heading = frame.get_by_role("region", name="The marked event").get_by_role("heading")
     name, label = heading.inner_text(), whole(frame).get_attribute("aria-label")
     shown, link = window(tab), tab.hash
-    tab.page.goto("about:blank")
-    tab.page.goto(f"{tab.address}{link}")
+    tab.follow(link)
     expect(tab.frame.get_by_role("region", name="The marked event").get_by_role("heading")).to_have_text(name)
     expect(whole(tab.frame)).to_have_attribute("aria-label", label or "")
     assert window(tab) == shown
