@@ -72,8 +72,9 @@ test-min: $(MIN)/.installed ## run the tests of what depends on others with thei
 test-install: $(TEST)/.installed ## install the wheel into clean environments, one for each of PYTHONS that is here
 	TORCHTIDY_PYTHONS="$(PYTHONS)" $(BIN)/pytest tests/install
 
-proof: $(TEST)/.installed ## run what needs a quiet machine: the timed tests, then slow programs against fixed ones, for the same page
+proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth, slow programs against fixed ones (for the same page)
 	$(BIN)/pytest --timed
+	$(BIN)/python -m tests.growth
 	$(BIN)/python -m tests.accuracy --proof
 
 fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; leaves what it finds in build/fuzz/

@@ -30,7 +30,7 @@ def main() -> None:
         with Taker(given.what, small) as taker:
             for each, growing in INPUTS.items():
                 if fnmatch(each, given.only):
-                    sizes = sizes_of(taker, growing, small, folder / "run", given.times)
+                    sizes = sizes_of(taker, growing, folder / "run", given.times)
                     failed += bool(complaints(sizes))
                     sys.stdout.write(f"{line_of(each, sizes)}\n")
                     sys.stdout.flush()

@@ -1,11 +1,10 @@
 """Time and memory are proportional to the input, whatever there is much of: from the file to every output.
 
-`python -m tests.growth --times 4` looks at larger ones; `TIDY_GROWTH=4` makes the tests do so.
+Runs are small here, a few tenths of a second; `python -m tests.growth`, which `make proof` runs, looks at larger ones.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.growth.growth import complaints, line_of, sizes_of, small_run
 from tests.growth.taken import Taker
 from tests.support.growing import INPUTS
 
-TIMES = float(os.environ.get("TIDY_GROWTH", "1"))
+TIMES = 0.25
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,6 +35,6 @@ def taker(small: Path) -> Iterator[Taker]:
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_it_grows_as_its_input_does(name: str, taker: Taker, small: Path, tmp_path: Path) -> None:
-    sizes = sizes_of(taker, INPUTS[name], small, tmp_path / "run", TIMES)
+def test_it_grows_as_its_input_does(name: str, taker: Taker, tmp_path: Path) -> None:
+    sizes = sizes_of(taker, INPUTS[name], tmp_path / "run", TIMES)
     assert not complaints(sizes), line_of(name, sizes)
