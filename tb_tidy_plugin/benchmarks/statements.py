@@ -12,6 +12,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Benchmark
 from tb_tidy_plugin.rulekit.statements import OF_ONE, OF_TWO
@@ -37,8 +38,12 @@ def _below(module: str, names: Iterable[str]) -> frozenset[str]:
     return frozenset(f"{module}.{name}" for name in names)
 
 
+FUNCTIONAL = aten.names(
+    "known", "elu gelu hardsigmoid hardswish hardtanh leaky_relu mish scaled_dot_product_attention silu softplus"
+)
+
 CALLED = (
-    _below("torch", OF_ONE | OF_TWO)
+    _below("torch", map(aten.plain, OF_ONE | OF_TWO))
     | _below(
         "torch",
         {
@@ -48,13 +53,7 @@ CALLED = (
         },
     )
     | _below("torch.nn", {f"{kind}{dims}d" for kind in ("BatchNorm", "Conv") for dims in (1, 2, 3)})
-    | _below(
-        "torch.nn.functional",
-        {
-            "elu", "gelu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "scaled_dot_product_attention",
-            "silu", "softplus",
-        },
-    )
+    | _below("torch.nn.functional", map(aten.plain, FUNCTIONAL))
     | _below("torch.optim", WITH_FOREACH.values())
     | {"numpy.asarray", "numpy.stack", "time.perf_counter", "torch.utils.data.DataLoader"}
 )  # fmt: skip

@@ -175,7 +175,7 @@ def marks_answer(timeline: Timeline, from_ns: int, to_ns: int, width: int, marke
     here = (start_ns >= from_ns) & (start_ns < to_ns)
     order = np.argsort(start_ns[here], kind="stable")
     positions, start_ns = positions[here][order], start_ns[here][order]
-    pixel = ((start_ns - from_ns) * (width / (to_ns - from_ns))).astype(np.int64)
+    pixel = ((start_ns - from_ns) * (width / max(to_ns - from_ns, 1))).astype(np.int64)
     _, first, counts = np.unique(pixel, return_index=True, return_counts=True)
     return TimelineMarks(
         total=len(positions),

@@ -9,6 +9,7 @@ from itertools import product
 import msgspec
 import pytest
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.benchmarks.statements import complaint_about
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.profile.profile import Profile
@@ -67,7 +68,7 @@ WRITTEN: Mapping[str, list[Facts]] = {
         for dtype, other in product(FLOATS, FLOATS)
     ],
     "elementwise-op-flood": [
-        chain(" ".join(f"aten::{name}" for name in sorted(OF_ONE | OF_TWO | set(OTHERS)))),
+        chain(" ".join(sorted(OF_ONE | OF_TWO | set(OTHERS)))),
         *(chain("aten::mul aten::add", dtype, gradients=3, on_device=1) for dtype in FLOATS),
     ],
     "fp32-matmul-no-tf32": [PRODUCT],
@@ -86,7 +87,7 @@ WRITTEN: Mapping[str, list[Facts]] = {
     "tensor-core-shape-misaligned": [{**PRODUCT, "dtype": dtype} for dtype in ("float16", "bfloat16")],
     "tensor-created-on-cpu-then-moved": [
         {"factory": factory, "dtype": dtype, "shape": "64×3", "size": Bytes(768)}
-        for factory, dtype in product(sorted(MEASURED), DTYPES)
+        for factory, dtype in product(sorted(map(aten.plain, MEASURED)), DTYPES)
     ],
     "tensor-from-python-data": [
         {"dtype": dtype, "shape": "64×32", "holds": holds} for dtype, holds in product(FILLS, ("numbers", "arrays"))

@@ -25,6 +25,7 @@ from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.cached_columns import columns_key, keep_columns, load_columns
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.remote import Place
 from tests.support.logdirs import trace
 from tests.support.made_up_device import operator, side_file, traced
@@ -75,7 +76,7 @@ def test_every_column_comes_back(cache: Cache, number: int) -> None:
 
 def test_those_with_a_device_from_a_side_file_come_back(cache: Cache, tmp_path: Path) -> None:
     path = traced(tmp_path, [operator("aten::mm", at, at + 50, at) for at in range(100, 1000, 100)])
-    device = {"kind": "npu", "name": "Acme X1", "index": 4096}
+    device = {"kind": "npu", "name": "Acme X1", "index": MOST_DEVICES}
     side_file(path, [("aten::mm", at, 1, 30_000) for at in range(100, 1000, 100)], device=device)
     table = read_with_side_files(path)
     assert len(table) > 9
@@ -83,7 +84,7 @@ def test_those_with_a_device_from_a_side_file_come_back(cache: Cache, tmp_path: 
     again = load_columns(cache, KEY)
     assert again is not None
     assert_same(table.device, again.device)
-    assert again.device.max() == 4096
+    assert again.device.max() == MOST_DEVICES
 
 
 def test_columns_are_mapped_and_not_read(cache: Cache, tmp_path: Path) -> None:

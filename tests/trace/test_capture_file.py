@@ -234,10 +234,10 @@ class TestBad:
 
     def test_more_than_fits_in_memory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         trace = trace_in(tmp_path)
-        beside(trace, gzip.compress(b" " * 1_000_000))
+        beside(trace, gzip.compress(b" " * ((1 << 20) + 1)))
         with monkeypatch.context() as patch:
-            patch.setattr(capture_file, "MAX_TEXT_BYTES", 999_999)
-            assert "It is larger than 256 MiB." in read_with_side_files(trace).metadata.notes[0]
+            patch.setattr(capture_file, "MAX_TEXT_BYTES", 1 << 20)
+            assert "It is larger than 1 MiB." in read_with_side_files(trace).metadata.notes[0]
 
     def test_a_folder_of_that_name_is_none(self, tmp_path: Path) -> None:
         trace = trace_in(tmp_path)
