@@ -51,6 +51,7 @@ def table(frame: FrameLocator) -> Locator:
     return frame.get_by_role("table", name="Table of ranks")
 
 
+@pytest.mark.timed
 def test_names_the_slowed_rank(tab: Tab, run: RunReport, ranks: Ranks) -> None:
     rows = opened(tab)
     slowed = ranks.rows[SLOWED_RANK]
