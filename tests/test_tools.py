@@ -107,13 +107,14 @@ def test_a_user_who_may_install_nothing_reads_the_command_to_run(
     assert "apt-get" not in machine.calls
 
 
-def test_the_package_manager_brings_a_compiler_and_a_browser(machine: Machine) -> None:
+@pytest.mark.parametrize("browser", ["chromium-headless-shell", "chromium"])
+def test_the_package_manager_brings_a_compiler_and_a_browser(machine: Machine, browser: str) -> None:
     machine.has_python(missing="Python.h")
-    machine.may_install("chromium")
+    machine.may_install(browser)
     done = machine.bring("compiler", "browser")
     assert done.returncode == 0
     assert "install --quiet=2 --yes --no-install-recommends gcc g++ libc6-dev python3.11-dev" in machine.calls
-    assert "--no-install-recommends chromium" in machine.calls
+    assert f"--no-install-recommends {browser}\n" in machine.calls
 
 
 @pytest.mark.parametrize("node", [None, NODE.format(OLD)])

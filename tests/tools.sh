@@ -84,14 +84,18 @@ bring_node() {
 
 starts() { has "$1" && "$1" --version > /dev/null 2>&1; }
 
-# Ubuntu's package only installs a snap, which a container cannot start, so a browser counts when it starts.
+# Ubuntu's package only installs a snap, which a container cannot start, so a browser counts when it starts. Debian's
+# headless shell, which has no windows to draw, takes a third of the time of its Chromium.
 bring_browser() {
     [[ -n ${CHROMIUM:-} ]] && { starts "$CHROMIUM" || stop "CHROMIUM=$CHROMIUM does not start"; return; }
-    starts chromium && return
     local name
+    for name in chromium-headless-shell chromium; do
+        starts "$name" && return
+    done
     for name in chromium-browser google-chrome google-chrome-stable; do
         if starts "$name"; then provide chromium "$(command -v "$name")"; return; fi
     done
+    if apt_install chromium-headless-shell 2> /dev/null && starts chromium-headless-shell; then return; fi
     if apt_install chromium && starts chromium; then return; fi
     echo "installing Playwright's Chromium" >&2
     local where='from playwright.sync_api import sync_playwright as p

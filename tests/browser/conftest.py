@@ -18,7 +18,7 @@ from tests.support.served import Served, needs_the_installed_plugin, tensorboard
 from tests.support.step_recordings import recording
 from tests.support.waiting import PATIENCE_S
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium") or ""
 SWITCHES = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync",
