@@ -51,6 +51,11 @@ class Intervals:
         """Start and end of each interval."""
         return list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
 
+    @property
+    def edges(self) -> Times:
+        """Starts and ends in turn, ascending: for `cut`."""
+        return np.stack([self.starts, self.ends], axis=1).reshape(-1)
+
     def covered_before(self, times: Times) -> Times:
         """Time covered before each of `times`."""
         sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
@@ -96,6 +101,23 @@ class Intervals:
     def overlap_ns(self, other: Intervals) -> int:
         """Time covered by both."""
         return int(self.within(other.starts, other.ends).sum())
+
+
+def cut(starts: Times, ends: Times, edges: Times) -> tuple[Rows, Times, Times]:
+    """The given spans, cut at each of `edges` (ascending) that lies inside them.
+
+    For each piece the number of its span, its start and its end, in the order of the spans, which may overlap.
+    """
+    low = np.searchsorted(edges, starts, side="right")
+    inside = np.maximum(np.searchsorted(edges, ends, side="left") - low, 0)
+    count = inside + 1
+    span = np.repeat(np.arange(len(starts)), count)
+    last = np.cumsum(count) - 1
+    nth = np.arange(len(span)) - (last - inside)[span]
+    ended = np.append(edges, 0)
+    new_starts = np.where(nth == 0, starts[span], ended[low[span] + nth - 1])
+    new_ends = np.where(nth == inside[span], ends[span], ended[np.minimum(low[span] + nth, len(edges))])
+    return span, new_starts, new_ends
 
 
 def distinct(times: Times) -> Times:

@@ -26,6 +26,10 @@ KERNEL_KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
 
 PATTERNS: tuple[tuple[KernelKind, str], ...] = (
     ("communication", r"nccl|rccl|cross_device_reduce|all_?(reduce|gather|to_?all)|reduce_?scatter|quickreduce"),
+    (
+        "communication",
+        r"deep_?ep::|::ep::|nvshmem|mscclpp|symm_mem|multimem|custom_ar::|(one|two)_shot_(reduce|push|pull)",
+    ),
     ("elementwise", r"quantize_with_block"),
     ("attention", r"fmha|(?<!cache_)flash(?!infer_kv)|attention|attn|(?<![a-z])mha_"),
     (
@@ -70,6 +74,20 @@ NO_TENSOR_CORE = re.compile(
     re.IGNORECASE,
 )
 """Names of kernels that are known to run on the ordinary cores."""
+
+
+FLOAT32_CORES = re.compile(
+    r"(?:volta|turing|ampere|maxwell|sm\d\d)_(?:sgemm|scudnn)|xmma_(?:gemm|[fdw]prop|wgrad|dgrad)\w*_f32f32_f32f32_f32"
+    r"|_ffma\b|simt_sgemm|implicit_convolve_sgemm|convolve_common_engine_float|_engine<float\b|magma_sgemm"
+    r"|gemv2[NT]_kernel<\w+, \w+, float\b|gemmk1_kernel<float\b|conv_depthwise2d\w*<float\b",
+    re.IGNORECASE,
+)
+"""Names of products and convolutions in float32 on ordinary cores."""
+
+
+def uses_float32_cores(name: str) -> bool:
+    """Whether the kernel's name says that it multiplies in float32 without matrix units."""
+    return FLOAT32_CORES.search(name) is not None
 
 
 @lru_cache(maxsize=1 << 14)

@@ -108,14 +108,18 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
     is_launch = table.category[rows] == Category.RUNTIME
     index, start_ns, end_ns = table.event_index[rows], table.start_ns[rows], table.end_ns[rows]
     rows = rows[np.lexsort((table.file_order[rows], index, is_launch, -end_ns, start_ns, table.thread[rows]))]
-    parent, last, self_ns = _contained_natively(table, rows) if IS_COMPILED else _contained(table, rows)
+    parent, last, self_ns = contained(table, rows)
     at = np.full(len(table), ABSENT, np.int64)
     at[rows] = np.arange(len(rows))
     return _folded(Nesting(rows, parent, last, self_ns, at), name[rows])
 
 
-def _contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
+def contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
     """Parent, last descendant and self time of `rows`, which are sorted by thread, start and falling end."""
+    return _contained_natively(table, rows) if IS_COMPILED else _contained(table, rows)
+
+
+def _contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
     count = len(rows)
     parents, lasts = [ABSENT] * count, list(range(count))
     threads, starts, ends = (column[rows].tolist() for column in (table.thread, table.start_ns, table.end_ns))

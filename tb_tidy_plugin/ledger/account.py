@@ -1,0 +1,349 @@
+"""The ledger of a profile: its window in pieces, added up to entries with owners, limits and advice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.ledger import advice
+from tb_tidy_plugin.ledger.causes import GRAPH_LAUNCH, LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
+from tb_tidy_plugin.ledger.host import BEGIN_CAPTURE, Host
+from tb_tidy_plugin.ledger.limits import Limits, communication_of
+from tb_tidy_plugin.ledger.model import (
+    CAUSES,
+    KINDS,
+    UNNAMED,
+    Cause,
+    Certainty,
+    Entry,
+    Kind,
+    Ledger,
+    LedgerStep,
+    Owner,
+    Piece,
+    Proof,
+    Recording,
+    StepLength,
+    Window,
+)
+from tb_tidy_plugin.ledger.owners import Names, names_of, owner_of
+from tb_tidy_plugin.ledger.steps import Span, Work, span_of, work_of
+from tb_tidy_plugin.profile.intervals import Intervals, distinct
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.units import Share
+
+WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
+"""Kinds of work that are a part, or more, of what the operator's formula counts."""
+
+MOST_OWNERS, MOST_PIECES = 5, 3
+LONGEST_NAME = 300
+OF_START_UP: tuple[Cause, ...] = ("first_launch", "allocation", "runtime_call")
+OF_COMPILATION: tuple[Cause, ...] = ("compilation", "graph_capture")
+NOT_STEADY = 0.3
+"""Part of the window that start-up, or compilation, takes where a recording is of that and not of the job."""
+
+LEAST_STEPS = 3
+"""Steps from which on what comes in most of them is no start-up."""
+
+LEAST_LAUNCHED = 0.5
+"""Pieces of device work per launching call below which a recording with a capture in it is of the capture."""
+
+THINNED_GAP, LEAST_NUMBERED = 4, 100
+"""The profiler numbers operators one after the other. Where the usual gap between two of at least so many numbers is
+this long, events were taken out of the file."""
+
+PROOFS: dict[Cause, Proof] = {
+    "compute": "none", "communication": "none", "copy": "none", "cpu": "none",
+    "between_kernels": "queued", "inside_graph": "queued", "graph_start": "queued", "stream_wait": "queued",
+    "copy_setup": "queued", "queued_unknown": "queued", "launch_latency": "issuing", "launch_pace": "issuing",
+    "profiler": "in-call", "garbage_collection": "in-call", "graph_capture": "in-call", "compilation": "in-call",
+    "data_loading": "in-call", "host_communication": "in-call", "allocation": "in-call", "first_launch": "in-call",
+    "runtime_call": "in-call", "synchronisation": "blocked", "unrecorded_wait": "blocked", "host_work": "silent",
+    "unrecorded_host": "none", "unrecorded_launch": "none",
+}  # fmt: skip
+UNSURE: dict[Cause, Certainty] = {
+    "graph_start": "medium", "stream_wait": "medium", "copy_setup": "medium", "launch_pace": "medium",
+    "synchronisation": "medium", "unrecorded_wait": "medium", "queued_unknown": "low", "unrecorded_host": "low",
+    "unrecorded_launch": "low",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A ledger and the pieces that it was added up from.
+
+    Attributes:
+        segments: the window in pieces. entry: for each piece the position of its entry in `ledger.entries`.
+    """
+
+    ledger: Ledger
+    segments: Segments = field(repr=False)
+    entry: Rows = field(repr=False)
+
+    def overlaps(self, time: Intervals) -> Rows:
+        """How many ns of `time` lie in each entry."""
+        inside = time.within(self.segments.starts, self.segments.ends)
+        return _sums(self.entry, inside, len(self.ledger.entries))
+
+    def spans(self, entry: int) -> Intervals:
+        """When the entry at this position is."""
+        here = self.entry == entry
+        return Intervals.union(self.segments.starts[here], self.segments.ends[here])
+
+
+def ledger_of(profile: Profile) -> Ledger:
+    """The ledger of a profile."""
+    return account_of(profile).ledger
+
+
+def account_of(profile: Profile) -> Account:
+    """The ledger of a profile, with its pieces."""
+    work = work_of(profile)
+    span = span_of(profile, work)
+    host = Host(profile, span.main)
+    segments = segments_of(profile, work, span, host)
+    names = names_of(profile, host, segments)
+    book = _Book(profile, work, span, host, segments, names)
+    entries, entry = book.entries()
+    recording, banner = book.recording(entries)
+    bounds = span.bounds
+    lengths = np.diff(bounds)
+    ledger = Ledger(
+        window=Window(start_ns=span.start_ns, end_ns=span.end_ns),
+        step_source=span.source,
+        recording=recording,
+        banner=banner,
+        left_out=list(span.left_out),
+        steps=book.steps(),
+        step_ns=StepLength(median=_median(lengths), mean=int(lengths.sum()) // max(len(lengths), 1), n=len(lengths)),
+        host_step_ns=None if span.host_ns is None else _median(span.host_ns),
+        unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
+        entries=entries,
+    )
+    return Account(ledger, segments, entry)
+
+
+def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
+    """The ledger with each entry's finding: the one that covers most of it.
+
+    Args:
+        account: of the same profile.
+        findings: by id, the time that a finding is about, and what it saves per step. One that would save more than
+            its entries hold is left out: it speaks of time that the ledger sees elsewhere.
+    """
+    entries, count = account.ledger.entries, max(account.ledger.step_ns.n, 1)
+    best: dict[int, tuple[int, str]] = {}
+    for name, (time, _) in findings.items():
+        for at, ns in enumerate(account.overlaps(time).tolist()):
+            if ns * 10 > entries[at].ns_total and ns > best.get(at, (0, ""))[0]:
+                best[at] = (ns, name)
+    held: dict[str, int] = {}
+    for at, (_, name) in best.items():
+        held[name] = held.get(name, 0) + entries[at].ns_total
+    fits = {name for name, ns in held.items() if findings[name][1] * count <= ns}
+    found = [
+        msgspec.structs.replace(each, finding_id=best[at][1]) if at in best and best[at][1] in fits else each
+        for at, each in enumerate(entries)
+    ]
+    return msgspec.structs.replace(account.ledger, entries=found)
+
+
+class _Book:
+    """Adds segments up."""
+
+    def __init__(self, profile: Profile, work: Work, span: Span, host: Host, segments: Segments, names: Names) -> None:
+        self.profile, self.work, self.span, self.host = profile, work, span, host
+        self.segments, self.names = segments, names
+        self.length = segments.ends - segments.starts
+        self.limits = Limits(profile)
+
+    def entries(self) -> tuple[list[Entry], Rows]:
+        """All entries, the largest first, and for each segment the position of its entry."""
+        code = self.segments.cause * (len(KINDS) + 1) + self.names.kind + 1
+        total = _sums(code, self.length, len(CAUSES) * (len(KINDS) + 1))
+        there = np.flatnonzero(total)
+        there = there[np.argsort(-total[there], kind="stable")]
+        position = np.full(len(total), ABSENT, np.int64)
+        position[there] = np.arange(len(there))
+        entry = position[code] if len(code) else code
+        # Runs of one entry, and segments in the order of entries: all that follows looks at slices of these.
+        order = np.argsort(entry, kind="stable")
+        bounds = np.searchsorted(entry[order], np.arange(len(there) + 1))
+        by_step = self._by_step(entry, len(there))
+        pieces = self._pieces(entry, len(there))
+        found = []
+        for at, number in enumerate(there.tolist()):
+            mine = order[bounds[at] : bounds[at + 1]]
+            found.append(self._entry(number, int(total[number]), mine, by_step[at], pieces[at]))
+        return found, entry
+
+    def _by_step(self, entry: Rows, count: int) -> list[list[int]]:
+        steps = len(self.span.names)
+        step = np.searchsorted(self.span.bounds, self.segments.starts, side="right") - 1
+        sums = _sums(entry * steps + step, self.length, count * steps)
+        found: list[list[int]] = sums.reshape(count, steps).tolist()
+        return found
+
+    def _pieces(self, entry: Rows, count: int) -> list[tuple[int, list[tuple[int, int, int]]]]:
+        """For each entry how many uninterrupted pieces it has, and the longest: start, end, first segment."""
+        if not len(entry):
+            return []
+        first = np.flatnonzero(np.append(True, np.diff(entry) != 0))
+        starts = self.segments.starts[first]
+        ends = np.append(starts[1:], self.segments.ends[-1])
+        of = entry[first]
+        order = np.lexsort((starts - ends, of))
+        low = np.searchsorted(of[order], np.arange(count + 1))
+        return [
+            (
+                high - begin,
+                [(int(starts[run]), int(ends[run]), int(first[run])) for run in order[begin:high][:MOST_PIECES]],
+            )
+            for begin, high in zip(low[:-1].tolist(), low[1:].tolist(), strict=True)
+        ]
+
+    def _entry(
+        self, number: int, total: int, mine: Rows, by_step: list[int],
+        pieces: tuple[int, list[tuple[int, int, int]]],
+    ) -> Entry:  # fmt: skip
+        cause_number, kind_number = divmod(number, len(KINDS) + 1)
+        cause: Cause = CAUSES[cause_number]
+        kind: Kind | None = KINDS[kind_number - 1] if kind_number else None
+        share = total / max(self.span.end_ns - self.span.start_ns, 1)
+        owners = self._owners(mine)
+        has_limit = cause == "compute" and kind not in WITHOUT_LIMIT
+        limit = self.limits.of(self.segments.take(mine)) if has_limit else None
+        said, nothing = advice.advised(
+            cause, kind, limit, why_unknown=self.limits.why_unknown,
+            in_graph=self._is_in_graph(mine), source=self.span.source,
+        )  # fmt: skip
+        count, longest = pieces
+        communication = communication_of(self.profile, self.segments.take(mine)) if cause == "communication" else None
+        return Entry(
+            id=cause if kind is None else f"{cause}:{kind}",
+            title=advice.title_of(cause, kind),
+            cause=cause,
+            kind=kind,
+            ns_total=total,
+            ns_per_step=total // max(len(self.span.names), 1),
+            ns_by_step=by_step,
+            share=share,
+            count=count,
+            owner=owners[0] if owners else Owner(),
+            proof=PROOFS[cause],
+            confidence="low" if kind == "other" else UNSURE.get(cause, "high"),
+            limit=limit,
+            communication=communication,
+            hidden_ns=self._hidden(cause, total),
+            advice=said,
+            nothing_to_fix=nothing,
+            evidence=[Piece(start_ns=start, end_ns=end, event=self._event(first)) for start, end, first in longest],
+            owners=owners,
+        )
+
+    def _owners(self, mine: Rows) -> list[Owner]:
+        keys, number = np.unique(self.names.key[mine], return_inverse=True)
+        number = number.reshape(-1)
+        sums = _sums(number, self.length[mine], len(keys))
+        found = []
+        for which in np.argsort(-sums, kind="stable")[:MOST_OWNERS].tolist():
+            here = mine[number == which]
+            longest = int(here[np.argmax(self.length[here])])
+            found.append(owner_of(self.profile, self.host, self.segments, self.names, longest, int(sums[which])))
+        return found
+
+    def _is_in_graph(self, mine: Rows) -> bool:
+        """Whether most of the work was launched by a graph's replay."""
+        work = self.segments.work[mine]
+        if not len(work) or (work == ABSENT).any():
+            return False
+        launch = self.profile.launch[work]
+        return bool(self.length[mine][self._graph_launches[launch]].sum() * 2 > self.length[mine].sum())
+
+    @cached_property
+    def _graph_launches(self) -> Mask:
+        """By row, and one more for `ABSENT`."""
+        return np.append(has(self.profile, GRAPH_LAUNCH), False)
+
+    def _hidden(self, cause: Cause, exposed: int) -> int:
+        """Communication behind compute."""
+        if cause != "communication":
+            return 0
+        table, rows = self.profile.table, self.work.rows
+        mine = rows[rank_of(self.profile, rows) == NUMBER["communication"]]
+        starts = np.maximum(table.start_ns[mine], self.span.start_ns)
+        ends = np.minimum(table.end_ns[mine], self.span.end_ns)
+        return Intervals.union(starts, ends).total_ns - exposed
+
+    def _event(self, at: int) -> str:
+        work, call = int(self.segments.work[at]), int(self.segments.call[at])
+        table = self.profile.table
+        if call != ABSENT:
+            work = int(self.host.rows[call])
+        name: str = table.names[table.name[work]] if work != ABSENT else ""
+        return name[:LONGEST_NAME]
+
+    def steps(self) -> list[LedgerStep]:
+        """The steps, with what host and device took."""
+        span, busy = self.span, Intervals.union(self.work.starts, self.work.ends)
+        starts, ends = span.bounds[:-1], span.bounds[1:]
+        device = busy.within(starts, ends)
+        host = ends - starts if span.host_ns is None else span.host_ns
+        return [
+            LedgerStep(name=name[:LONGEST_NAME], start_ns=start, end_ns=end, host_ns=host_ns, device_ns=device_ns)
+            for name, start, end, host_ns, device_ns in zip(
+                span.names, starts.tolist(), ends.tolist(), host.tolist(), device.tolist(), strict=True
+            )
+        ]
+
+    def recording(self, entries: list[Entry]) -> tuple[Recording, str | None]:
+        """What kind of time was recorded, and the sentence that says so."""
+        start_up, compiling = self._once(entries, OF_START_UP), self._once(entries, OF_COMPILATION)
+        kind: Recording = "steady"
+        share = 0.0
+        table = self.profile.table
+        runtime = table.category == Category.RUNTIME
+        launches = int((runtime & has(self.profile, LAUNCHES)).sum())
+        captures = bool((runtime & has(self.profile, BEGIN_CAPTURE.pattern)).any())
+        if captures and len(self.work.rows) < LEAST_LAUNCHED * launches:
+            kind = "capture"
+        elif compiling > NOT_STEADY:
+            kind, share = "compilation", compiling
+        elif start_up > NOT_STEADY:
+            kind, share = "start-up", start_up
+        elif not len(self.work.rows) and launches:
+            kind = "no-device"
+        elif self._is_thinned():
+            kind = "thinned"
+        return kind, None if kind == "steady" else advice.BANNERS[kind].format(share=Share(share))
+
+    def _once(self, entries: list[Entry], causes: tuple[Cause, ...]) -> float:
+        """Part of the window that `causes` take; 0 where they come in each of several steps, as a job's own doing."""
+        mine = [each for each in entries if each.cause in causes]
+        lengths = np.diff(self.span.bounds)
+        if mine and len(lengths) >= LEAST_STEPS:
+            by_step = np.sum([each.ns_by_step for each in mine], axis=0)
+            if (by_step > NOT_STEADY * lengths).mean() > 1 / 2:
+                return 0.0
+        return sum(each.share for each in mine)
+
+    def _is_thinned(self) -> bool:
+        table = self.profile.table
+        numbers = distinct(table.external_id[table.category == Category.OPERATOR].astype(np.int64))
+        gaps = np.diff(numbers[numbers > 0])
+        return len(gaps) >= LEAST_NUMBERED and float(np.median(gaps)) >= THINNED_GAP
+
+
+def _sums(number: Rows, values: Rows, count: int) -> Rows:
+    """Sum of `values` by number, exact."""
+    found = np.zeros(count, np.int64)
+    np.add.at(found, number, values)
+    return found
+
+
+def _median(values: Rows) -> int:
+    return round(float(np.median(values))) if len(values) else 0

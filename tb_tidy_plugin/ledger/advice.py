@@ -1,0 +1,179 @@
+"""What to do about each cause, or why nothing is to be done: the catalogue of the ledger's sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tb_tidy_plugin.ledger.model import Cause, Entry, Kind, Limit, Recording, StepSource
+from tb_tidy_plugin.units import Nanoseconds, Share
+
+NEAR_LIMIT = 0.7
+"""From this share of its limit on, work is as fast as it gets without being changed itself."""
+
+ENOUGH_KNOWN = 0.4
+"""Part of an entry whose limit must be known before a sentence says how near it is."""
+
+TITLES: Mapping[Cause, str] = {
+    "compute": "Device: {kind}",
+    "communication": "Device: exposed communication",
+    "copy": "Device: copies {kind}",
+    "between_kernels": "Pauses between queued kernels",
+    "inside_graph": "Pauses inside a replayed graph",
+    "graph_start": "A queued graph has not started yet",
+    "stream_wait": "The device waits for another stream",
+    "copy_setup": "A copy is being set up",
+    "queued_unknown": "Queued work has not started, for a reason that was not recorded",
+    "launch_latency": "Launched work is on its way to the device",
+    "profiler": "The profiler's own work",
+    "garbage_collection": "Python collects garbage",
+    "graph_capture": "A graph is being captured",
+    "compilation": "Code is being compiled",
+    "data_loading": "The device waits for data",
+    "host_communication": "The host waits for other ranks",
+    "synchronisation": "The device idles after the host waited for it",
+    "allocation": "The host allocates or frees device memory",
+    "first_launch": "Kernels are loaded at their first launch",
+    "runtime_call": "The host stands in one long runtime call",
+    "host_work": "Host work holds the device up",
+    "launch_pace": "The host launches more slowly than the device works",
+    "cpu": "CPU: {kind}",
+    "unrecorded_host": "The host did something that was not recorded",
+    "unrecorded_launch": "The device waits for work whose launch was not recorded",
+    "unrecorded_wait": "The host waits for device work that was not recorded",
+}
+
+KIND_TITLES: Mapping[Kind, str] = {
+    "matrix": "matrix products",
+    "mixture_of_experts": "mixture of experts",
+    "memory_copy": "copies in memory",
+    "layout": "layout conversions",
+    "fused": "compiled kernels",
+    "to_device": "to the device",
+    "to_host": "to the host",
+    "on_device": "on the device",
+    "fill": "fills of memory",
+    "python": "Python between operators",
+    "random": "random numbers",
+    "other": "other kernels",
+}
+
+BY_CAUSE: Mapping[Cause, str] = {
+    "communication": "Overlap it with compute, send fewer and larger messages; compare the ranks for who comes late.",
+    "between_kernels": "Launch fewer, larger kernels: fuse them with torch.compile.",
+    "inside_graph": "Capture fewer, larger kernels: compile the model before capturing it.",
+    "graph_start": "The graph's upload or its inputs are late: upload it ahead, and replay larger graphs less often.",
+    "stream_wait": "Look at what the other stream runs, and record events as early as they are true.",
+    "copy_setup": "Copy from pinned memory with non_blocking=True, so that the copy starts at once.",
+    "queued_unknown": "Record with a newer PyTorch and synchronisation events to see what the device waits for.",
+    "launch_latency": "Keep more work queued: launch earlier, or replay a CUDA graph.",
+    "profiler": "It is the recording's own cost. Record less: no stacks, no shapes, fewer steps.",
+    "garbage_collection": "Call gc.freeze() after start-up, then gc.disable(), and gc.collect() between steps.",
+    "graph_capture": "Capture once at start-up, and record the replays.",
+    "compilation": "Compile at start-up, and record after that; what compiles again in each step has changing shapes.",
+    "data_loading": "Load in workers (num_workers, prefetch_factor, pin_memory); move heavy transforms to the device.",
+    "host_communication": "Use a device's backend, overlap the collective, and compare the ranks for who comes late.",
+    "synchronisation": "Read values of the device less often, or after the next step is launched.",
+    "allocation": "Let the caching allocator keep its memory: no empty_cache(), stable sizes, expandable_segments.",
+    "first_launch": "Warm up before you measure: kernels are loaded once.",
+    "runtime_call": "Warm up before you measure; a call that returns in every step belongs out of the loop.",
+    "host_work": "Move it to workers, prefetch it, or do it on the device.",
+    "launch_pace": 'Replay CUDA graphs or use torch.compile(mode="reduce-overhead"), larger batches, fewer operators.',
+    "unrecorded_host": "Record with with_stack=True to see what it is.",
+    "unrecorded_launch": "Record host and device together (activities=[CPU, CUDA]).",
+    "unrecorded_wait": "Begin the recording after a torch.cuda.synchronize(), so that all work is in it.",
+}
+
+BY_KIND: Mapping[Kind, str] = {
+    "matrix": "Use bfloat16 or float16, larger batches, and sizes that are multiples of 64.",
+    "convolution": "Use bfloat16 or float16 with channels_last.",
+    "attention": "Try another backend of scaled_dot_product_attention, and tell it that the mask is causal.",
+    "softmax": "Use scaled_dot_product_attention or a fused loss, which never store the scores.",
+    "normalisation": "Use a fused normalisation, or torch.compile.",
+    "pointwise": "Fuse pointwise operators with torch.compile.",
+    "memory_copy": "Avoid the copies: keep one layout, write into preallocated tensors instead of cat.",
+    "layout": "Keep model and input in channels_last, so that nothing is converted.",
+    "embedding": "Use fused or sparse embedding tables, and sort indices by table.",
+    "random": "Draw random numbers on the device that uses them (device=), or once for several steps.",
+    "reduction": "Fuse the reduction with what makes its input (torch.compile).",
+    "indexing": "Gather once and contiguously, or fuse it (torch.compile).",
+    "sort": "Sort fewer elements, or less often.",
+    "optimizer": "Use a fused optimizer (fused=True).",
+    "pooling": "Use channels_last, and float16 or bfloat16.",
+    "fill": "Allocate with torch.empty where all is overwritten, and zero gradients with set_to_none=True.",
+    "to_device": "Pin memory and copy with non_blocking=True while the device computes, or create the data there.",
+    "to_host": "Copy less often, to pinned memory, with non_blocking=True.",
+    "on_device": "Avoid the copies: in DDP gradient_as_bucket_view=True, and broadcast_buffers=False where it is safe.",
+    "other": "Look at its longest events.",
+    "quantisation": "Fuse quantisation with the operator before it.",
+}
+
+MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32 and leave the matrix units unused."
+BATCH = "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
+
+BANNERS: Mapping[Recording, str] = {
+    "start-up": "This recording holds start-up: {share} of it are calls that a job makes once. Warm up, then record.",
+    "compilation": "This recording holds compilation: {share} of it. Record after all is compiled.",
+    "capture": "This recording holds the capture of a graph, in which the device runs nothing. Record replays.",
+    "thinned": "Events were taken out of this recording: times are right, causes often are not known.",
+    "no-device": "Kernels were launched and none was recorded: what the device did is unknown.",
+}
+
+
+GRAPH = "kernels of a replayed graph carry no shapes"
+NEEDS_LIMIT: frozenset[Kind | None] = frozenset(
+    {"matrix", "convolution", "attention", "mixture_of_experts", "fused", "other", None}
+)
+"""Work of which only its limit tells whether it could be faster."""
+
+FUSIBLE: frozenset[Kind | None] = frozenset({"pointwise", "memory_copy", "fill"})
+"""Work that need not be done by itself, however fast it is."""
+
+
+def title_of(cause: Cause, kind: Kind | None) -> str:
+    """The entry's name for people."""
+    shown = "" if kind is None else KIND_TITLES.get(kind, kind)
+    return TITLES[cause].format(kind=shown)
+
+
+def advised(
+    cause: Cause, kind: Kind | None, limit: Limit | None, *, why_unknown: str, in_graph: bool, source: StepSource
+) -> tuple[str | None, str | None]:
+    """What to do about an entry, and why nothing is to be done: one of them, or both."""
+    if cause == "cpu":
+        return _on_cpu(kind)
+    if cause != "compute":
+        return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
+    if limit is not None and limit.bound == "fp32-cores":
+        return MIXED, None
+    if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
+        return _at_limit(kind, limit.share_reached, "peak rate" if limit.bound == "compute" else "memory bandwidth")
+    unknown = f"Its efficiency is not known because {GRAPH if in_graph else why_unknown}."
+    if kind == "matrix" and source == "serving_step":
+        return BATCH, unknown
+    said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
+    return said, None if said else unknown
+
+
+def _at_limit(kind: Kind | None, reached: float, what: str) -> tuple[str | None, str | None]:
+    if reached >= NEAR_LIMIT and kind not in FUSIBLE:
+        return None, f"It runs at {Share(reached)} of the device's {what}."
+    said = BY_KIND.get(kind or "other", BY_KIND["other"])
+    return f"{said} It reaches {Share(reached)} of the device's {what}.", None
+
+
+def _on_cpu(kind: Kind | None) -> tuple[str | None, str | None]:
+    if kind == "python":
+        return "Vectorise it, or move it out of the step.", None
+    said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
+    return said, None if said else "Its efficiency is not known because the threads that it uses were not recorded."
+
+
+def bound_by(entries: Sequence[Entry]) -> str:
+    """What bounds the step, and how near that comes to its limit: one sentence."""
+    if not entries:
+        return "The recording holds no time to account for."
+    first = entries[0]
+    what = f"{first.title}: {Share(first.share)} of the step ({Nanoseconds(first.ns_per_step)})"
+    if first.nothing_to_fix is not None:
+        return f"{what}. {first.nothing_to_fix}"
+    return f"{what}. {first.advice}" if first.advice else f"{what}."

@@ -1,0 +1,406 @@
+"""The window cut into pieces, each with one cause: what the device does, why it has nothing to do, what a CPU does.
+
+Of device work that runs at the same time compute owns an instant before communication and copies, and of the same kind
+what began first. A gap before a piece of work is split by proof: what of it the work was already queued, what the host
+needed to launch it, and what the host did before that, instant by instant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from tb_tidy_plugin.ledger.host import Host
+from tb_tidy_plugin.ledger.model import CAUSES, Cause
+from tb_tidy_plugin.ledger.steps import Span, Work
+from tb_tidy_plugin.profile.intervals import Intervals, cut
+from tb_tidy_plugin.profile.kernels import kernel_kind
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows, Times
+from tb_tidy_plugin.trace.strings import numbers_where
+
+BETWEEN_NS = 10_000
+"""Pause between queued kernels up to which nothing but the device's own pace is to be seen."""
+
+STREAM_WAIT_NS = 200_000
+LATENCY_NS, LATENCY_TIMES = 50_000, 5
+"""Launch latency is at most the longer of these: a time, and a multiple of this recording's lower quartile."""
+
+SYNC_NS = 5_000
+"""A synchronisation that began this long before the gap is waiting for the device."""
+
+UNRECORDED_NS = 100_000
+LONG_CALL_NS = 300_000
+QUIET_NS = 500_000
+"""The host works, and does not launch slowly, where no thread launches anything for longer than this."""
+
+ALLOCATION = r"Malloc|Free|HostAlloc|HostRegister|MemPool|MemCreate|MemMap|MemUnmap|MemAddress"
+FIRST_LAUNCH = r"Launch|ModuleLoad|LibraryLoad|GetFunction|FuncGetAttributes|FuncSetAttribute"
+LAUNCHES = r"Launch(?!Host)|Memcpy|Memset"
+COPIES = r"Memcpy|Memset"
+STREAM_WAIT, GRAPH_LAUNCH = r"StreamWaitEvent", r"GraphLaunch"
+
+NUMBER: dict[Cause, int] = {cause: number for number, cause in enumerate(CAUSES)}
+COMPUTE, COMMUNICATION, COPY = (NUMBER[cause] for cause in ("compute", "communication", "copy"))
+UNSET = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Pieces of the window, in order of time, without gaps; all arrays have one entry per piece.
+
+    Attributes:
+        cause: position in `CAUSES`.
+        work: row of the device work that runs, or that the device waits for; `ABSENT` for none.
+        call: position in `Host.rows` of what the host does, `ABSENT` where nothing is recorded or does not matter.
+        thread: the host thread that is meant, `ABSENT` for none.
+    """
+
+    starts: Times
+    ends: Times
+    cause: Rows
+    work: Rows
+    call: Rows
+    thread: Rows
+
+    def take(self, chosen: Rows | Mask) -> Segments:
+        """Only the `chosen` ones."""
+        return Segments(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    def cut(self, edges: Times) -> Segments:
+        """The same, cut at `edges`."""
+        span, starts, ends = cut(self.starts, self.ends, edges)
+        return Segments(starts, ends, *(getattr(self, column.name)[span] for column in fields(self)[2:]))
+
+
+def segments_of(profile: Profile, work: Work, span: Span, host: Host) -> Segments:
+    """The window of `span`, cut where the cause changes and where a step ends."""
+    if not span.end_ns > span.start_ns:
+        none = np.empty(0, np.int64)
+        return Segments(none, none, none, none, none, none)
+    if len(work.rows):
+        busy, order = _busy(profile, work, span)
+        found = joined(busy, _idle(profile, work, span, host, Intervals.union(busy.starts, busy.ends), order))
+    else:
+        found = _on_cpu(profile, span, host)
+    return found.cut(span.bounds)
+
+
+def joined(*parts: Segments) -> Segments:
+    """All pieces of `parts`, in order of time."""
+    columns = [np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Segments)]
+    return Segments(*columns).take(np.argsort(columns[0], kind="stable"))
+
+
+def _segments(starts: Times, ends: Times, cause: int | Rows, work: Rows, call: Rows, thread: Rows) -> Segments:
+    return Segments(starts, ends, np.broadcast_to(np.asarray(cause, np.int64), starts.shape), work, call, thread)
+
+
+# The device at work
+
+
+def rank_of(profile: Profile, rows: Rows) -> Rows:
+    """For each row of device work the number of its cause: compute, communication or copy."""
+    table = profile.table
+    is_kernel = table.category[rows] == Category.KERNEL
+    communicates = named_among(table, rows[is_kernel], lambda name: kernel_kind(name) == "communication")[rows]
+    return np.where(is_kernel, np.where(communicates, COMMUNICATION, COMPUTE), COPY)
+
+
+def _busy(profile: Profile, work: Work, span: Span) -> tuple[Segments, Rows]:
+    """What the device does, and for each entry of `work` its cause."""
+    cause = rank_of(profile, work.rows)
+    starts, ends = np.maximum(work.starts, span.start_ns), np.minimum(work.ends, span.end_ns)
+    taken, parts = Intervals.none(), []
+    for number in (COMPUTE, COMMUNICATION, COPY):
+        at = np.flatnonzero((cause == number) & (starts < ends))
+        # Of one kind the first that began owns an instant: each begins to own where all before it are over.
+        over = np.maximum.accumulate(np.append(span.start_ns, ends[at]))[:-1]
+        first = np.maximum(starts[at], over)
+        at, first = at[first < ends[at]], first[first < ends[at]]
+        piece, begin, end = cut(first, ends[at], taken.edges)
+        free = np.searchsorted(taken.edges, begin, side="right") % 2 == 0
+        piece, begin, end = at[piece[free]], begin[free], end[free]
+        none = np.full(len(piece), ABSENT, np.int64)
+        parts.append(_segments(begin, end, number, work.rows[piece], none, none))
+        taken = taken.plus(Intervals.union(begin, end))
+    return joined(*parts), cause
+
+
+# The device idle
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaps:
+    """Gaps in the device's work: `work` is what follows, and `launched` when its call was over; `thread` made it."""
+
+    starts: Times
+    ends: Times
+    work: Rows
+    launch: Rows
+    launched: Times
+    thread: Rows
+    before: Rows
+
+
+def _gaps(profile: Profile, work: Work, span: Span, busy: Intervals, cause: Rows, main: int) -> _Gaps:
+    table = profile.table
+    starts, ends = np.append(span.start_ns, busy.ends), np.append(busy.starts, span.end_ns)
+    real = ends > starts
+    starts, ends = starts[real], ends[real]
+    order = np.lexsort((cause, work.starts))
+    at = np.searchsorted(work.starts[order], ends)
+    follows = np.append(order, ABSENT)[at]
+    rows = np.where(follows == ABSENT, ABSENT, work.rows[follows])
+    launch = np.where(follows == ABSENT, ABSENT, work.launch[follows])
+    thread = np.where(launch == ABSENT, ABSENT, table.thread[launch])
+    by_end = np.argsort(work.ends, kind="stable")
+    before = np.append(work.rows[by_end], ABSENT)[np.searchsorted(work.ends[by_end], starts, side="right") - 1]
+    before = np.where(np.searchsorted(work.ends[by_end], starts, side="right") > 0, before, ABSENT)
+    launched = np.where(launch == ABSENT, ends, table.end_ns[launch])
+    return _Gaps(starts, ends, rows, launch, launched, np.where(rows == ABSENT, main, thread), before)
+
+
+def _idle(profile: Profile, work: Work, span: Span, host: Host, busy: Intervals, cause: Rows) -> Segments:
+    gaps = _gaps(profile, work, span, busy, cause, host.main)
+    length, nothing = gaps.ends - gaps.starts, gaps.work == ABSENT
+    unknown = ~nothing & (gaps.launch == ABSENT)
+    until = np.where(unknown, gaps.starts, np.clip(gaps.launched, gaps.starts, gaps.ends))
+    late = until > gaps.starts
+    rest = gaps.ends - until
+    usual = np.append(np.sort(rest[late & ~nothing]), 0)[int((late & ~nothing).sum()) // 4]
+    latency = late & (rest <= max(LATENCY_NS, LATENCY_TIMES * usual))
+    reason = _queued(profile, gaps, rest)
+    reason[latency] = NUMBER["launch_latency"]
+    reason[unknown] = np.where(length[unknown] <= BETWEEN_NS, NUMBER["between_kernels"], NUMBER["unrecorded_launch"])
+    call = np.where(latency, host.at[gaps.launch], ABSENT)
+    here = rest > 0
+    waiting = _segments(until, gaps.ends, reason, gaps.work, call, gaps.thread).take(here)
+    return joined(waiting, _host_parts(profile, host, gaps, until, np.flatnonzero(late)))
+
+
+def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
+    """Why the device has not begun with work that was launched before: a cause for each gap."""
+    table = profile.table
+    reason = np.full(len(rest), NUMBER["queued_unknown"], np.int64)
+    known = gaps.launch != ABSENT
+    waits = np.flatnonzero((table.category == Category.RUNTIME) & has(profile, STREAM_WAIT))
+    waits = waits[np.argsort(table.end_ns[waits], kind="stable")]
+    for thread in np.unique(table.thread[waits]).tolist():
+        times = table.end_ns[waits[table.thread[waits] == thread]]
+        here = np.flatnonzero(known & (gaps.thread == thread))
+        launch = table.start_ns[gaps.launch[here]]
+        at = np.searchsorted(times, launch, side="right")
+        near = (at > 0) & (launch - np.append(times, 0)[at - 1] < STREAM_WAIT_NS)
+        reason[here[near]] = NUMBER["stream_wait"]
+    is_copy = np.append(table.category, ABSENT)[gaps.work] == Category.COPY
+    reason[is_copy] = NUMBER["copy_setup"]
+    in_graph = known & np.append(has(profile, GRAPH_LAUNCH), False)[gaps.launch]
+    launch_before = np.append(profile.launch, ABSENT)[gaps.before]
+    reason[in_graph] = np.where(launch_before == gaps.launch, NUMBER["inside_graph"], NUMBER["graph_start"])[in_graph]
+    reason[rest <= BETWEEN_NS] = NUMBER["between_kernels"]
+    return reason
+
+
+def has(profile: Profile, pattern: str) -> Mask:
+    """Which rows have the name of a runtime call that the regular expression finds."""
+    table = profile.table
+    return named_among(table, np.flatnonzero(table.category == Category.RUNTIME), re.compile(pattern).search)
+
+
+def named_among(table: EventTable, rows: Rows, test: Callable[[str], object]) -> Mask:
+    """Which rows of the table have a name that one of `rows` has and for which `test` holds."""
+    wanted = np.zeros(len(table.names), np.bool_)
+    numbers = np.flatnonzero(np.bincount(table.name[rows], minlength=len(table.names)))
+    wanted[numbers] = [bool(test(table.names[number])) for number in numbers.tolist()]
+    found: Mask = wanted[table.name]
+    return found
+
+
+# What the host does meanwhile
+
+
+def _told(host: Host, segments: Segments) -> Segments:
+    """`segments` of host time, cut by what their thread does; where it does nothing or waits, another thread speaks.
+
+    `cause` is set where something with a cause of its own encloses the instant, else it stays `UNSET`.
+    """
+    for cause, when in host.everywhere:
+        segments = _painted(segments, NUMBER[cause], when, segments.cause == UNSET)  # type: ignore[index]
+    known = {host.main, *host.others}
+    segments = Segments(
+        segments.starts, segments.ends, segments.cause, segments.work, segments.call,
+        np.where(np.isin(segments.thread, [*known]), segments.thread, host.main),
+    )  # fmt: skip
+    parts = [_asked(host, segments.take(segments.thread == thread), thread) for thread in known]
+    found = [part for part in parts if len(part.starts)]
+    told = joined(*found) if found else segments
+    for thread in (host.main, *host.others):
+        if thread == ABSENT:
+            continue
+        open_ = _is_open(host, told)
+        ask = open_ & (told.thread != thread)
+        if not ask.any():
+            continue
+        asked = _asked(host, told.take(ask), thread)
+        answered = ~_is_open(host, asked)
+        first = told.take(ask)
+        kept = _asked_again(first, asked, answered)
+        told = joined(told.take(~ask), kept)
+    return _painted(told, NUMBER["host_communication"], host.communicating, _is_open(host, told))
+
+
+def _asked_again(first: Segments, asked: Segments, answered: Mask) -> Segments:
+    """The pieces of `asked`; those without an answer keep what was known of them in `first`."""
+    at = np.searchsorted(first.starts, asked.starts, side="right") - 1
+    return Segments(
+        asked.starts, asked.ends, asked.cause, asked.work,
+        np.where(answered, asked.call, first.call[at]), np.where(answered, asked.thread, first.thread[at]),
+    )  # fmt: skip
+
+
+def _is_open(host: Host, segments: Segments) -> Mask:
+    found: Mask = (segments.cause == UNSET) & host.waits[segments.call]
+    return found
+
+
+def _asked(host: Host, segments: Segments, thread: int) -> Segments:
+    """`segments`, cut by what `thread` does."""
+    if thread == ABSENT or not len(segments.starts):
+        return segments
+    changes, _ = host.lane(thread)
+    cut_ = segments.cut(changes)
+    call = host.innermost(thread, cut_.starts)
+    told = Segments(cut_.starts, cut_.ends, cut_.cause, cut_.work, call, np.full(len(call), thread, np.int64))
+    for cause, when in host.layers(thread):
+        told = _painted(told, NUMBER[cause], when, told.cause == UNSET)  # type: ignore[index]
+    return told
+
+
+def _painted(segments: Segments, cause: int, when: Intervals, where: Mask) -> Segments:
+    """`segments` with the cause inside of `when`, of those `where` it may be set."""
+    if not len(when.starts) or not where.any():
+        return segments
+    touched = where & (when.within(segments.starts, segments.ends) > 0)
+    if not touched.any():
+        return segments
+    parts = segments.take(touched).cut(when.edges)
+    inside = when.containing(parts.starts)
+    painted = Segments(
+        parts.starts, parts.ends, np.where(inside, cause, parts.cause), parts.work, parts.call, parts.thread
+    )
+    return joined(segments.take(~touched), painted)
+
+
+def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: Rows) -> Segments:
+    """The time of `late` gaps up to the launch, by what the host did."""
+    unset = np.full(len(late), UNSET, np.int64)
+    told = _told(host, _segments(gaps.starts[late], until[late], unset, gaps.work[late], unset, gaps.thread[late]))
+    gap = late[np.searchsorted(gaps.starts[late], told.starts, side="right") - 1]
+    told, gap = _quiet_cut(profile, told, gap)
+    length, begins = told.ends - told.starts, gaps.starts[gap]
+    call_row = np.append(host.rows, ABSENT)[told.call]
+    began = np.where(told.call == ABSENT, told.starts, profile.table.start_ns[call_row])
+    free = told.cause == UNSET
+    cause = told.cause.copy()
+    syncs = free & host.synchronises[told.call]
+    waited = syncs & (began < begins - SYNC_NS)
+    cause[syncs & ~waited & (call_row == gaps.launch[gap]) & (call_row != ABSENT)] = NUMBER["copy_setup"]
+    cause[waited] = NUMBER["synchronisation"]
+    cause[syncs & (cause == UNSET) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_wait"]
+    long_ = (cause == UNSET) & host.is_runtime[told.call] & ~syncs
+    long_ &= np.where(told.call == ABSENT, 0, profile.table.duration_ns[call_row]) > LONG_CALL_NS
+    cause[long_] = _call_causes(profile, call_row[long_])
+    silent = (cause == UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)
+    cause[silent] = NUMBER["unrecorded_host"]
+    quiet = _quiet(profile).containing(told.starts)
+    cause[(cause == UNSET) & quiet] = NUMBER["host_work"]
+    cause[cause == UNSET] = NUMBER["launch_pace"]
+    parts = Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)
+    return _after_waits(profile, host, gaps, parts, gap)
+
+
+def _quiet_cut(profile: Profile, told: Segments, gap: Rows) -> tuple[Segments, Rows]:
+    """Cut where launching stops and begins again; what a call encloses is not looked at more closely."""
+    span, starts, ends = cut(told.starts, told.ends, _quiet(profile).edges)
+    return (
+        Segments(starts, ends, told.cause[span], told.work[span], told.call[span], told.thread[span]),
+        gap[span],
+    )
+
+
+def _quiet(profile: Profile) -> Intervals:
+    """When no thread launches anything for more than `QUIET_NS`."""
+    table = profile.table
+    calls = np.flatnonzero((table.category == Category.RUNTIME) & has(profile, LAUNCHES))
+    launch = profile.launch
+    calls = np.union1d(calls, launch[launch != ABSENT])
+    busy = Intervals.union(table.start_ns[calls], table.end_ns[calls] + 1)
+    starts, ends = np.append(table.start_ns.min(), busy.ends), np.append(busy.starts, table.end_ns.max())
+    quiet = ends - starts > QUIET_NS
+    return Intervals(starts[quiet], ends[quiet])
+
+
+def _call_causes(profile: Profile, rows: Rows) -> Rows:
+    names = profile.table.name[rows]
+    found = np.full(len(rows), NUMBER["runtime_call"], np.int64)
+    for cause, pattern in (("first_launch", FIRST_LAUNCH), ("allocation", ALLOCATION)):
+        found[np.isin(names, numbers_where(profile.table.names, re.compile(pattern).search))] = NUMBER[cause]  # type: ignore[index]
+    return found
+
+
+def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap: Rows) -> Segments:
+    """Slow launching after a wait for the device is the wait's doing, for as long as the host could have run ahead.
+
+    That is at most for how long the thread had stood in the wait when the device ran dry.
+    """
+    table = profile.table
+    blocked, waited_in = np.zeros(len(gaps.starts), np.int64), np.full(len(gaps.starts), ABSENT, np.int64)
+    for thread in np.unique(gaps.thread[gaps.thread != ABSENT]).tolist():
+        if thread not in {host.main, *host.others}:
+            continue
+        here = np.flatnonzero(gaps.thread == thread)
+        call = host.innermost(thread, gaps.starts[here] - 1)
+        stands = host.synchronises[call]
+        blocked[here[stands]] = gaps.starts[here[stands]] - table.start_ns[host.rows[call[stands]]]
+        waited_in[here[stands]] = call[stands]
+    pace = np.flatnonzero((parts.cause == NUMBER["launch_pace"]) & (blocked[gap] > 0))
+    if not len(pace):
+        return parts
+    length = parts.ends[pace] - parts.starts[pace]
+    sums = np.cumsum(length)
+    first = np.append(True, np.diff(gap[pace]) != 0)
+    before = sums - length
+    before = before - np.maximum.accumulate(np.where(first, before, 0))
+    take = np.clip(blocked[gap[pace]] - before, 0, length)
+    chosen = parts.take(pace)
+    sync = _segments(
+        chosen.starts, chosen.starts + take, NUMBER["synchronisation"], chosen.work, waited_in[gap[pace]], chosen.thread
+    )
+    rest = Segments(chosen.starts + take, chosen.ends, chosen.cause, chosen.work, chosen.call, chosen.thread)
+    others = np.ones(len(parts.starts), np.bool_)
+    others[pace] = False
+    return joined(parts.take(others), sync.take(take > 0), rest.take(take < length))
+
+
+# No device
+
+
+def _on_cpu(profile: Profile, span: Span, host: Host) -> Segments:
+    """What the thread does that the step waits for."""
+    whole = (np.array([span.start_ns]), np.array([span.end_ns]))
+    none = np.array([ABSENT])
+    told = _told(host, _segments(*whole, none, none, none, np.array([host.main])))
+    cause, length = told.cause.copy(), told.ends - told.starts
+    call_row = np.append(host.rows, ABSENT)[told.call]
+    free = cause == UNSET
+    cause[free & host.synchronises[told.call]] = NUMBER["synchronisation"]
+    long_ = (cause == UNSET) & host.is_runtime[told.call] & ~has(profile, COPIES)[call_row]
+    long_ &= np.where(told.call == ABSENT, 0, profile.table.duration_ns[call_row]) > LONG_CALL_NS
+    cause[long_] = _call_causes(profile, call_row[long_])
+    cause[(cause == UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_host"]
+    cause[cause == UNSET] = NUMBER["cpu"]
+    return Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)

@@ -1,0 +1,233 @@
+"""What each host thread does at each instant: its innermost event, and the functions and operators around that.
+
+Annotations are kept out of the nesting: with stacks they begin inside the function that opens them and outlive it. They
+are looked up by time instead. Nothing here recurses, and threads are looked at up to a bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered, named
+from tb_tidy_plugin.profile.nesting import contained
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.steps import LOADER_NEXT
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.strings import numbers_where
+
+CALLS = (Category.OPERATOR, Category.PYTHON, Category.RUNTIME)
+
+WAITING = re.compile(
+    r"^<built-in method (?:run_backward|acquire|wait|poll|select)\b|(?:^|/)threading\.py\(\d+\): (?:wait|join)$"
+    r"|(?:^|/)queue\.py\(\d+\): get$|(?:^|/)selectors\.py\(\d+\): select$"
+    r"|(?:^|/)torch/autograd/graph\.py\(\d+\): _engine"
+)
+"""Where a thread stands while another one works."""
+
+LOADER_FRAME = re.compile(r"(?:^|/)torch(?:data)?/.*(?:dataloader|stateful_dataloader)\.py\(\d+\): __next__$")
+HOST_COLLECTIVE = re.compile(r"^(?:gloo|hccl|mpi|ucc):|distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$")
+COMPILE_FRAME = re.compile(rf"{COMPILATION.pattern}|CUDAGraphNode\.record|torch/_inductor/codecache\.py")
+BEGIN_CAPTURE = re.compile(r"(?:cuda|hip)StreamBeginCapture")
+END_CAPTURE = re.compile(r"(?:cuda|hip)StreamEndCapture")
+CAPTURE = re.compile(r"(?:cuda|hip)(?:Stream(?:Begin|End)Capture|GraphInstantiate)")
+LAZY_LOADING = re.compile(r"^Lazy Function Loading$")
+
+MOST_THREADS = 6
+"""Threads beside the main one that are asked what they do: those that launch, or work, most."""
+
+
+class Nest:
+    """Events of host threads, nested by time, thread by thread.
+
+    Attributes:
+        rows: those with a duration, by thread, start and falling end.
+        parent: position of the innermost event around each one, `ABSENT` for none.
+    """
+
+    def __init__(self, table: EventTable, wanted: Mask) -> None:
+        self.table = table
+        rows = np.flatnonzero(wanted & (table.end_ns > table.start_ns))
+        is_runtime = table.category[rows] == Category.RUNTIME
+        tie = np.where(is_runtime, np.iinfo(np.int64).max, table.event_index[rows].astype(np.int64))
+        self.rows = rows[np.lexsort((tie, -table.end_ns[rows], table.start_ns[rows], table.thread[rows]))]
+        self.parent = contained(table, self.rows)[0] if len(rows) else np.empty(0, np.int64)
+        self.first = np.searchsorted(table.thread[self.rows], np.arange(len(table.threads) + 1))
+        self._lanes: dict[int, tuple[Times, Rows]] = {}
+
+    def lane(self, thread: int) -> tuple[Times, Rows]:
+        """When the thread's innermost event changes, ascending, and its position from then on, `ABSENT` for none."""
+        if thread not in self._lanes:
+            self._lanes[thread] = self._flattened(thread)
+        return self._lanes[thread]
+
+    def _flattened(self, thread: int) -> tuple[Times, Rows]:
+        low, high = (0, 0) if thread == ABSENT else self.first[thread : thread + 2].tolist()
+        rows, here = self.rows[low:high], np.arange(low, high)
+        starts, ends = self.table.start_ns[rows], self.table.end_ns[rows]
+        # Of ends at one time the inner ones come first, and all of them before starts; starts are in order already.
+        inner_first = np.argsort(ends[::-1], kind="stable")
+        times = np.concatenate([ends[::-1][inner_first], starts])
+        label = np.concatenate([self.parent[low:high][::-1][inner_first], here])
+        order = np.argsort(times, kind="stable")
+        times, label = times[order], label[order]
+        last = np.append(times[1:] != times[:-1], True)[: len(times)]
+        return times[last], label[last]
+
+    def innermost(self, thread: int, times: Times) -> Rows:
+        """Position of the thread's innermost event at each of `times`, `ABSENT` for none."""
+        changes, label = self.lane(thread)
+        return np.append(label, ABSENT)[np.searchsorted(changes, times, side="right") - 1]
+
+    def nearest(self, positions: Rows, wanted: Mask) -> Rows:
+        """The innermost event around each of `positions`, or itself, for which `wanted` holds, `ABSENT` for none."""
+        up = np.append(np.where(wanted, np.arange(len(self.rows)), self.parent), ABSENT)
+        while not np.array_equal(further := up[up], up):
+            up = further
+        found: Rows = up[positions]
+        return found
+
+    def names(self, positions: Rows) -> Numbers:
+        """Number of the name of each of `positions`, `ABSENT` for `ABSENT`."""
+        return np.append(self.table.name[self.rows], np.int32(ABSENT))[positions]
+
+
+class Host(Nest):
+    """Operators, Python frames and runtime calls of a profile; `marks` are its annotations."""
+
+    def __init__(self, profile: Profile, marks_thread: int) -> None:
+        table = profile.table
+        super().__init__(table, table.is_category(CALLS))
+        self.profile = profile
+        self.marks = Nest(table, table.category == Category.ANNOTATION)
+        self._layers: dict[int, list[tuple[str, Intervals]]] = {}
+        self.main = marks_thread if marks_thread != ABSENT else self._busiest()
+
+    def _busiest(self) -> int:
+        """The thread with most Python frames, else operators, else anything."""
+        category = self.table.category[self.rows]
+        for wanted in (category == Category.PYTHON, category == Category.OPERATOR, np.ones(len(category), np.bool_)):
+            if wanted.any():
+                return int(np.argmax(np.bincount(self.table.thread[self.rows[wanted]])))
+        return ABSENT
+
+    @cached_property
+    def at(self) -> Rows:
+        """For each row of the table its position in `rows`, `ABSENT` for what is not in it."""
+        at = np.full(len(self.table) + 1, ABSENT, np.int64)
+        at[self.rows] = np.arange(len(self.rows))
+        return at
+
+    @cached_property
+    def others(self) -> list[int]:
+        """Threads that launch device work or run operators, those with most first, without the main one."""
+        table = self.table
+        launch = self.profile.launch
+        calls = np.unique(launch[launch != ABSENT])
+        if not len(calls):
+            calls = self.rows[table.category[self.rows] == Category.OPERATOR]
+        counts = np.bincount(table.thread[calls], minlength=1)
+        order = np.argsort(-counts, kind="stable")[: MOST_THREADS + 1].tolist()
+        return [thread for thread in order if counts[thread] and thread != self.main][:MOST_THREADS]
+
+    # What a thread does
+
+    def layers(self, thread: int) -> list[tuple[str, Intervals]]:
+        """When the thread stands in something that has a cause of its own, the most specific first."""
+        if thread not in self._layers:
+            here = self.table.thread == thread
+            self._layers[thread] = [
+                (cause, covered(self.table, rows[here[rows]])) for cause, rows in self._caused.items()
+            ]
+            captures = self._captures(thread)
+            self._layers[thread][1] = ("graph_capture", self._layers[thread][1][1].plus(captures))
+        return self._layers[thread]
+
+    @cached_property
+    def _caused(self) -> dict[str, Rows]:
+        table = self.table
+        host = table.is_category(HOST_TREE)
+        return {
+            "compilation": np.flatnonzero(host & self._named(COMPILE_FRAME.search)),
+            "graph_capture": np.flatnonzero((table.category == Category.RUNTIME) & self._named(CAPTURE.match)),
+            "data_loading": np.flatnonzero(
+                host & (self._named(LOADER_NEXT.fullmatch) | self._named(LOADER_FRAME.search))
+            ),
+            "host_communication": np.flatnonzero(host & self._named(HOST_COLLECTIVE.search)),
+        }
+
+    def _captures(self, thread: int) -> Intervals:
+        """From the beginning of each capture on the thread to its end."""
+        table = self.table
+        calls = self._caused["graph_capture"]
+        calls = calls[table.thread[calls] == thread]
+        calls = calls[np.argsort(table.start_ns[calls], kind="stable")]
+        begins = calls[np.isin(table.name[calls], numbers_where(table.names, BEGIN_CAPTURE.match))]
+        ends = calls[np.isin(table.name[calls], numbers_where(table.names, END_CAPTURE.match))]
+        at = np.searchsorted(table.start_ns[ends], table.start_ns[begins])
+        paired = at < len(ends)
+        return Intervals.union(table.start_ns[begins[paired]], table.end_ns[ends[at[paired]]])
+
+    @cached_property
+    def everywhere(self) -> list[tuple[str, Intervals]]:
+        """What holds all threads: the profiler's own work, the collector of garbage, kernels being loaded."""
+        table = self.table
+        overhead = table.category == Category.OVERHEAD
+        lazy = overhead & self._named(LAZY_LOADING.match)
+        collecting = (table.category != Category.DEVICE_ANNOTATION) & self._named(GARBAGE_COLLECTION.search)
+        return [
+            ("profiler", covered(table, overhead & ~lazy)),
+            ("garbage_collection", covered(table, collecting)),
+            ("first_launch", covered(table, lazy)),
+        ]
+
+    @cached_property
+    def communicating(self) -> Intervals:
+        """When any thread communicates by the host."""
+        return covered(self.table, self._caused["host_communication"])
+
+    # Properties of calls, by position
+
+    def _named(self, test: Callable[[str], object]) -> Mask:
+        return named(self.table, test)
+
+    def _call_named(self, test: Callable[[str], object]) -> Mask:
+        return np.isin(self.table.name[self.rows], numbers_where(self.table.names, test))
+
+    @cached_property
+    def waits(self) -> Mask:
+        """Which calls only stand while another thread works; one entry more than there are calls, for `ABSENT`."""
+        return np.append(self._call_named(WAITING.search), True)
+
+    @cached_property
+    def synchronises(self) -> Mask:
+        """Which calls return only when the device has got that far; one entry more, for `ABSENT`."""
+        is_runtime = self.table.category[self.rows] == Category.RUNTIME
+        found = self._call_named(SYNCHRONISATION.search) & is_runtime
+        found[self.at[self.blocking_copies]] = True
+        return np.append(found, False)
+
+    @cached_property
+    def blocking_copies(self) -> Rows:
+        """Calls that copy between a device and pageable memory: CUDA waits in them."""
+        table = self.table
+        copies = np.flatnonzero((table.category == Category.COPY) & self._named(lambda name: "Pageable" in name))
+        calls = self.profile.launch[copies] if len(copies) else copies
+        calls = calls[calls != ABSENT]
+        found: Rows = calls[self.at[calls] != ABSENT]
+        return found
+
+    @cached_property
+    def is_runtime(self) -> Mask:
+        """Which calls are the runtime's; one entry more, for `ABSENT`."""
+        return np.append(self.table.category[self.rows] == Category.RUNTIME, False)
+
+    @cached_property
+    def is_operator(self) -> Mask:
+        """Which calls are operators; without the entry for `ABSENT`."""
+        found: Mask = self.table.category[self.rows] == Category.OPERATOR
+        return found

@@ -1,0 +1,142 @@
+"""What a piece of work does: names that tell more than the operator first, then the operator, then the kernel's name.
+
+What a kernel's name alone says is in `profile/kernels.py`; here stands what a ledger tells apart beyond that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import TypeAlias
+
+from tb_tidy_plugin import aten
+from tb_tidy_plugin.ledger.model import Kind
+from tb_tidy_plugin.profile.kernels import KernelKind, kernel_kind
+from tb_tidy_plugin.profile.lanes import TO_DEVICE, TO_HOST
+from tb_tidy_plugin.trace.columns import Category
+
+Patterns: TypeAlias = tuple[tuple[Kind, re.Pattern[str]], ...]
+
+
+def _patterns(texts: Mapping[Kind, str]) -> Patterns:
+    return tuple((kind, re.compile(text, re.IGNORECASE)) for kind, text in texts.items())
+
+
+SPECIAL = _patterns(
+    {
+        "mixture_of_experts": (
+            r"moe_|_moe|fused_experts|routing_compute|bitmatrix|matmul_ogs|topk_?gating"
+            r"|grouped_?gemm.*expert|expert_"
+        ),
+        "attention": r"fmha|flash_(?:fwd|bwd|attn)|attention|attn_|_attn|sage_|mla_(?:fwd|dec)",
+        "normalisation": r"rms_?norm|layer_?norm",
+        "quantisation": r"(?:^|[_:<])(?:\w*_)?quant(?:ize)?(?:_|d?\b)|dequant|scaled_fp8",
+        "layout": r"nchwtonhwc|nhwctonchw|batched_transpose|transpose_(?:readwrite|kernel)|convertTensor_kernel",
+        "fused": r"^triton_(?!mm|bmm|tem|flash)\w|^(?:cpp_)?fused_\d|^cpp_fused",
+    }
+)
+"""Names of kernels that say more than the operator they run for."""
+
+OPERATORS = _patterns(
+    {
+        "mixture_of_experts": r"moe|fused_experts|grouped_mm",
+        "attention": r"attention|attn|\bfmha|\bmha_",
+        "convolution": r"conv(?:olution)?(?:\d?d?\b|_|olution)(?!ert)|^conv_",
+        "normalisation": r"(?:batch|layer|group|instance|rms)_?norm",
+        "softmax": r"softmax",
+        "embedding": (
+            r"^_?embedding|embedding_(?:bag|dense|backward)|lookupfunction|split_embedding|pooled_embs"
+            r"|permute_\w*sparse|bounds_check_indices"
+        ),
+        "pooling": r"pool(?:ing)?\d?d?(?:_|\b)",
+        "optimizer": r"^_(?:foreach|fused_(?:adam|adamw|sgd|adagrad))|amp_(?:update|foreach)",
+        "matrix": (
+            r"^(?:mm|bmm|addmm|baddbmm|matmul|linear|mv|addmv|dot|einsum|_scaled_mm|_int_mm|_addmm_activation"
+            r"|linear_backward|gemm\w*|mkldnn_linear)_?$"
+        ),
+        "sort": r"^(?:sort|topk|argsort|unique\w*|_unique2|kthvalue|msort)_?$",
+        "indexing": r"^_?(?:index\w*|gather\w*|scatter\w*|masked_\w+|take\w*|nonzero\w*|unsafe_index\w*)_?$",
+        "memory_copy": (
+            r"^(?:copy|_to_copy|to|clone|contiguous|cat|stack|_reshape_alias|repeat\w*|roll|constant_pad_nd|pad"
+            r"|slice_backward|select_backward|split_with_sizes_copy|_foreach_copy|_local_scalar_dense|item)_?$"
+        ),
+        "fill": r"^(?:fill|zero|zeros|ones|full|empty|new_\w+|zeros_like|ones_like|full_like|arange)_?$",
+        "reduction": (
+            r"^(?:sum|mean|max|min|amax|amin|argmax|argmin|any|all|norm|linalg_vector_norm|var\w*|std\w*|cumsum"
+            r"|cumprod|prod|logsumexp|\w*loss\w*|aminmax|count_nonzero)_?$"
+        ),
+        "random": r"^(?:bernoulli|uniform|normal|random|exponential|rand\w*|multinomial)_?$",
+        "pointwise": r"^(?:rotary\w*|silu_and_mul|gelu\w*|dropout\w*|native_dropout\w*|where|\w*_backward)_?$",
+    }
+)
+"""Names of operators without their namespace; what else is pointwise or a product the table of PyTorch's says."""
+
+KERNELS = _patterns(
+    {
+        "softmax": r"softmax",
+        "embedding": (
+            r"split_embedding|embedding_(?:bag|backward|dense)|embeddingbag|batched_unary_embedding|fbgemm"
+            r"|bounds_check_indices"
+        ),
+        "pooling": r"pool(?:ing)?(?:_|\d|fwd|bwd|forward|backward)",
+        "sort": r"radixsort|bitonicsort|sort_?(?:pairs|kernel)|topk",
+        "memory_copy": (
+            r"direct_copy|copy_kernel|catarray|memcpy|reshape_and_cache|kv_?cache|split_with_sizes|^dma_"
+            r"|recat_"
+        ),
+        "indexing": r"index(?:ing)?_?(?:select|put|elementwise|kernel|func)|gather_kernel|scatter_",
+        "fill": r"fillfunctor|memset",
+        "pointwise": r"subtensorop|bce_with_logits",
+    }
+)
+
+BY_KERNEL: Mapping[KernelKind, Kind] = {
+    "attention": "attention", "optimizer": "optimizer", "normalisation": "normalisation", "convolution": "convolution",
+    "matrix": "matrix", "reduction": "reduction", "elementwise": "pointwise",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 14)
+def kind_of_kernel(operator: str, kernel: str) -> Kind:
+    """What a kernel does that the operator `operator` (empty for none) launched."""
+    return (
+        _first(SPECIAL, kernel)
+        or kind_of_operator(operator)
+        or _first(KERNELS, kernel)
+        or BY_KERNEL.get(kernel_kind(kernel), "other")
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def kind_of_operator(operator: str) -> Kind | None:
+    """What an operator does, None where its name does not tell."""
+    if not operator:
+        return None
+    name = aten.without_overload(operator)
+    plain = name.rpartition("::")[2] if "<" not in name else name
+    found = _first(OPERATORS, plain)
+    if found is not None:
+        return found
+    plain_name = aten.without_writing(name)
+    if plain_name in _all("pointwise"):
+        return "pointwise"
+    if plain_name in _all("product"):
+        return "matrix"
+    return "reduction" if plain_name in _all("reduction") else None
+
+
+def kind_of_copy(category: int, name: str) -> Kind:
+    """Which way a copy or fill goes."""
+    if category == Category.FILL:
+        return "fill"
+    return "to_device" if TO_DEVICE.search(name) else "to_host" if TO_HOST.search(name) else "on_device"
+
+
+def _first(patterns: Patterns, name: str) -> Kind | None:
+    return next((kind for kind, pattern in patterns if pattern.search(name)), None)
+
+
+@cache
+def _all(kind: aten.Kind) -> frozenset[str]:
+    return aten.all_of(kind)

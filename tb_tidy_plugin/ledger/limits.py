@@ -1,0 +1,136 @@
+"""How near work comes to what its device can do, and how much of exposed communication is waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tb_tidy_plugin.ledger.causes import Segments, named_among
+from tb_tidy_plugin.ledger.model import Bound, Communication, Limit
+from tb_tidy_plugin.profile.collectives import collectives_of
+from tb_tidy_plugin.profile.devices import known_device
+from tb_tidy_plugin.profile.flops import PLAUSIBLE, device_of, estimates_of
+from tb_tidy_plugin.profile.kernels import uses_float32_cores
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
+
+MATRIX_UNITS_SINCE = (7, 0)
+HALF_IS_FASTER = 2
+"""Half precision is more than this many times as fast as single precision where a device has matrix units."""
+
+MOSTLY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Roofline:
+    """By row of device work the estimated call behind it, and the least time of each call; `ABSENT` where unknown."""
+
+    call: Rows
+    ideal_ns: np.ndarray
+    time_ns: Times
+    moves: Mask
+
+
+class Limits:
+    """What is known of the limits of one profile's device work."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+
+    @cached_property
+    def why_unknown(self) -> str:
+        """Why there is no roofline, for all work or for some of it."""
+        if "shapes" not in self.profile.recorded:
+            return "the recording holds no shapes (`record_shapes=True`)"
+        if self._roofline is None:
+            return "the peak rates of this device are not known"
+        return "most of it runs in kernels whose shapes or formulas are not known"
+
+    @cached_property
+    def _roofline(self) -> _Roofline | None:
+        profile = self.profile
+        if "shapes" not in profile.recorded or (device := device_of(profile)) is None:
+            return None
+        estimates, operators = estimates_of(profile), profile.operators
+        known = (estimates.time_ns > 0) & (estimates.ideal_ns > 0) & (operators.device_total_ns > 0)
+        known &= np.nan_to_num(estimates.ideal_ns) <= PLAUSIBLE * estimates.time_ns
+        call = np.full(len(profile.table) + 1, ABSENT, np.int64)
+        call[operators.work] = np.append(operators.nested.nearest(known), ABSENT)[operators.work_call]
+        moving = np.where(estimates.bytes > 0, estimates.bytes / device.bytes_per_second * 1e9, 0)
+        return _Roofline(
+            call, estimates.ideal_ns, estimates.time_ns, moving >= 0.999 * np.nan_to_num(estimates.ideal_ns)
+        )
+
+    @cached_property
+    def _float32(self) -> Mask:
+        """By row: products in float32 on ordinary cores."""
+        table = self.profile.table
+        work = np.flatnonzero(table.category == Category.KERNEL)
+        return named_among(table, work, uses_float32_cores)
+
+    @cached_property
+    def _has_matrix_units(self) -> bool:
+        names = [(entry.name, entry.computeMajor, entry.computeMinor) for entry in self.profile.metadata.devices]
+        for name, major, minor in names:
+            device = known_device(name)
+            if device is not None:
+                half, single = device.peaks.get("c10::Half"), device.peaks.get("float")
+                fast = max(half.matrix or 0, half.cores or 0) if half else 0
+                return bool(single and single.cores and fast > HALF_IS_FASTER * single.cores)
+            if self.profile.platform == "cuda" and major is not None and "GTX 16" not in name:
+                return (major, minor or 0) >= MATRIX_UNITS_SINCE
+        return False
+
+    def of(self, segments: Segments) -> Limit | None:
+        """The limit of device work, None where nothing is known of it."""
+        length = segments.ends - segments.starts
+        total = int(length.sum())
+        reached, bound, known_share = self._reached(segments, length, total)
+        if self._has_matrix_units:
+            by_name = self._float32[segments.work]
+            float32 = int(length[by_name].sum())
+            if float32 > MOSTLY * total:
+                return Limit(share_reached=reached, bound="fp32-cores", known_share=float32 / total, by="name")
+        if bound is None or not known_share:
+            return None
+        return Limit(share_reached=reached, bound=bound, known_share=known_share, by="shapes")
+
+    def _reached(self, segments: Segments, length: Times, total: int) -> tuple[float | None, Bound | None, float]:
+        if self._roofline is None or not total:
+            return None, None, 0.0
+        call = self._roofline.call[segments.work]
+        known = int(length[call != ABSENT].sum())
+        calls = np.unique(call[call != ABSENT])
+        ideal, taken = self._roofline.ideal_ns[calls], self._roofline.time_ns[calls]
+        if not len(calls) or not taken.sum():
+            return None, None, 0.0
+        memory = float(ideal[self._roofline.moves[calls]].sum())
+        bound: Bound = "memory" if memory > MOSTLY * float(ideal.sum()) else "compute"
+        return min(float(ideal.sum() / taken.sum()), 1.0), bound, known / total
+
+
+def communication_of(profile: Profile, segments: Segments) -> Communication | None:
+    """How much of exposed communication is surely waiting, as far as one rank can tell.
+
+    Equal collectives transfer equally long, so what one takes beyond the fastest of them is waiting: at least that,
+    since the fastest may have waited, too. Without sizes none are known to be equal.
+    """
+    found = collectives_of(profile)
+    sized = np.flatnonzero(found.sizes != ABSENT)
+    fastest: dict[tuple[str, str, int], list[int]] = {}
+    duration = profile.table.duration_ns[found.rows]
+    keys = [(found.kinds[at], found.groups[at], int(found.sizes[at])) for at in sized.tolist()]
+    for key, ns in zip(keys, duration[sized].tolist(), strict=True):
+        fastest.setdefault(key, []).append(ns)
+    beyond = np.zeros(len(profile.table) + 1, np.int64)
+    repeated = [len(fastest[key]) > 1 for key in keys]
+    if not any(repeated):
+        return None
+    least = np.array([min(fastest[key]) for key in keys], np.int64)
+    beyond[found.rows[sized]] = duration[sized] - least
+    rows, number = np.unique(segments.work, return_inverse=True)
+    exposed = np.bincount(number.reshape(-1), segments.ends - segments.starts).astype(np.int64)
+    wait = int(np.minimum(exposed, beyond[rows]).sum())
+    return Communication(transfer_ns=None, wait_ns=wait, by="at-least")

@@ -1,0 +1,211 @@
+"""The ledger as the report holds it: part of the public contract, like `report/model.py`.
+
+All times are integers in nanoseconds relative to the profile's start. A field may be added in a later version but is
+never renamed. Two sums hold always: over the entries, `ns_total` is the window's length; over the entries,
+`ns_by_step[i]` is the length of step `i`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+Cause: TypeAlias = Literal[
+    "compute", "communication", "copy",
+    "between_kernels", "inside_graph", "graph_start", "stream_wait", "copy_setup", "queued_unknown", "launch_latency",
+    "profiler", "garbage_collection", "graph_capture", "compilation", "data_loading", "host_communication",
+    "synchronisation", "allocation", "first_launch", "runtime_call", "host_work", "launch_pace",
+    "cpu", "unrecorded_host", "unrecorded_launch", "unrecorded_wait",
+]  # fmt: skip
+"""Why time passes. Device at work: compute, communication that nothing hides, copies. Device idle with its next work
+queued: the next seven. Device idle for the host: up to `launch_pace`. `cpu` is what a job without a device does, and
+the last three are what the recording does not explain."""
+
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+UNNAMED: frozenset[Cause] = frozenset({"queued_unknown", "unrecorded_host", "unrecorded_launch", "unrecorded_wait"})
+"""Causes that name nothing; so does work of the kind `other`."""
+
+Kind: TypeAlias = Literal[
+    "matrix", "attention", "convolution", "mixture_of_experts", "normalisation", "softmax", "embedding", "pooling",
+    "reduction", "sort", "indexing", "pointwise", "random", "fused", "quantisation", "optimizer", "memory_copy",
+    "layout", "to_device", "to_host", "on_device", "fill", "python", "other",
+]  # fmt: skip
+"""What work does: kernels and operators; `to_device` and the three after it are copies by a device's copy engines."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+StepSource: TypeAlias = Literal[
+    "profiler_step", "serving_step", "framework_step", "optimizer_step", "repeating_unit", "whole_trace"
+]
+Recording: TypeAlias = Literal["steady", "start-up", "compilation", "capture", "thinned", "no-device"]
+Proof: TypeAlias = Literal["queued", "issuing", "in-call", "blocked", "silent", "none"]
+"""What shows why a device has nothing to do. `queued`: the next work was launched before the device ran dry. `issuing`:
+the host was launching it. `in-call`: the host stood in a call that says so. `blocked`: it waited for the device.
+`silent`: no thread launched anything for a while. `none`: work needs no proof, and for what was not recorded there is
+none."""
+
+Known: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
+Bound: TypeAlias = Literal["compute", "memory", "fp32-cores"]
+Certainty: TypeAlias = Literal["high", "medium", "low"]
+
+
+class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of every value in the ledger."""
+
+
+class Window(Value, frozen=True):
+    """The time that the ledger accounts for."""
+
+    start_ns: int
+    end_ns: int
+
+
+class LeftOut(Value, frozen=True):
+    """Recorded time before or after the window, and why it is not part of it."""
+
+    ns: int
+    reason: str
+
+
+class LedgerStep(Value, frozen=True):
+    """One step, from the end of the one before: `host_ns` is its mark's length, `device_ns` its device's busy time."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    host_ns: int
+    device_ns: int
+
+
+class StepLength(Value, frozen=True):
+    """Median and mean over `n` steps."""
+
+    median: int
+    mean: int
+    n: int
+
+
+class Function(Value, frozen=True):
+    """A Python function as the recording names it; `line` is where it is defined."""
+
+    function: str
+    file: str
+    line: int
+
+
+class Owner(Value, frozen=True):
+    """Whose time it is: every name that the recording gives, null or empty where it gives none.
+
+    Attributes:
+        operator: of busy time the innermost operator around the launch, of idle time the outermost around the instant.
+        kernel: of busy time the kernel or copy, of idle time the work that the device waits for.
+        library: the nearest function outside PyTorch and the standard library. own: the nearest in the user's own code.
+        thread: the host thread. mark: the innermost annotation.
+        known_by: what the name in front is taken from. neighbours: events before and after silence.
+        ns: how much of the entry is this owner's.
+    """
+
+    operator: str | None = None
+    kernel: str | None = None
+    library: Function | None = None
+    own: Function | None = None
+    thread: str | None = None
+    mark: str | None = None
+    known_by: Known = "none"
+    ns: int = 0
+    neighbours: str | None = None
+
+
+class Limit(Value, frozen=True):
+    """How near the entry's work comes to what its device can do.
+
+    Attributes:
+        share_reached: least possible time by time taken, 0 to 1; null where only the kind of units is known.
+        bound: what limits it. known_share: part of the entry's time of which this is known.
+        by: `shapes` for a roofline, `name` where kernels' names tell.
+    """
+
+    share_reached: float | None
+    bound: Bound
+    known_share: float
+    by: Literal["shapes", "name"]
+
+
+class Communication(Value, frozen=True):
+    """Exposed communication as transfer and waiting for other ranks; by one rank, `wait_ns` is at least that long."""
+
+    transfer_ns: int | None
+    wait_ns: int
+    by: Literal["ranks", "at-least"]
+
+
+class Piece(Value, frozen=True):
+    """One uninterrupted piece of an entry; `event` names what ran, or what the device waited for."""
+
+    start_ns: int
+    end_ns: int
+    event: str
+
+
+class Entry(Value, frozen=True):
+    """One line of the ledger: all time of one cause and kind.
+
+    Attributes:
+        id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
+        ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
+        share: of the window, 0 to 1. count: uninterrupted pieces.
+        owner: the one with most of the time. owners: up to five, the largest first.
+        hidden_ns: over the window, the same work behind other work; already part of other entries.
+        finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
+            why that cannot be known. At least one of the three is set for the largest entry and for those above a
+            tenth of the window.
+        evidence: the three longest pieces.
+    """
+
+    id: str
+    title: str
+    cause: Cause
+    kind: Kind | None
+    ns_total: int
+    ns_per_step: int
+    ns_by_step: list[int]
+    share: float
+    count: int
+    owner: Owner
+    proof: Proof
+    confidence: Certainty
+    limit: Limit | None = None
+    communication: Communication | None = None
+    hidden_ns: int = 0
+    finding_id: str | None = None
+    advice: str | None = None
+    nothing_to_fix: str | None = None
+    evidence: list[Piece] = msgspec.field(default_factory=list)
+    owners: list[Owner] = msgspec.field(default_factory=list)
+
+
+class Ledger(Value, frozen=True):
+    """One account of the steps of a profile, or of its window where there are no steps.
+
+    Attributes:
+        step_source: where steps come from; `repeating_unit` may be a layer and not a step.
+        recording: what kind of time was recorded; only `steady` says how the job runs.
+        banner: the same in a sentence, null for `steady`.
+        steps: without gaps from the window's start to its end. step_ns: their length.
+        host_step_ns: the median mark on the host, null without marks; shorter where the host runs ahead.
+        unnamed_ns: time of the window that no entry explains.
+        entries: the largest first.
+    """
+
+    window: Window
+    step_source: StepSource
+    recording: Recording
+    banner: str | None
+    left_out: list[LeftOut]
+    steps: list[LedgerStep]
+    step_ns: StepLength
+    host_step_ns: int | None
+    unnamed_ns: int
+    entries: list[Entry]

@@ -1,0 +1,321 @@
+"""One definition of the step: what marks it, where it begins and ends, and what of the recording is left out.
+
+A piece of device work belongs to the step that launched it. So a step ends when its mark on the host does and all that
+was launched until then is done, whichever is later: right where the host is the slower one, where the device is, and
+where they wait for each other. Steps follow each other without gaps. Where devices were busy with work of an earlier
+time when the first mark began, the first step begins when that is done.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.ledger.model import LeftOut, StepSource
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import named
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.steps import OPTIMIZER_STEP, PROFILER_STEP
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.units import Nanoseconds
+
+SERVING_STEP = re.compile(r"execute_(?:diffusion_|context_|\d)|execute_model|step\[")
+"""Annotations of vLLM, SGLang and xDiT around one scheduled batch."""
+
+FRAMEWORK_STEP = re.compile(
+    r"\[pl\]\[profile\]run_training_batch$"
+    r"|.*lightning/.*training_epoch_loop\.py\(\d+\): advance$"
+    r"|.*megatron/(?:training/)?training\.py\(\d+\): train_step$"
+    r"|.*deepspeed/runtime/(?:pipe/)?engine\.py\(\d+\): train_batch$"
+)
+"""Lightning's annotation, and the functions in which Lightning, Megatron and DeepSpeed run one whole step."""
+
+FRAMEWORK_TURN = re.compile(
+    r".*accelerate/optimizer\.py\(\d+\): step$|.*deepspeed/runtime/engine\.py\(\d+\): step$"
+    r"|.*transformers/trainer\.py\(\d+\): training_step$"
+)
+"""What Accelerate, DeepSpeed and Hugging Face's trainer call once per step: a step lies between two ends."""
+
+LEAST_TURNS = 3
+LEAST_LINKED = 0.2
+"""Part of the device work with a known launch below which launches say nothing about steps."""
+
+LEAD_NS = 1_000_000
+LEAD_DONE = 0.01
+LEAD_BLOCKED = 0.6
+"""A gap of more than 1 ms is trimmed while less than a hundredth of the device work is done: where the work behind it
+was launched long before, or its launching copy blocks for this part of the gap, the device was busy with something that
+is not recorded."""
+
+BEFORE = np.iinfo(np.int64).min // 2
+"""Launch time of work launched before the recording."""
+
+MOST_STEPS = 4096
+"""Steps that are told apart; a recording with more holds the same ones again."""
+
+MOST_PERIODS = 8
+LEAST_PERIOD, LEAST_REPEATS, ALIKE = 8, 3, 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Device work in order of start, one entry per piece.
+
+    Attributes:
+        rows: of the table. starts, ends: when it ran. launch: row of the launching call, `ABSENT` where unknown.
+        launched_ns: when it was launched, as far as that is known or follows from the order on its stream.
+    """
+
+    rows: Rows
+    starts: Times
+    ends: Times
+    launch: Rows
+    launched_ns: Times
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The steps: boundary `i` is where step `i` begins and step `i - 1` ends.
+
+    Attributes:
+        bounds: ascending, one more than there are steps.
+        names: of each step. host_ns: length of each one's mark. main: thread of the marks, `ABSENT` where unknown.
+    """
+
+    source: StepSource
+    bounds: Times
+    names: tuple[str, ...]
+    host_ns: Times | None
+    main: int
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def start_ns(self) -> int:
+        """Where the first step begins."""
+        return int(self.bounds[0])
+
+    @property
+    def end_ns(self) -> int:
+        """Where the last step ends."""
+        return int(self.bounds[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    source: StepSource
+    names: tuple[str, ...]
+    starts: Times
+    ends: Times
+    thread: int
+
+
+def work_of(profile: Profile) -> Work:
+    """All device work of a profile."""
+    table = profile.table
+    rows = np.flatnonzero(table.is_category(DEVICE_WORK))
+    rows = rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows]))]
+    starts, ends, launch = table.start_ns[rows], table.end_ns[rows], profile.launch[rows]
+    linked = launch != ABSENT
+    launched = np.where(linked, table.start_ns[launch], BEFORE)
+    if len(rows) and linked.mean() < LEAST_LINKED:
+        launched = starts.copy()
+    elif not linked.all():
+        launched = _filled(launched, linked, table.device[rows], table.stream[rows])
+    return Work(rows, starts, ends, launch, launched)
+
+
+def _filled(launched: Times, linked: Mask, device: Numbers, stream: Times) -> Times:
+    """Where a launch is unknown, that of the piece before on the same stream."""
+    order = np.lexsort((np.arange(len(launched)), stream, device))
+    new_stream = np.ones(len(order), np.bool_)
+    new_stream[1:] = (np.diff(stream[order]) != 0) | (np.diff(device[order]) != 0)
+    known = linked[order] | new_stream
+    from_ = np.maximum.accumulate(np.where(known, np.arange(len(order)), 0))
+    filled = np.empty_like(launched)
+    filled[order] = launched[order][from_]
+    return filled
+
+
+def span_of(profile: Profile, work: Work) -> Span:
+    """The steps of a profile; the whole recording where nothing marks any."""
+    marks = _marks(profile) or _repeated(profile, work)
+    if marks is not None and (span := _between_marks(profile, work, marks)) is not None:
+        return span
+    return _whole(profile, work)
+
+
+# Marks
+
+
+def _marks(profile: Profile) -> _Marks | None:
+    table = profile.table
+    annotation = table.category == Category.ANNOTATION
+    called = annotation | (table.category == Category.PYTHON)
+    for source, test, chosen in (
+        ("profiler_step", PROFILER_STEP.fullmatch, annotation),
+        ("serving_step", SERVING_STEP.match, annotation),
+        ("framework_step", FRAMEWORK_STEP.match, called),
+    ):
+        rows = np.flatnonzero(chosen & named(table, test))
+        if len(rows):
+            return _outermost(profile, source, rows)  # type: ignore[arg-type]
+    for source, test, chosen in (
+        ("optimizer_step", OPTIMIZER_STEP.fullmatch, annotation),
+        ("framework_step", FRAMEWORK_TURN.match, called),
+    ):
+        rows = np.flatnonzero(chosen & named(table, test))
+        if len(rows) >= LEAST_TURNS:
+            numbers, counts = np.unique(table.name[rows], return_counts=True)
+            rows = rows[table.name[rows] == numbers[np.argmax(counts)]]
+            turns = np.unique(table.end_ns[rows])
+            if len(turns) >= LEAST_TURNS:
+                return _turns(source, turns, int(table.thread[rows[0]]))  # type: ignore[arg-type]
+    return None
+
+
+def _outermost(profile: Profile, source: StepSource, rows: Rows) -> _Marks:
+    """The marks that begin in no earlier one."""
+    table = profile.table
+    rows = rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows]))]
+    reach = np.maximum.accumulate(np.append(BEFORE, table.end_ns[rows]))[:-1]
+    rows = rows[table.start_ns[rows] >= reach]
+    names = tuple(table.names[number] for number in table.name[rows].tolist())
+    return _Marks(source, names, table.start_ns[rows], table.end_ns[rows], int(table.thread[rows[0]]))
+
+
+def _turns(source: StepSource, times: Times, thread: int) -> _Marks:
+    names = tuple(f"step {number + 1}" for number in range(len(times) - 1))
+    return _Marks(source, names, times[:-1], times[1:], thread)
+
+
+def _repeated(profile: Profile, work: Work) -> _Marks | None:
+    """The longest sequence that repeats on the stream with most kernels, cut where a kernel of its own ends.
+
+    It is a layer where only one step was recorded, so it never stands beside a mark.
+    """
+    table = profile.table
+    rows = work.rows[table.category[work.rows] == Category.KERNEL]
+    if len(rows) < LEAST_PERIOD * LEAST_REPEATS:
+        return None
+    lane = table.device[rows].astype(np.int64) * (1 << 32) + (table.stream[rows] & 0xFFFFFFFF)
+    which = np.unique(lane, return_inverse=True)[1].reshape(-1)
+    rows = rows[which == np.argmax(np.bincount(which))]
+    rows = rows[len(rows) // 4 :]
+    names = table.name[rows]
+    order = np.argsort(names, kind="stable")
+    same = np.diff(names[order]) == 0
+    even = _even_distances(order, same)
+    periods, counts = np.unique(even[(even >= LEAST_PERIOD) & (even * LEAST_REPEATS <= len(rows))], return_counts=True)
+    for period in sorted(periods[np.argsort(-counts, kind="stable")][:MOST_PERIODS].tolist(), reverse=True):
+        if (names[period:] == names[:-period]).mean() > ALIKE:
+            once = _once_each(order, same, names, period)
+            if once is not None:
+                return _turns("repeating_unit", np.unique(table.end_ns[rows[once]]), ABSENT)
+    return None
+
+
+def _even_distances(order: Rows, same: Mask) -> Rows:
+    """Of each kernel that comes again and again at one distance, that distance."""
+    if not same.any():
+        return np.empty(0, np.int64)
+    distance = np.diff(order)[same]
+    name = np.append(0, np.cumsum(~same))[:-1][same]
+    first = np.flatnonzero(np.append(True, np.diff(name) != 0))
+    least, most = np.minimum.reduceat(distance, first), np.maximum.reduceat(distance, first)
+    found: Rows = least[least == most]
+    return found
+
+
+def _once_each(order: Rows, same: Mask, names: Rows, period: int) -> Rows | None:
+    """Where the last of the kernels stands that come once each period."""
+    bounds = np.append(np.append(-1, np.flatnonzero(~same)), len(order) - 1)
+    repeats, best = len(names) // period, None
+    for low, high in zip((bounds[:-1] + 1).tolist(), (bounds[1:] + 1).tolist(), strict=True):
+        if abs(high - low - repeats) <= 1 and high - low >= LEAST_REPEATS:
+            places = order[low:high]
+            if (np.diff(places) == period).mean() > ALIKE and (best is None or places[0] > best[0]):
+                best = places
+    return best
+
+
+# Boundaries
+
+
+def _between_marks(profile: Profile, work: Work, marks: _Marks) -> Span | None:
+    order = np.argsort(work.launched_ns, kind="stable")
+    launched, done = work.launched_ns[order], np.maximum.accumulate(np.append(BEFORE, work.ends[order]))
+    first = int(marks.starts[0])
+    if marks.source == "repeating_unit":  # of the device itself
+        bounds = np.append(marks.starts[:1], marks.ends)
+    else:
+        begin = max(first, int(done[np.searchsorted(launched, first, side="left")]))
+        ends = np.maximum(marks.ends, done[np.searchsorted(launched, marks.ends, side="left")])
+        bounds = np.maximum.accumulate(np.append(begin, ends))
+    if bounds[-1] <= bounds[0]:
+        return None
+    left = []
+    if bounds[0] > first:
+        left.append(_left_out(int(bounds[0]) - first, "at the start belong to work launched before the first step"))
+    begin, trimmed = _lead_trimmed(profile, work, int(bounds[0]), int(bounds[1]), int(bounds[-1]))
+    bounds[0] = begin
+    kept = np.append(True, np.diff(bounds) > 0)
+    if not kept[1:].any():
+        return None
+    if int(kept.sum()) > MOST_STEPS + 1:
+        last = int(np.flatnonzero(kept)[MOST_STEPS])
+        left.append(_left_out(int(bounds[-1] - bounds[last]), f"belong to steps after the first {MOST_STEPS:,}"))
+        kept[last + 1 :] = False
+    names = tuple(name for name, is_kept in zip(marks.names, kept[1:].tolist(), strict=True) if is_kept)
+    host_ns = None if marks.source == "repeating_unit" else (marks.ends - marks.starts)[kept[1:]]
+    return Span(marks.source, bounds[kept], names, host_ns, marks.thread, (*left, *trimmed))
+
+
+def _whole(profile: Profile, work: Work) -> Span:
+    table = profile.table
+    host = np.flatnonzero(table.is_category((*HOST_TREE, Category.RUNTIME)))
+    begin = int(min(table.start_ns[host].min(initial=np.iinfo(np.int64).max), work.starts.min(initial=1 << 62)))
+    end = int(max(table.end_ns[host].max(initial=BEFORE), work.ends.max(initial=BEFORE)))
+    left: list[LeftOut] = []
+    if begin > end:
+        return Span("whole_trace", np.array([0, 0], np.int64), ("whole trace",), None, ABSENT, ())
+    if len(host) and len(work.rows):
+        host_end, host_start = int(table.end_ns[host].max()), int(table.start_ns[host].min())
+        if host_end < work.starts.min() or host_start > work.ends.max():
+            begin, end = int(work.starts.min()), int(work.ends.max())
+            left.append(_left_out(host_end - host_start, "hold host events from another time than the device's"))
+    begin, trimmed = _lead_trimmed(profile, work, begin, end, end)
+    return Span("whole_trace", np.array([begin, end], np.int64), ("whole trace",), None, ABSENT, (*left, *trimmed))
+
+
+def _lead_trimmed(
+    profile: Profile, work: Work, begin: int, first_end: int, end: int
+) -> tuple[int, tuple[LeftOut, ...]]:
+    """Where the window begins without the time in which the device did something that was not recorded."""
+    table = profile.table
+    inside = np.flatnonzero((work.ends > begin) & (work.starts < end))
+    busy = Intervals.union(np.maximum(work.starts[inside], begin), np.minimum(work.ends[inside], end))
+    if not len(busy.starts):
+        return begin, ()
+    gap_starts, gap_ends = np.append(begin, busy.ends[:-1]), busy.starts
+    done = np.append(0, np.cumsum(busy.ends - busy.starts)[:-1])
+    lead = (done < LEAD_DONE * busy.total_ns) & (gap_ends - gap_starts > LEAD_NS) & (gap_ends < first_end)
+    new_begin = begin
+    for start, stop in zip(gap_starts[lead].tolist(), gap_ends[lead].tolist(), strict=True):
+        at = int(np.searchsorted(work.starts, stop))
+        if at == len(work.rows) or work.launch[at] == ABSENT:
+            continue
+        launched, returned = int(table.start_ns[work.launch[at]]), int(table.end_ns[work.launch[at]])
+        blocked = min(returned, stop) - max(launched, start)
+        if returned < start + (stop - start) // 2 and returned < stop - LEAD_NS:
+            new_begin = stop
+        elif table.category[work.rows[at]] == Category.COPY and blocked > LEAD_BLOCKED * (stop - start):
+            new_begin = min(returned, stop)
+    if new_begin == begin:
+        return begin, ()
+    return new_begin, (_left_out(new_begin - begin, "at the start wait for work from before the recording"),)
+
+
+def _left_out(length_ns: int, what: str) -> LeftOut:
+    return LeftOut(ns=length_ns, reason=f"{Nanoseconds(length_ns)} {what}.")
