@@ -17,6 +17,7 @@ from tb_tidy_plugin.profile.steps import StepBasis
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Figure, Line, Paragraph, Span, code, message, muted, section, sentence
+from tb_tidy_plugin.render.ledger import ledger_blocks, verdict
 from tb_tidy_plugin.render.ranks import ranks_blocks
 from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, ProfileReport, Report, RunReport, Saving
@@ -93,6 +94,7 @@ def _profile(profile: ProfileReport, anchor: str) -> Iterator[Block]:
     unit = "trace" if profile.steps.basis in {"whole_trace", "none"} else "step"
     yield doc.Figures(tuple(_figures(profile, unit)))
     yield from _time_use(profile, unit)
+    yield from ledger_blocks(profile.ledger)
     yield Paragraph((_recorded(profile),), style="muted")
     yield from (sentence(note, style="warning") for note in profile.quality.notes)
     yield from _worth_most(profile, anchor, unit)
@@ -217,7 +219,8 @@ def _findings(part: ProfileReport | RunReport, anchor: str, unit: str) -> Iterat
     else:
         none_ran = {outcome.status for outcome in part.outcomes} == {"not_checked"}
         nothing = "Nothing could be checked: this recording lacks what the checks need."
-        yield section("No findings", sentence(nothing if none_ran else "Nothing to fix was found."))
+        bound = verdict(part.ledger) if isinstance(part, ProfileReport) else "No finding is about several ranks."
+        yield section("No findings", *([sentence(nothing)] if none_ran else []), sentence(bound))
     yield from words.checks(part.outcomes, "failed", "clean", "not_checked")
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, code, message, sentence
+from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, verdict
 from tb_tidy_plugin.render.ranks import ranks_blocks
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, ProfileReport, Report, RunReport, Saving
+from tb_tidy_plugin.report.step_model import Breakdown
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, between, plural
 
 MOST_PLACES_ON_SCREEN = 3
@@ -61,15 +63,14 @@ def _terminal(report: Report) -> Iterator[Block]:
 def _about(profile: ProfileReport) -> Iterator[Block]:
     has_both = profile.true_step_ns and profile.steps.median_ns is not None
     true = f", {words.time_text(profile.true_step_ns)} without the profiler" if has_both else ""
-    yield Paragraph((*words.steps_line(profile.steps), true))
+    yield Paragraph((*step_line(profile), true))
+    yield from ledger_blocks(profile.ledger, is_terminal=True)
     devices = ", ".join(f"{device.kind}:{device.index} {device.name}".strip() for device in profile.devices)
     length = f"{plural(profile.events, 'event')} over {Nanoseconds(profile.duration_ns)}"
     recorded = ", ".join(profile.recorded) or "nothing but operators"
     yield Paragraph((f"{length} on {devices or 'the CPU'}; recorded: {recorded}",))
-    whole_ns = profile.breakdown.wall_ns
-    times = [(label, getattr(profile.breakdown, name)) for label, name in SHARES]
-    if shares := [f"{label} {Share(time / whole_ns)}" for label, time in times if time and whole_ns]:
-        yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
+    if profile.ledger is None or not profile.ledger.entries:
+        yield from _shares(profile.breakdown)
     for note in profile.quality.notes:
         yield sentence(note, "note", "warning")
     for outlier in profile.outliers[:MOST_OUTLIERS]:
@@ -78,7 +79,15 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
         yield Paragraph(line, style="muted")
 
 
+def _shares(breakdown: Breakdown) -> Iterator[Block]:
+    times = [(label, getattr(breakdown, name)) for label, name in SHARES]
+    if shares := [f"{label} {Share(time / breakdown.wall_ns)}" for label, time in times if time and breakdown.wall_ns]:
+        yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
+
+
 def _cards(part: ProfileReport | RunReport) -> Iterator[Block]:
+    if isinstance(part, ProfileReport) and not part.findings:
+        yield sentence(f"No finding. {verdict(part.ledger)}")
     for finding in part.findings:
         saving = finding.saving if finding.share is not None else None
         worth = f"{Nanoseconds(saving.expected_ns)} per step" if saving else ""
@@ -136,6 +145,7 @@ def _comment_on(run: RunReport) -> Iterator[Block]:
         yield from _tabled(run)
     for profile in run.profiles:
         yield Paragraph(_in_short(profile))
+        yield from ledger_blocks(profile.ledger)
         yield from _tabled(profile)
 
 
@@ -145,7 +155,7 @@ def _in_short(profile: ProfileReport) -> Line:
     named = [piece for name in names for piece in (" · ", name)][1:]
     notes = [piece for note in profile.quality.notes for piece in (" ", message(note))]
     none = "" if profile.findings else " No findings."
-    return (*named, ": " if named else "", *words.steps_line(profile.steps), f".{none}", *notes)
+    return (*named, ": " if named else "", *step_line(profile), f".{none}", *notes)
 
 
 def _tabled(part: ProfileReport | RunReport) -> Iterator[Block]:

@@ -16,8 +16,11 @@ import numpy as np
 
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.estimate.saving import Estimates
-from tb_tidy_plugin.profile.lanes import step_parts
+from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
+from tb_tidy_plugin.ledger.account import account_of, linked
+from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import covered, step_parts
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
@@ -273,6 +276,7 @@ def _profile_report(
         settings=table.metadata.captured.settings,
         true_step_ns=profile.pace.true_ns,
         step_ns=profile.pace.step_ns,
+        ledger=_ledger(profile, ranked),
     )
 
 
@@ -281,6 +285,26 @@ def _noted(report: model.ProfileReport, *complaints: str) -> model.ProfileReport
     notes = dict.fromkeys((*report.quality.notes, *complaints))
     quality = msgspec.structs.replace(report.quality, notes=list(notes))
     return msgspec.structs.replace(report, quality=quality)
+
+
+def _ledger(profile: Profile, ranked: Sequence[Evidence]) -> Ledger:
+    """The ledger, each entry with the finding that covers most of it."""
+    times = {each.finding.id: (_time_of(profile, each), _saved_ns(each.finding)) for each in ranked}
+    return linked(account_of(profile), times)
+
+
+def _time_of(profile: Profile, evidence: Evidence) -> Intervals:
+    """When a finding's time passes: what its matches lose, else their device work, else they themselves."""
+    if evidence.fix.lost is not None:
+        return intervals_of(evidence.fix.lost)
+    rows = evidence.rows
+    on_host = rows[rows < profile.tree.size]
+    work = np.concatenate([rows[rows >= profile.tree.size], profile.device_activity_of_all(on_host)])
+    return covered(profile.table, work if len(work) else rows)
+
+
+def _saved_ns(finding: model.Finding) -> int:
+    return finding.saving.expected_ns if finding.saving else 0
 
 
 def _outcome(rule: str, outcome: Outcome) -> model.Outcome:

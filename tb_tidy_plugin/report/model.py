@@ -12,6 +12,7 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate.saving import Basis
+from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.step_model import Breakdown, Lane, Outlier, Steps
 from tb_tidy_plugin.report.value import Model, Severity
@@ -149,7 +150,7 @@ class ProfileReport(Model, frozen=True):
     the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
     savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is longer
     than the median where devices fall behind their host. `outliers` are the steps that differ most from the others, at
-    most twenty, in order of time.
+    most twenty, in order of time. `ledger` accounts for every nanosecond of the steps.
     """
 
     worker: str
@@ -173,6 +174,7 @@ class ProfileReport(Model, frozen=True):
     true_step_ns: int | None = None
     step_ns: int | None = None
     outliers: list[Outlier] = msgspec.field(default_factory=list)
+    ledger: Ledger | None = None
 
 
 class RunReport(Model, frozen=True):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 
+from tb_tidy_plugin.ledger.model import Communication
 from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
 from tb_tidy_plugin.profile.memory import peak_bytes_of
 from tb_tidy_plugin.profile.profile import Profile
@@ -166,7 +168,44 @@ def run_report(
             found[finding.id] = finding
     findings = sorted(found.values(), key=_cost, reverse=True)
     ranks = ranks_of(runs) if runs else None
-    return model.RunReport(run=run, profiles=list(profiles), outcomes=outcomes, findings=findings, ranks=ranks)
+    split = with_transfers(profiles, runs)
+    return model.RunReport(run=run, profiles=split, outcomes=outcomes, findings=findings, ranks=ranks)
+
+
+def with_transfers(profiles: Sequence[model.ProfileReport], runs: Sequence[Run]) -> list[model.ProfileReport]:
+    """The profiles, their ledgers' communication split into transfer and waiting where all ranks of the job are there.
+
+    A rank waits in a collective until the last one has come. What several ranks did not record together is unknown, so
+    the split is made only where they met in most of the exposed time.
+    """
+    waits: dict[tuple[str, str, int], tuple[int, int]] = {}
+    for run in runs:
+        if all(rank.world_size == len(run.ranks) for rank in run.ranks):
+            met = np.where(run.meetings.there, run.meetings.exposed_ns, 0).sum(axis=0).tolist()
+            waited = run.meetings.waits_ns().sum(axis=0).tolist()
+            for rank, *times in zip(run.ranks, waited, met, strict=True):
+                waits[rank.worker, rank.span, rank.rank] = (times[0], times[1])
+    return [_split(profile, waits) for profile in profiles]
+
+
+def _split(profile: model.ProfileReport, waits: Mapping[tuple[str, str, int], tuple[int, int]]) -> model.ProfileReport:
+    waited_ns, met_ns = waits.get(
+        (profile.worker, profile.span, ABSENT if profile.rank is None else profile.rank), (0, 0)
+    )
+    if profile.ledger is None or not met_ns:
+        return profile
+    entries = [
+        msgspec.structs.replace(entry, communication=_transfer(entry.ns_total, waited_ns))
+        if entry.cause == "communication" and met_ns * 2 > entry.ns_total
+        else entry
+        for entry in profile.ledger.entries
+    ]
+    return msgspec.structs.replace(profile, ledger=msgspec.structs.replace(profile.ledger, entries=entries))
+
+
+def _transfer(total_ns: int, waited_ns: int) -> Communication:
+    wait_ns = min(waited_ns, total_ns)
+    return Communication(transfer_ns=total_ns - wait_ns, wait_ns=wait_ns, by="ranks")
 
 
 def _cost(finding: model.Finding) -> int:

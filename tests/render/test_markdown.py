@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tb_tidy_plugin.ledger.model import Function, LeftOut, Owner
+from tb_tidy_plugin.render.ledger import ledger_blocks
 from tb_tidy_plugin.render.markdown import LONGEST, to_markdown
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
@@ -28,9 +30,21 @@ MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethro
 
 
 @pytest.fixture
-def report(tmp_path: Path) -> Report:
+def whole(tmp_path: Path) -> Report:
     trace(tmp_path / "run" / "rank0.7.pt.trace.json", operators=9)
     return analyze_path(tmp_path, [SlowMultiplication()])
+
+
+@pytest.fixture
+def report(whole: Report) -> Report:
+    """A report without the ledger, which has tests of its own."""
+    return changed(whole, ledger=None)
+
+
+def changed(report: Report, **fields: object) -> Report:
+    """The report with fields of its profile set."""
+    profile = msgspec.structs.replace(report.runs[0].profiles[0], **fields)
+    return msgspec.structs.replace(report, runs=[msgspec.structs.replace(report.runs[0], profiles=[profile])])
 
 
 def finding_of(report: Report) -> Finding:
@@ -38,8 +52,7 @@ def finding_of(report: Report) -> Finding:
 
 
 def with_findings(report: Report, *findings: Finding) -> Report:
-    profile = msgspec.structs.replace(report.runs[0].profiles[0], findings=list(findings))
-    return msgspec.structs.replace(report, runs=[msgspec.structs.replace(report.runs[0], profiles=[profile])])
+    return changed(report, findings=list(findings))
 
 
 def place_in(name: str) -> Place:
@@ -113,6 +126,31 @@ class TestShows:
         assert "<summary>Not checked: 1</summary>\n\n- `a-rule`: Record with `with_stack=True`.\n" in text
         assert "c-rule" not in text
         assert text.endswith("## TorchTidy: could not be read\n\n- `/logs/x.json`: It is empty. Record again.\n")
+
+
+class TestLedger:
+    def test_the_largest_entries_with_what_to_do(self, whole: Report) -> None:
+        lines = markdown_of(whole).splitlines()
+        head = lines.index("| where the step's time goes | what to do | share | per step |")
+        assert lines[head + 2] == (
+            "| **CPU: Python between operators**: ../../outside.py&#58;1 helper (87.9 % of it) |"
+            " Vectorise it, or move it out of the step. | 99.2 % | 992 µs |"
+        )
+
+    def test_names_are_no_markup(self, whole: Report) -> None:
+        ledger = whole.runs[0].profiles[0].ledger
+        assert ledger is not None
+        function = Function(function=EVIL, file=EVIL, line=1)
+        owner = Owner(operator=EVIL, kernel=EVIL, library=function, own=function, known_by="stack")
+        entries = [msgspec.structs.replace(entry, owner=owner, advice=EVIL) for entry in ledger.entries]
+        left = [LeftOut(ns=1, reason=EVIL)]
+        evil = msgspec.structs.replace(ledger, entries=entries, banner=EVIL, left_out=left)
+        page = html_of(markdown_of(changed(whole, ledger=evil)))
+        assert "<script" not in page
+        assert "<a " not in page
+        assert "<img" not in page
+        rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)
+        assert [len(re.findall(r"<t[dh]\b", row)) for row in rows[:2]] == [4, 4]
 
 
 class TestUntrusted:
@@ -225,6 +263,9 @@ class TestLength:
 def test_real_reports(tmp_path: Path) -> None:
     report = analyze_path(ROOT / "sample_runs")
     page = html_of(markdown_of(report))
+    profiles = [profile for run in report.runs for profile in run.profiles]
     assert page.count("<h2>") == len(report.runs)
     found = [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
-    assert page.count("<tr>") == len(found) + sum(bool(p.findings) for run in report.runs for p in run.profiles)
+    told = [len([*ledger_blocks(profile.ledger, is_terminal=True)]) for profile in profiles]
+    tables = sum(bool(profile.findings) for profile in profiles) + len(profiles)
+    assert page.count("<tr>") == len(found) + sum(told) + tables

@@ -900,7 +900,7 @@ export interface Outcome {
  * the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
  * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is longer
  * than the median where devices fall behind their host. `outliers` are the steps that differ most from the others, at
- * most twenty, in order of time.
+ * most twenty, in order of time. `ledger` accounts for every nanosecond of the steps.
  */
 export interface ProfileReport {
   breakdown: Breakdown;
@@ -910,6 +910,7 @@ export interface ProfileReport {
   findings: Finding[];
   joint_saving?: Saving | null;
   lanes?: Lane[];
+  ledger?: Ledger | null;
   origin_ns: number;
   outcomes: Outcome[];
   outliers?: Outlier[];
@@ -998,6 +999,212 @@ export interface LanePart {
       )
     | ("backward" | "communication" | "data_loading" | "forward" | "optimizer" | "other" | "python");
   steps_ns: number[];
+}
+/**
+ * One account of the steps of a profile, or of its window where there are no steps.
+ *
+ * Attributes:
+ *     step_source: where steps come from; `repeating_unit` may be a layer and not a step.
+ *     recording: what kind of time was recorded; only `steady` says how the job runs.
+ *     banner: the same in a sentence, null for `steady`.
+ *     steps: without gaps from the window's start to its end. step_ns: their length.
+ *     host_step_ns: the median mark on the host, null without marks; shorter where the host runs ahead.
+ *     unnamed_ns: time of the window that no entry explains.
+ *     entries: the largest first.
+ */
+export interface Ledger {
+  banner: string | null;
+  entries: Entry[];
+  host_step_ns: number | null;
+  left_out: LeftOut[];
+  recording: "capture" | "compilation" | "no-device" | "start-up" | "steady" | "thinned";
+  step_ns: StepLength;
+  step_source:
+    "framework_step" | "optimizer_step" | "profiler_step" | "repeating_unit" | "serving_step" | "whole_trace";
+  steps: LedgerStep[];
+  unnamed_ns: number;
+  window: Window;
+}
+/**
+ * One line of the ledger: all time of one cause and kind.
+ *
+ * Attributes:
+ *     id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
+ *     ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
+ *     share: of the window, 0 to 1. count: uninterrupted pieces.
+ *     owner: the one with most of the time. owners: up to five, the largest first.
+ *     hidden_ns: over the window, the same work behind other work; already part of other entries.
+ *     finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
+ *         why that cannot be known. At least one of the three is set for the largest entry and for those above a
+ *         tenth of the window.
+ *     evidence: the three longest pieces.
+ */
+export interface Entry {
+  advice?: string | null;
+  cause:
+    | "allocation"
+    | "between_kernels"
+    | "communication"
+    | "compilation"
+    | "compute"
+    | "copy"
+    | "copy_setup"
+    | "cpu"
+    | "data_loading"
+    | "first_launch"
+    | "garbage_collection"
+    | "graph_capture"
+    | "graph_start"
+    | "host_communication"
+    | "host_work"
+    | "inside_graph"
+    | "launch_latency"
+    | "launch_pace"
+    | "profiler"
+    | "queued_unknown"
+    | "runtime_call"
+    | "stream_wait"
+    | "synchronisation"
+    | "unrecorded_host"
+    | "unrecorded_launch"
+    | "unrecorded_wait";
+  communication?: Communication | null;
+  confidence: "high" | "low" | "medium";
+  count: number;
+  evidence?: Piece[];
+  finding_id?: string | null;
+  hidden_ns?: number;
+  id: string;
+  kind:
+    | (
+        | "attention"
+        | "convolution"
+        | "embedding"
+        | "fill"
+        | "fused"
+        | "indexing"
+        | "layout"
+        | "matrix"
+        | "memory_copy"
+        | "mixture_of_experts"
+        | "normalisation"
+        | "on_device"
+        | "optimizer"
+        | "other"
+        | "pointwise"
+        | "pooling"
+        | "python"
+        | "quantisation"
+        | "random"
+        | "reduction"
+        | "softmax"
+        | "sort"
+        | "to_device"
+        | "to_host"
+      )
+    | null;
+  limit?: Limit | null;
+  nothing_to_fix?: string | null;
+  ns_by_step: number[];
+  ns_per_step: number;
+  ns_total: number;
+  owner: Owner;
+  owners?: Owner[];
+  proof: "blocked" | "in-call" | "issuing" | "none" | "queued" | "silent";
+  share: number;
+  title: string;
+}
+/**
+ * Exposed communication as transfer and waiting for other ranks; by one rank, `wait_ns` is at least that long.
+ */
+export interface Communication {
+  by: "at-least" | "ranks";
+  transfer_ns: number | null;
+  wait_ns: number;
+}
+/**
+ * One uninterrupted piece of an entry; `event` names what ran, or what the device waited for.
+ */
+export interface Piece {
+  end_ns: number;
+  event: string;
+  start_ns: number;
+}
+/**
+ * How near the entry's work comes to what its device can do.
+ *
+ * Attributes:
+ *     share_reached: least possible time by time taken, 0 to 1; null where only the kind of units is known.
+ *     bound: what limits it. known_share: part of the entry's time of which this is known.
+ *     by: `shapes` for a roofline, `name` where kernels' names tell.
+ */
+export interface Limit {
+  bound: "compute" | "fp32-cores" | "memory";
+  by: "name" | "shapes";
+  known_share: number;
+  share_reached: number | null;
+}
+/**
+ * Whose time it is: every name that the recording gives, null or empty where it gives none.
+ *
+ * Attributes:
+ *     operator: of busy time the innermost operator around the launch, of idle time the outermost around the instant.
+ *     kernel: of busy time the kernel or copy, of idle time the work that the device waits for.
+ *     library: the nearest function outside PyTorch and the standard library. own: the nearest in the user's own code.
+ *     thread: the host thread. mark: the innermost annotation.
+ *     known_by: what the name in front is taken from. neighbours: events before and after silence.
+ *     ns: how much of the entry is this owner's.
+ */
+export interface Owner {
+  kernel?: string | null;
+  known_by?: "kernel-name" | "mark" | "neighbours" | "none" | "operator" | "stack";
+  library?: Function | null;
+  mark?: string | null;
+  neighbours?: string | null;
+  ns?: number;
+  operator?: string | null;
+  own?: Function | null;
+  thread?: string | null;
+}
+/**
+ * A Python function as the recording names it; `line` is where it is defined.
+ */
+export interface Function {
+  file: string;
+  function: string;
+  line: number;
+}
+/**
+ * Recorded time before or after the window, and why it is not part of it.
+ */
+export interface LeftOut {
+  ns: number;
+  reason: string;
+}
+/**
+ * Median and mean over `n` steps.
+ */
+export interface StepLength {
+  mean: number;
+  median: number;
+  n: number;
+}
+/**
+ * One step, from the end of the one before: `host_ns` is its mark's length, `device_ns` its device's busy time.
+ */
+export interface LedgerStep {
+  device_ns: number;
+  end_ns: number;
+  host_ns: number;
+  name: string;
+  start_ns: number;
+}
+/**
+ * The time that the ledger accounts for.
+ */
+export interface Window {
+  end_ns: number;
+  start_ns: number;
 }
 /**
  * A step that is no ordinary one, and what is different about it.
