@@ -22,7 +22,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers accuracy lines proof residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
+.PHONY: help demo test lint types generate generated numbers ledger accuracy lines proof residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -49,6 +49,9 @@ generate: $(TEST)/.installed $(NODE_MODULES) ## write the generated files
 
 numbers: $(TEST)/.installed ## write docs/numbers.md; needs the shared traces
 	$(BIN)/python -m tests.differential.peer_comparison
+
+ledger: $(TEST)/.installed ## write the table of docs/ledger.md; needs the shared traces
+	$(BIN)/python -m tests.ledger
 
 accuracy: $(TEST)/.installed ## count what the rules find in the corpus; writes docs/accuracy.md
 	$(BIN)/python -m tests.accuracy

@@ -1,0 +1,63 @@
+"""Writes the table of `docs/ledger.md`: `python -m tests.ledger`."""
+
+from __future__ import annotations
+
+import time
+
+from tb_tidy_plugin.ledger.account import ledger_of
+from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.beside import read_with_side_files
+from tb_tidy_plugin.trace.cache import NOWHERE
+from tb_tidy_plugin.trace.limits import USUAL
+from tb_tidy_plugin.units import Nanoseconds, Share
+from tests.ledger.traces import path_of, recordings
+from tests.support.recordings import ROOT
+
+PAGE = ROOT / "docs" / "ledger.md"
+START, END = "<!-- recordings -->", "<!-- end -->"
+HEAD = (
+    "| recording | kind | steps | step | host's mark | unnamed | largest entries | left out |\n"
+    "|---|---|--:|--:|--:|--:|---|--:|"
+)
+
+
+def row(name: str, ledger: Ledger) -> str:
+    """One line of the table."""
+    window = max(ledger.window.end_ns - ledger.window.start_ns, 1)
+    largest = ", ".join(f"{entry.id} {Share(entry.share)}" for entry in ledger.entries[:3])
+    cells = (
+        name,
+        ledger.recording,
+        f"{ledger.step_ns.n}, {ledger.step_source.replace('_', ' ')}",
+        str(Nanoseconds(ledger.step_ns.median)),
+        "–" if ledger.host_step_ns is None else str(Nanoseconds(ledger.host_step_ns)),
+        str(Share(ledger.unnamed_ns / window)),
+        largest,
+        str(Nanoseconds(sum(left.ns for left in ledger.left_out))) if ledger.left_out else "–",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Writes the table, and says on the terminal how long each ledger took."""
+    rows = [HEAD]
+    for recording in recordings():
+        if recording == "absent":
+            raise SystemExit("The shared recordings are not here: set TIDY_SHARED.")
+        if recording.startswith("v100_dlrm_8ranks") and "worker0" not in recording:
+            continue
+        profile = Profile(read_with_side_files(path_of(recording), lambda _: None, NOWHERE, USUAL))
+        before = time.process_time()
+        ledger = ledger_of(profile)
+        took = time.process_time() - before
+        print(f"{recording}: {took:.3f} s, {took / len(profile.table) * 1e5:.2f} s per 100,000 events")  # noqa: T201
+        rows.append(row(recording, ledger))
+    text = PAGE.read_text(encoding="utf-8")
+    before_, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before_}{START}\n{chr(10).join(rows)}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The ledger where people and programs read it: on the terminal, in JSON, on the page of HTML."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.ledger import advice
+from tb_tidy_plugin.ledger.account import PROOFS
+from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Ledger, Recording
+from tb_tidy_plugin.render.ledger import MOST_LINES, SOURCES, ledger_blocks, verdict
+from tests.ledger.traces import Made
+from tests.support.recordings import ROOT, shared
+
+GEMM = "ampere_sgemm_128x64_nn"
+
+
+def late_host() -> Made:
+    """A device that waits for Python, step after step."""
+    made = Made()
+    for at in range(4):
+        begin = 20_000 * at + 1
+        made.mark(f"ProfilerStep#{at}", begin, begin + 19_990)
+        made.frame("train.py(3): prepare", begin + 10, begin + 15_000)
+        made.operator("aten::mm", begin + 15_000, begin + 15_100)
+        made.kernel(GEMM, begin + 15_100, begin + 19_900, launch=begin + 15_050)
+    return made
+
+
+def checked(path: Path, *options: str) -> str:
+    result = CliRunner().invoke(commands, ["check", str(path), *options])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+class TestTerminal:
+    def test_it_begins_with_the_ledger(self, tmp_path: Path) -> None:
+        text = checked(late_host().written(tmp_path)).splitlines()
+        assert "4 steps, median 20 ms (profiler steps), device busy" in text[1]
+        assert "Host work holds the device up: train.py:3 prepare" in text[2]
+        assert "→ Move it to workers" in text[3]
+        assert "Device: matrix products" in text[4]
+        assert len([line for line in text if "median 20 ms" in line]) == 1, "there is one notion of the step"
+
+    def test_a_banner_where_the_recording_is_not_steady(self, tmp_path: Path) -> None:
+        made = late_host().call("cudaMalloc", 80_001, 300_000).kernel(GEMM, 300_100, 300_200, launch=300_050)
+        made.mark("ProfilerStep#4", 80_000, 300_300)
+        text = checked(made.written(tmp_path)).splitlines()
+        assert text[2].startswith("  recording: This recording holds start-up")
+
+    def test_no_finding_says_what_bounds_the_step(self, tmp_path: Path) -> None:
+        made = Made()
+        for at in range(4):
+            made.mark(f"ProfilerStep#{at}", 1000 * at + 1, 1000 * at + 1000)
+            made.kernel("sage_fwd", 1000 * at + 10, 1000 * at + 999, launch=1000 * at + 4)
+        text = " ".join(checked(made.written(tmp_path)).split())
+        assert "No finding. Device: attention: 98.9 % of the step (989 µs)." in text
+        assert "Its efficiency is not known because" in text
+
+    def test_at_most_five_lines(self) -> None:
+        made = late_host()
+        for at, kernel in enumerate(("softmax", "max_pool", "radixSort", "sage_fwd", "rmsnorm", "elementwise")):
+            made.kernel(kernel, 80_000 + 900 * at, 80_900 + 900 * at, launch=19_000)
+        assert len([*ledger_blocks(made.account().ledger, is_terminal=True)]) == MOST_LINES
+
+
+class TestJson:
+    def test_the_contract(self, tmp_path: Path) -> None:
+        report = json.loads(checked(late_host().written(tmp_path), "--format", "json"))
+        [profile] = report["runs"][0]["profiles"]
+        ledger = msgspec.convert(profile["ledger"], Ledger, strict=True)
+        window = ledger.window.end_ns - ledger.window.start_ns
+        assert sum(entry.ns_total for entry in ledger.entries) == window
+        assert {entry.id for entry in ledger.entries} >= {"host_work", "compute:matrix"}
+        savings = {finding["id"]: finding["saving"]["expected_ns"] for finding in profile["findings"]}
+        for name in {entry.finding_id for entry in ledger.entries} - {None}:
+            held = sum(entry.ns_total for entry in ledger.entries if entry.finding_id == name)
+            assert savings[str(name)] * ledger.step_ns.n <= held
+
+    @pytest.mark.parametrize("recording", ["t4_toy_kernels", "a100_event_sync", "mi250_toy", "cpu_gloo_rank34"])
+    @pytest.mark.any_recording
+    def test_no_finding_contradicts_its_entries(self, recording: str) -> None:
+        report = json.loads(checked(shared(f"traces/{recording}"), "--format", "json"))
+        for profile in report["runs"][0]["profiles"]:
+            ledger = msgspec.convert(profile["ledger"], Ledger, strict=True)
+            savings = {finding["id"]: finding["saving"]["expected_ns"] for finding in profile["findings"]}
+            for name in {entry.finding_id for entry in ledger.entries} - {None}:
+                held = sum(entry.ns_total for entry in ledger.entries if entry.finding_id == name)
+                assert savings[str(name)] * ledger.step_ns.n <= held
+
+    def test_causes_are_a_closed_list_in_the_schema(self) -> None:
+        schema = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+        entry = schema["definitions"]["Entry"]["properties"]
+        assert sorted(entry["cause"]["enum"]) == sorted(CAUSES)
+        assert {"window", "entries", "unnamed_ns"} <= schema["definitions"]["Ledger"]["properties"].keys()
+
+
+def test_every_cause_has_a_title_a_proof_and_advice() -> None:
+    assert set(advice.TITLES) == set(PROOFS) == set(CAUSES) == set(get_args(Cause))
+    assert set(advice.BY_CAUSE) == set(CAUSES) - {"compute", "copy", "cpu"}
+    assert set(advice.BY_KIND) <= set(KINDS)
+    assert set(advice.BANNERS) == set(get_args(Recording)) - {"steady"}
+    assert set(SOURCES) >= {late_host().account().ledger.step_source}
+
+
+def test_a_verdict_without_a_ledger() -> None:
+    assert verdict(None) == "Nothing was recorded."
+
+
+@pytest.mark.any_recording
+def test_communication_is_split_where_all_ranks_are_there() -> None:
+    report = json.loads(checked(shared("traces/v100_dlrm_8ranks"), "--format", "json"))
+    for profile in report["runs"][0]["profiles"]:
+        [entry] = [each for each in profile["ledger"]["entries"] if each["cause"] == "communication"]
+        split = entry["communication"]
+        assert split["by"] == "ranks"
+        assert split["transfer_ns"] + split["wait_ns"] == entry["ns_total"]
+        assert 50_000 < split["transfer_ns"] < 250_000, "0.198 ms by hand, on each rank"
