@@ -27,7 +27,7 @@ VIEWS: dict[str, tuple[dict[str, str], str]] = {
     "source": ({"run": UNTIDY, "view": "source", "file": "train.py"}, "Line costs"),
     "ranks": ({"run": "two_ranks", "view": "ranks"}, "World size 2"),
     "compare": ({"view": "compare", "cmp": UNTIDY, "with": TIDY}, "largest difference first"),
-    "no findings": ({"run": TIDY}, "Nothing to fix was found"),
+    "no findings": ({"run": TIDY}, "checks passed"),
     "broken": ({"run": "broken"}, "could not be read"),
 }
 """By name: the link, and a text that is there once the view is drawn."""

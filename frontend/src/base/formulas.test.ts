@@ -10,6 +10,13 @@ it('a speed-up is the step now by the step that is left', () => {
   expect(text(lines, 'Bounds')).toBe('10 ms at least, 30 ms at most; the matches cost 30 ms per step');
 });
 
+it('no bound is 0 ns, and a saving of nothing has no speed-up', () => {
+  const lines = savingFormula(saving(0, { low_ns: 0, high_ns: 30e6, speedup: 1 }), 30e6, 100e6, 'step');
+  expect(text(lines, 'Bounds')).toBe('30 ms at most; the matches cost 30 ms per step');
+  expect(text(lines, 'Speed')).toBeUndefined();
+  expect(text(jointFormula(saving(0), [], 'step'), 'Bounds')).toBe('nothing that the recording shows');
+});
+
 it('says how a fix can save more than its matches take', () => {
   expect(text(savingFormula(saving(20e6), 15e6, 100e6, 'step'), 'More than the cost')).toContain('what waits for them');
   expect(text(savingFormula(saving(20e6), 20e6, 100e6, 'step'), 'More than the cost')).toBeUndefined();

@@ -21,12 +21,18 @@ export function savingFormula(saving: Saving, costNs: number, stepNs: number | n
   const { expected_ns: expected, low_ns: low, high_ns: high } = saving;
   return [
     ...saving.basis.map((basis) => ({ name: capital(SAVING_BASIS[basis]), text: HOW[basis] })),
-    { name: 'Bounds', text: `${nanoseconds(low)} at least, ${nanoseconds(high)} at most; the matches cost ${nanoseconds(costNs)} per ${per}` },
+    { name: 'Bounds', text: `${boundsText(low, high)}; the matches cost ${nanoseconds(costNs)} per ${per}` },
     ...(expected > costNs ? [{ name: 'More than the cost', text: 'The cost is the time of the matches alone; what waits for them, and the gaps between them, get shorter, too.' }] : []),
-    ...(stepNs && saving.speedup !== null ? [{
+    ...(stepNs && saving.speedup !== null && expected > 0 ? [{
       name: 'Speed', text: `${nanoseconds(stepNs)} ÷ (${nanoseconds(stepNs)} − ${nanoseconds(expected)}) = ${times(saving.speedup)}`,
     }] : []),
   ];
+}
+
+/** No bound is `0 ns`. */
+function boundsText(low: number, high: number): string {
+  if (high <= 0) return 'nothing that the recording shows';
+  return `${low > 0 ? `${nanoseconds(low)} at least, ` : ''}${nanoseconds(high)} at most`;
 }
 
 /** What a finding costs: the time of its matches, per step; its share is of the recorded step. */
@@ -44,7 +50,7 @@ export function jointFormula(joint: Saving, rows: readonly { saving: Saving | nu
   return [
     { name: 'Together', text: `Without the matches of all ${plural(rows.length, 'finding')} at once: ${nanoseconds(joint.expected_ns)} per ${per}` },
     { name: 'Overlap', text: `The rows add up to ${nanoseconds(sum)}; ${overlap(apart)}` },
-    { name: 'Bounds', text: `${nanoseconds(joint.low_ns)} at least, ${nanoseconds(joint.high_ns)} at most` },
+    { name: 'Bounds', text: boundsText(joint.low_ns, joint.high_ns) },
   ];
 }
 
@@ -59,6 +65,6 @@ export const stepFormula = (steps: Steps, odd: number): Line[] => [
   { name: 'Step time', text: `The median of ${plural(steps.count, 'step')}${odd > 0 ? `, ${count(odd)} of them odd (warm-up or outliers)` : ''}: half of them are shorter, half longer` },
 ];
 
-export const busyFormula = (busyNs: number, wallNs: number, devices: number): Line[] => [
-  { name: 'Device busy', text: `${nanoseconds(busyNs)} in which a kernel or a copy ran${devices > 1 ? ' (mean of the devices)' : ''} ÷ ${nanoseconds(wallNs)} recorded = ${share(busyNs / wallNs)}` },
+export const busyFormula = (busyNs: number, wallNs: number, devices: number, what = 'recorded'): Line[] => [
+  { name: 'Device busy', text: `${nanoseconds(busyNs)} in which a kernel or a copy ran${devices > 1 ? ' (mean of the devices)' : ''} ÷ ${nanoseconds(wallNs)} ${what} = ${share(busyNs / wallNs)}` },
 ];

@@ -18,6 +18,13 @@ it('takes it off the step that the report says', () => {
   expect(withoutText(shown, 'step')).toBe('With all findings fixed a step would take 37 ms (28–55).');
 });
 
+it('takes it off the step of the account, but for a step that is known without the profiler', () => {
+  const account = { step_ns: { median: 100 * MS } };
+  expect(stepNow(joint({ ledger: account }))).toBe(100 * MS);
+  expect(withoutText(joint({ ledger: account }), 'step')).toContain('37 ms');
+  expect(stepNow(joint({ ledger: account, true_step_ns: 184 * MS }))).toBe(184 * MS);
+});
+
 it('never goes below zero', () => {
   expect(withoutText(joint({ step_ns: 50 * MS }), 'step')).toContain('0 ms (0–5)');
 });

@@ -83,7 +83,10 @@ export function groupsOf(lane: LaneLike, step: number | null): GroupSlice[] {
 
 const groupLabel = (group: Group, host: boolean): string => (host && group === 'communication' ? 'Communication' : GROUPS[group]);
 
-export const totalOf = (groups: readonly GroupSlice[]): number => groups.reduce((sum, { ns }) => sum + ns, 0);
+export const totalOf = (groups: readonly { ns: number }[]): number => groups.reduce((sum, { ns }) => sum + ns, 0);
+
+/** The groups of a lane in each step; none without a lane. */
+export const groupsAt = (lane: LaneLike | null) => (index: number | null): GroupSlice[] => (lane ? groupsOf(lane, index) : []);
 
 /** Several devices as one: the mean of each part. */
 export function averaged(lanes: readonly LaneLike[]): LaneLike | null {
@@ -123,7 +126,7 @@ export function causeOf(slices: readonly Pick<Slice, 'part' | 'ns'>[]): string |
 }
 
 /** What most of a group is, where one part is most of it: `Waiting for data`. */
-export function mostly({ slices, ns }: GroupSlice): string | null {
+export function mostly({ slices, ns }: { slices: readonly { label: string; ns: number }[]; ns: number }): string | null {
   if (slices.length < 2) return null;
   return slices.find((slice) => slice.ns > ns / 2)?.label ?? null;
 }

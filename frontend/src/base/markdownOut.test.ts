@@ -24,6 +24,12 @@ it('fences code that holds fences', () => {
   expect(findingMarkdown(FINDING, 'step')).toContain('````python\na ```b```\n````');
 });
 
+it('says a saving of nothing in words', () => {
+  const text = findingMarkdown(finding('a', { saving: saving(0, { high_ns: 78_683_500 }) }), 'step');
+  expect(text).toContain('\n\nNo saving expected, at most 78.7 ms; costs 5 ms per step');
+  expect(text).not.toMatch(/(?<![\d.])0 ns/);
+});
+
 it('owns up to a missing estimate', () => {
   expect(findingMarkdown(finding('a', { saving: null, share: null }), 'trace')).toContain('No saving estimated; costs 5 ms per trace.');
 });

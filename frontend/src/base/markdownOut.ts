@@ -1,7 +1,7 @@
 /** Findings as Markdown, for pull requests and issues. */
 
 import { nanoseconds, plural, share } from './units';
-import { linesText, PRECISION_SHORT, SAVING_BASIS } from './words';
+import { capital, linesText, noSavingText, PRECISION_SHORT, SAVING_BASIS } from './words';
 
 interface Place {
   file: string; line: number; end_line?: number; ties?: number[]; function: string; precision: 'exact' | 'aligned' | 'definition'; matches: number;
@@ -43,6 +43,7 @@ export function reportMarkdown(report: ReportLike): string {
 
 function savingText(saving: Saving | null, per: string): string {
   if (!saving) return 'No saving estimated; ';
+  if (saving.expected_ns <= 0) return `${capital(noSavingText(saving))}; `;
   const basis = saving.basis.map((each) => SAVING_BASIS[each]).join(', ');
   return `**Saves ≈ ${nanoseconds(saving.expected_ns)} per ${per}** `
     + `(${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}; ${basis}); `;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LaneLike } from './lanes';
+import { groupsAt, type LaneLike } from './lanes';
 import { columnsOf, oddSteps, type StepLike } from './stepStrip';
 
 const LANE: LaneLike = {
@@ -10,18 +10,18 @@ const STEPS: StepLike[] = [{ name: 'ProfilerStep#7', duration_ns: 200, oddity: '
 
 describe('columns', () => {
   it('are as high as their step is long, and cut into its parts', () => {
-    expect(columnsOf(LANE, STEPS).map(({ label, height, oddity, pieces }) => ({ label, height, oddity, pieces }))).toEqual([
+    expect(columnsOf(groupsAt(LANE), STEPS).map(({ label, height, oddity, pieces }) => ({ label, height, oddity, pieces }))).toEqual([
       { label: '7', height: 1, oddity: 'warmup', pieces: [{ part: 'matrix', share: 0.75 }, { part: 'idle_unknown', share: 0.25 }] },
       { label: '8', height: 0.5, oddity: null, pieces: [{ part: 'matrix', share: 0.25 }, { part: 'idle_unknown', share: 0.75 }] },
     ]);
   });
 
   it('are counted where steps have no number of their own', () => {
-    expect(columnsOf(null, [{ name: 'Optimizer.step#SGD.step', duration_ns: 5 }])).toMatchObject([{ label: '1', height: 1, pieces: [] }]);
+    expect(columnsOf(groupsAt(null), [{ name: 'Optimizer.step#SGD.step', duration_ns: 5 }])).toMatchObject([{ label: '1', height: 1, pieces: [] }]);
   });
 
   it('have no height where no step has a length', () => {
-    expect(columnsOf(null, [{ name: 'a', duration_ns: 0 }])[0]?.height).toBe(0);
+    expect(columnsOf(groupsAt(null), [{ name: 'a', duration_ns: 0 }])[0]?.height).toBe(0);
   });
 });
 

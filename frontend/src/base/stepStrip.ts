@@ -1,7 +1,5 @@
 /** Steps as columns: how high, cut into which parts, and what marks them as odd. */
 
-import { groupsOf, type LaneLike, type PartName } from './lanes';
-
 export type Oddity = 'warmup' | 'outlier';
 export const ODDITIES: Record<Oddity, { sign: string; word: string }> = {
   warmup: { sign: '◇', word: 'warm-up' },
@@ -20,17 +18,21 @@ export interface Column {
   height: number;
   oddity: Oddity | null;
   /** Bottom first; shares of the column. */
-  pieces: readonly { part: PartName; share: number }[];
+  pieces: readonly Piece[];
 }
+
+export interface Piece { part: string; share: number }
+/** The parts of a step by groups. */
+export type GroupsAt = (index: number | null) => readonly { group: string; label: string; ns: number; slices: readonly Piece[] }[];
 
 /** The longest step: as high as a column gets. */
 export const longest = (steps: readonly StepLike[]): number => Math.max(1, ...steps.map((step) => step.duration_ns));
 
 /** One column per step; a step without parts is one piece of none. `most` is what the highest column stands for. */
-export function columnsOf(lane: LaneLike | null, steps: readonly StepLike[], most = longest(steps)): Column[] {
+export function columnsOf(groupsAt: GroupsAt, steps: readonly StepLike[], most = longest(steps)): Column[] {
   return steps.map(({ name, duration_ns: ns, oddity = null }, index) => ({
     index, name, ns, oddity, label: numberOf(name) ?? String(index + 1), height: ns / most,
-    pieces: lane ? groupsOf(lane, index).flatMap(({ slices }) => slices).map(({ part, share }) => ({ part, share })) : [],
+    pieces: groupsAt(index).flatMap(({ slices }) => slices).map(({ part, share }) => ({ part, share })),
   }));
 }
 

@@ -1,6 +1,6 @@
 /** The closed vocabularies of the report, in words for the user. */
 
-import { inUnit, type TimeUnit } from './units';
+import { inUnit, nanoseconds, type TimeUnit } from './units';
 
 type StepBasis = 'profiler_step' | 'optimizer_step' | 'data_loader' | 'whole_trace' | 'none';
 type SavingBasis = 'bound' | 'replayed' | 'measured';
@@ -57,6 +57,14 @@ export function rangeText(saving: { low_ns: number; high_ns: number }, unit: Tim
   const [low, high] = [inUnit(saving.low_ns, unit), inUnit(saving.high_ns, unit)];
   return low === high ? '' : `${low}–${high}`;
 }
+
+export const NO_SAVING = 'no saving expected';
+
+/** What a saving may be at most: `at most 78.7 ms`. */
+export const atMost = ({ high_ns: high }: { high_ns: number }): string => (high > 0 ? `at most ${nanoseconds(high)}` : '');
+
+/** A saving of nothing in a sentence: `no saving expected, at most 78.7 ms`. */
+export const noSavingText = (saving: { high_ns: number }): string => [NO_SAVING, atMost(saving)].filter(Boolean).join(', ');
 
 /** `1.18×`. */
 export const times = (factor: number): string => `${factor.toFixed(2)}×`;

@@ -5,16 +5,16 @@ import { findingMarkdown, reportMarkdown } from '../base/markdownOut';
 import type { Finding } from '../api/types.gen';
 import { copy } from './clipboard';
 import { faultInfo, reach } from './connection';
-import { listed, mutedFindings } from './findings';
+import { costShare, listed, mutedFindings } from './findings';
 import { shareUrl } from './host';
 import { toast } from './notices';
-import { per, report } from './profile';
+import { per, report, stepNs } from './profile';
 import { ranksOf } from './ranks';
 import { selectedKey } from './runs';
 
 export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(withRanks(finding), per.peek())}\n`, 'Finding');
 
-const withRanks = (finding: Finding): Finding & { about: string } => ({ ...finding, about: ranksOf(finding) });
+const withRanks = (finding: Finding): Finding & { about: string } => ({ ...finding, share: costShare(finding), about: ranksOf(finding) });
 
 export const copyLink = (): Promise<boolean> => copy(shareUrl(), 'Link');
 
@@ -23,7 +23,7 @@ export function copyReport(): Promise<boolean> {
   const shown = report.peek();
   const text = reportMarkdown({
     run: selectedKey.peek()?.run ?? '', worker: shown?.worker ?? '', per: per.peek(),
-    stepNs: shown?.steps.median_ns ?? null, findings: listed.peek().map(withRanks),
+    stepNs: stepNs.peek(), findings: listed.peek().map(withRanks),
   });
   return copy(text, 'Report');
 }

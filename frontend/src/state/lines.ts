@@ -6,7 +6,7 @@ import { costsOfCalls, costsOfPlaces, nextHottest, type LineCosts } from '../bas
 import { faultInfo, reach } from './connection';
 import { finding } from './findings';
 import { openFile, openLine } from './outline';
-import { loaded, per, report } from './profile';
+import { loaded, per, stepNs } from './profile';
 import { go, route } from './route';
 import { selectedKey } from './runs';
 import { keyText } from '../base/selection';
@@ -31,7 +31,7 @@ const calls = computed<Said | null>(() => (said.value?.of === wanted.value ? sai
 /** What one finding costs on the lines of the open file; null where all calls are shown. */
 const ofFinding = computed<LineCosts | null>(() => {
   if (gutter.value === 'calls' || !finding.value) return null;
-  return costsOfPlaces(finding.value.places, openFile.value?.file ?? '', per.value, report.value?.steps.median_ns ?? null);
+  return costsOfPlaces(finding.value.places, openFile.value?.file ?? '', per.value, stepNs.value);
 });
 
 export const lineCosts = computed<LineCosts>(() => ofFinding.value ?? calls.value?.calls ?? new Map());

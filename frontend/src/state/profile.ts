@@ -2,6 +2,7 @@
 
 import { batch, computed, effect, signal } from '@preact/signals';
 import { getProgress, getReport } from '../api/client';
+import { ledgerOf, type Ledger } from '../api/ledger';
 import type { ErrorInfo, ProfileReport, ProfileState } from '../api/types.gen';
 import { keyText, type ProfileKey } from '../base/selection';
 import { perWhat } from '../base/words';
@@ -18,6 +19,12 @@ export const loaded = computed<Loaded | null>(() =>
   (selectedKey.value ? reports.value.get(keyText(selectedKey.value)) ?? null : null));
 
 export const report = computed<ProfileReport | null>(() => loaded.value?.report ?? null);
+
+/** The account of the step; null in reports from before there was one. */
+export const ledger = computed<Ledger | null>(() => (report.value ? ledgerOf(report.value) : null));
+
+/** Length of the step that shares are shares of. */
+export const stepNs = computed<number | null>(() => ledger.value?.step_ns.median ?? report.value?.steps.median_ns ?? null);
 
 /** What costs and savings of the report are counted per. */
 export const per = computed(() => perWhat(report.value?.steps.basis ?? 'none'));

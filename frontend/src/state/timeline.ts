@@ -64,6 +64,12 @@ export const markEvent = (id: number | null): void => go({ event: id === null ||
 export const openTimeline = (window: Span, finding: string, event: number): void =>
   go({ view: 'timeline', win: spanText(window), finding, event: String(event) }, 'push');
 
+/** The timeline of the whole profile at a stretch of time, with room on both sides and no event marked. */
+export function showStretch({ start_ns: start, end_ns: end }: { start_ns: number; end_ns: number }): void {
+  const { from, to } = around({ start_ns: start, duration_ns: end - start }, { from: 0, to: Number.MAX_SAFE_INTEGER });
+  go({ view: 'timeline', win: spanText({ from, to }), finding: '', event: '' }, 'push');
+}
+
 /** The window of the view: from the address, kept in it a moment after it has come to rest. */
 export function useRoutedWindow(limits: Span): { window: ReadonlySignal<Span>; setWindow: (to: Span) => void } {
   const of = shownVersion();

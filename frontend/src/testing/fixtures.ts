@@ -1,5 +1,6 @@
 /** Values of the API for tests: whole by default, each test names what it is about. */
 
+import type { Ledger, LedgerEntry, LedgerOwner } from '../api/ledger';
 import type {
   BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Lane, LineColumns, LinesAnswer,
   Measurement, OperatorChange, OperatorRow, Outlier, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame, TimelineEvent, TimelineLanes,
@@ -20,7 +21,7 @@ export const finding = (id: string, changes: Partial<Finding> = {}): Finding => 
   saving: saving(4_000_000), details: [{ kind: 'note', text: 'Seen 4 times per step.' }], ...changes,
 });
 
-export const report = (changes: Partial<ProfileReport> = {}): ProfileReport => ({
+export const report = (changes: Partial<ProfileReport> & { ledger?: Ledger | null } = {}): ProfileReport => ({
   worker: 'host_1', span: '1', rank: 0, path: '/runs/job/host_1.1.pt.trace.json', events: 56451, duration_ns: 300_000_000,
   origin_ns: 0, recorded: ['stacks', 'shapes', 'steps'], devices: [], step_ns: 100_000_000,
   steps: {
@@ -34,6 +35,33 @@ export const report = (changes: Partial<ProfileReport> = {}): ProfileReport => (
   quality: { partial: false, dropped_events: 0, parent_mismatch: null, notes: [] },
   outcomes: [], findings: [], ...changes,
 });
+
+export const ledgerOwner = (changes: Partial<LedgerOwner> = {}): LedgerOwner => ({
+  operator: null, kernel: null, library: null, own: null, thread: null, mark: null, known_by: 'none', neighbours: null, ...changes,
+});
+
+/** An entry by what it takes in each step, in ns. */
+export const ledgerEntry = (cause: LedgerEntry['cause'], kind: LedgerEntry['kind'], steps: number[], changes: Partial<LedgerEntry> = {}): LedgerEntry => {
+  const total = steps.reduce((sum, ns) => sum + ns, 0);
+  return {
+    id: kind ? `${cause}:${kind}` : cause, cause, kind, ns_total: total, ns_per_step: Math.floor(total / steps.length), ns_by_step: steps, share: 0, count: 3,
+    owner: ledgerOwner(), proof: 'running', confidence: 'high', limit: null, communication: null, hidden_ns: 0, finding_id: null, advice: null,
+    nothing_to_fix: null, evidence: [], ...changes,
+  };
+};
+
+/** The account of steps that follow each other from 0 on, as long as their entries are together. */
+export function ledger(entries: LedgerEntry[], changes: Partial<Ledger> = {}): Ledger {
+  const lengths = (entries[0]?.ns_by_step ?? []).map((_, step) => entries.reduce((sum, entry) => sum + (entry.ns_by_step[step] ?? 0), 0));
+  const ends = lengths.map((_, step) => lengths.slice(0, step + 1).reduce((sum, ns) => sum + ns, 0));
+  const end = ends.at(-1) ?? 0;
+  return {
+    window: { start_ns: 0, end_ns: end }, step_source: 'profiler_step', recording: 'steady', banner: null, left_out: [],
+    steps: lengths.map((ns, step) => ({ name: `ProfilerStep#${step + 4}`, start_ns: (ends[step] ?? 0) - ns, end_ns: ends[step] ?? 0, host_ns: ns, device_ns: ns })),
+    step_ns: { median: lengths.toSorted((one, other) => one - other)[Math.floor(lengths.length / 2)] ?? 0, mean: Math.floor(end / lengths.length), n: lengths.length },
+    host_step_ns: null, unnamed_ns: 0, entries, ...changes,
+  };
+}
 
 export const state = (changes: Partial<ProfileState> = {}): ProfileState => ({
   worker: 'host_1', span: '1', span_index: 1, state: 'done', size: 35_000_000, fraction: 1, stage: '', problem: null,

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Comparison, ProfileReport } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
-import { averaged } from '../../base/lanes';
+import { averaged, groupsAt } from '../../base/lanes';
 import { spanText } from '../../base/selection';
 import type { Side, Sides } from '../../base/sides';
 import { rangeFault, rangeIn, rangeText, type Range } from '../../base/stepRange';
@@ -51,7 +51,7 @@ function Card({ name, side, report, most, facts }: CardProps) {
         {steps && <Button kind="quiet" onClick={() => choose('')}>All steps</Button>}
       </div>
       {items && items.length > 1 && (
-        <StepStrip several label={`Steps of the ${TITLES[name].toLowerCase()}`} columns={columnsOf(averaged(report?.lanes ?? []), items, most)}
+        <StepStrip several label={`Steps of the ${TITLES[name].toLowerCase()}`} columns={columnsOf(groupsAt(averaged(report?.lanes ?? [])), items, most)}
           marks={ticks(most, 3).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
           onChoose={(range) => choose(range ? rangeText(items, range) : '')} />
       )}

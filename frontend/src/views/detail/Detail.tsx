@@ -2,14 +2,17 @@
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Finding } from '../../api/types.gen';
-import { plural } from '../../base/units';
+import { accountOf, boundText, reasonText } from '../../base/ledger';
+import { nanoseconds, plural, share } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Hero } from '../../components/Hero';
+import { Message } from '../../components/Spans';
 import { useChunk } from '../../components/chunk';
 import { MissingChunk } from '../../components/Later';
-import { backToList } from '../../state/actions';
+import { backToList, chooseView } from '../../state/actions';
 import { finding, findings, mutedFindings, outcomes } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
+import { ledger, per } from '../../state/profile';
 import { ranksOf } from '../../state/ranks';
 import { selectedKey } from '../../state/runs';
 import { narrow } from '../../state/viewport';
@@ -60,9 +63,18 @@ function NothingFound() {
   const [passed, skipped] = [outcomes('clean').length, outcomes('not_checked').length];
   if (mutedFindings.value.length > 0) return <Hero title="All findings are muted"><p class="muted">The list shows them at its end.</p></Hero>;
   if (passed === 0 && skipped > 0) return <Hero title="Nothing could be checked"><p>This recording lacks what the checks need: the list says what.</p></Hero>;
+  const checked = <p>{plural(passed, 'check')} passed{skipped > 0 ? `, ${skipped} could not be made: the list says why` : ''}.</p>;
+  const account = ledger.value && accountOf(ledger.value, null);
+  const largest = account?.rows[0];
+  if (!largest) return <Hero title="Nothing to fix was found">{checked}</Hero>;
+  const { entry, ns, share: part } = largest;
+  const said = [entry.advice, reasonText(entry)].filter(Boolean);
   return (
-    <Hero title="Nothing to fix was found">
-      <p>{plural(passed, 'check')} passed{skipped > 0 ? `, ${skipped} could not be made: the list says why` : ''}.</p>
+    <Hero title={boundText(largest, per.value)}>
+      <p>This takes the largest part of the {per.value}: {nanoseconds(ns)} of {nanoseconds(account.whole)}, {share(part)}. No check found anything to fix.</p>
+      {said.map((text) => <p><Message text={text ?? ''} /></p>)}
+      {checked}
+      <div class="actions"><Button onClick={() => chooseView('overview')}>Show the whole {per.value}</Button></div>
     </Hero>
   );
 }

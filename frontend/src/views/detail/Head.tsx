@@ -6,7 +6,7 @@ import { costFormula, savingFormula } from '../../base/formulas';
 import { stepNow } from '../../base/joint';
 import { isMuted } from '../../base/mutes';
 import { count, inUnit, nanoseconds, plural, share } from '../../base/units';
-import { basisText, capital, rangeText, SAVING_BASIS, times } from '../../base/words';
+import { atMost, basisText, capital, NO_SAVING, rangeText, SAVING_BASIS, times } from '../../base/words';
 import { Button, CopyButton } from '../../components/Button';
 import { Explained } from '../../components/Explained';
 import { RankBadge } from '../../components/RankBadge';
@@ -14,7 +14,7 @@ import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { muteRule, toggleMute } from '../../state/actions';
 import { copyFinding, copyLink } from '../../state/exports';
-import { savingUnit } from '../../state/findings';
+import { costShare, savingUnit } from '../../state/findings';
 import { mutes } from '../../state/mutes';
 import { per, report } from '../../state/profile';
 import { ranksOf } from '../../state/ranks';
@@ -23,7 +23,8 @@ import { rules, ruleTitle } from '../../state/rules';
 interface Props { finding: Finding; heading: RefObject<HTMLHeadingElement | null> }
 
 export function Head({ finding, heading }: Props) {
-  const { cost_ns: cost, share: part } = finding;
+  const { cost_ns: cost } = finding;
+  const part = costShare(finding);
   return (
     <header class="detail-head">
       <p class="eyebrow">
@@ -78,9 +79,10 @@ function SavingFigure({ saving, costNs }: { saving: Saving; costNs: number }) {
   return (
     <div class="saves">
       <dt>Fix saves about<Explained what="Fix saves about" lines={savingFormula(saving, costNs, now, per.value)} /></dt>
-      <dd class="worth-value">{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per"> per {per.value}</span></dd>
+      {saving.expected_ns > 0 ? <dd class="worth-value">{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per"> per {per.value}</span></dd>
+        : <dd class="worth-value">{capital(NO_SAVING)}</dd>}
       <dd class="worth-note">
-        {[range && `${range} ${unit.name}`, saving.speedup !== null && saving.speedup >= WORTH_TELLING && `${times(saving.speedup)} speed`]
+        {saving.expected_ns <= 0 ? atMost(saving) : [range && `${range} ${unit.name}`, saving.speedup !== null && saving.speedup >= WORTH_TELLING && `${times(saving.speedup)} speed`]
           .filter(Boolean).join(' · ')}
       </dd>
       <dd class="worth-note"><b>{capital(basisText(saving.basis))}</b>: {saving.basis.map((basis) => SAVING_BASIS[basis]).join('; ')}</dd>

@@ -6,7 +6,7 @@ import type { Finding } from '../../api/types.gen';
 import { stepNow } from '../../base/joint';
 import { placeText } from '../../base/places';
 import { count, inUnit, nanoseconds, share } from '../../base/units';
-import { basisText, rangeText } from '../../base/words';
+import { atMost, basisText, NO_SAVING, rangeText } from '../../base/words';
 import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
@@ -41,6 +41,8 @@ function SavingCell({ finding: { saving, cost_ns: cost } }: { finding: Finding }
   const step = report.value && stepNow(report.value);
   if (!saving)
     return <span class="saving" title="No saving could be estimated"><b class="no-saving">{nanoseconds(cost)}</b><small>cost/{per.value}</small></span>;
+  if (saving.expected_ns <= 0)
+    return <span class="saving" title={basisText(saving.basis)}><b class="no-saving">{NO_SAVING}</b><small>{atMost(saving)}</small></span>;
   const part = `${step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per.value}`}; ${basisText(saving.basis)}`;
   const width = biggestSaving.value > 0 ? saving.expected_ns / biggestSaving.value : 0;
   return (

@@ -1,24 +1,33 @@
 /** The findings that are worth most. */
 
-import type { Finding } from '../../api/types.gen';
+import type { Finding, Saving } from '../../api/types.gen';
 import { sorted } from '../../base/ranking';
+import { accountOf, boundText } from '../../base/ledger';
 import { nanoseconds } from '../../base/units';
+import { noSavingText } from '../../base/words';
 import { Button } from '../../components/Button';
 import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { chooseView, openFinding } from '../../state/actions';
 import { mutedFindings, outcomes } from '../../state/findings';
-import { per } from '../../state/profile';
+import { ledger, per } from '../../state/profile';
 import { ranksOf } from '../../state/ranks';
 
 const TOP = 3;
 
 function noneText(): string {
   if (mutedFindings.value.length > 0) return 'All findings are muted.';
+  const [largest] = ledger.value ? accountOf(ledger.value, null).rows : [];
+  if (largest) return `No check found anything to fix. ${boundText(largest, per.value)}.`;
   const unchecked = outcomes('clean').length === 0 && outcomes('not_checked').length > 0;
   return unchecked ? 'Nothing could be checked: this recording lacks what the checks need.' : 'No check found anything wrong with this profile.';
 }
+
+const Worth = ({ saving }: { saving: Saving | null }) => {
+  if (!saving) return <span class="muted">no saving known</span>;
+  return saving.expected_ns > 0 ? <>saves <b>{nanoseconds(saving.expected_ns)}</b> per {per.value}</> : <span class="muted">{noSavingText(saving)}</span>;
+};
 
 export function Headline({ findings }: { findings: readonly Finding[] }) {
   const top = sorted(findings, 'saving').slice(0, TOP);
@@ -37,7 +46,7 @@ export function Headline({ findings }: { findings: readonly Finding[] }) {
             <button type="button" class="headline-finding" onClick={() => openFinding(finding.id, true)}>
               <SeverityGlyph level={finding.severity} />
               <span class="headline-text"><Message text={finding.message} /><RankBadge ranks={ranksOf(finding)} /></span>
-              <span class="number">{finding.saving ? <>saves <b>{nanoseconds(finding.saving.expected_ns)}</b> per {per.value}</> : <span class="muted">no saving known</span>}</span>
+              <span class="number"><Worth saving={finding.saving} /></span>
             </button>
           </li>
         ))}

@@ -1,8 +1,10 @@
-/** Where the time of a step goes, what stands out, and what was recorded on which device. */
+/** The account of a step, what stands out, and what was recorded on which device. */
 
-import type { ProfileReport } from '../../api/types.gen';
+import type { Ledger as Account } from '../../api/ledger';
+import type { ProfileReport, StepItem } from '../../api/types.gen';
 import { overlapText, withoutText } from '../../base/joint';
-import { averaged } from '../../base/lanes';
+import { accountOf, groupsOf } from '../../base/ledger';
+import { averaged, groupsAt } from '../../base/lanes';
 import { oddSteps } from '../../base/stepStrip';
 import { spread } from '../../base/statistics';
 import { nanoseconds, plural } from '../../base/units';
@@ -10,10 +12,11 @@ import { STEP_BASIS } from '../../base/words';
 import { Button } from '../../components/Button';
 import { chooseStep } from '../../state/actions';
 import { findings, mutedFindings } from '../../state/findings';
-import { per, report } from '../../state/profile';
+import { ledger, per, report, stepNs } from '../../state/profile';
 import { route } from '../../state/route';
 import { Headline } from './Headline';
 import { LaneChart } from './LaneChart';
+import { Ledger, StepLength } from './Ledger';
 import { Outlier } from './Outlier';
 import { Setup } from './Setup';
 import { StepsChart } from './StepsChart';
@@ -21,32 +24,49 @@ import { StepsChart } from './StepsChart';
 export function Overview() {
   const shown = report.value;
   if (!shown) return null;
-  const { items } = shown.steps;
-  const at = items.findIndex((step) => step.name === route.value.step);
-  const step = at < 0 ? null : at;
+  const account = ledger.value;
+  const items = account ? stepsOf(account, shown) : shown.steps.items;
+  const step = chosenOf(items);
   const lanes = shown.lanes ?? [];
   return (
     <main class="page" aria-labelledby="page-title">
       <div class="page-body">
         <h1 id="page-title">Overview</h1>
-        <StepsText report={shown} />
+        {account ? <StepLength ledger={account} /> : <StepsText report={shown} />}
+        <OddSteps steps={items} />
         <Without report={shown} />
+        {account && <Ledger ledger={account} step={step} />}
         <Headline findings={findings.value} />
         {items.length > 1 && (
-          <StepsChart steps={items} lane={averaged(lanes)} lanes={lanes.length} chosen={step}
+          <StepsChart steps={items} chosen={step}
+            groupsAt={account ? (index) => groupsOf(accountOf(account, index)) : groupsAt(averaged(lanes))}
+            note={`time of each step by part${!account && lanes.length > 1 ? `, mean of ${lanes.length} devices` : ''}; choose one to see its parts ${account ? 'above' : 'below'}`}
             onChoose={(index) => chooseStep(index === null ? '' : items[index]?.name ?? '')} />
         )}
-        <Outlier report={shown} step={step} />
-        {lanes.map((lane) => <LaneChart key={lane.lane} lane={lane} report={shown} step={step} />)}
+        <Outlier report={shown} step={chosenOf(shown.steps.items)} />
+        {!account && lanes.map((lane) => <LaneChart key={lane.lane} lane={lane} report={shown} step={step} />)}
         <Setup report={shown} />
       </div>
     </main>
   );
 }
 
+/** The step that the address names, null for the average one. */
+function chosenOf(items: readonly StepItem[]): number | null {
+  const at = items.findIndex(({ name }) => name === route.value.step);
+  return at < 0 ? null : at;
+}
+
+/** The steps of the account; which of them are odd the report says. */
+function stepsOf({ steps }: Account, { steps: { items } }: ProfileReport): StepItem[] {
+  const odd = new Map(items.map(({ name, oddity = null }) => [name, oddity]));
+  return steps.map(({ name, start_ns: start, end_ns: end }) => ({ name, start_ns: start, duration_ns: end - start, oddity: odd.get(name) ?? null }));
+}
+
 /** Step time without the profiler, and without all findings. */
 function Without({ report: shown }: { report: ProfileReport }) {
-  const { true_step_ns: trueStep, steps: { median_ns: median } } = shown;
+  const { true_step_ns: trueStep } = shown;
+  const median = stepNs.value;
   const sentences = [
     typeof trueStep === 'number' && median !== null ? `Recorded ${nanoseconds(median)}, without the profiler ${nanoseconds(trueStep)}: savings are of the ${trueStep < median ? 'latter' : 'former'}.` : '',
     withoutText(shown, per.value), overlapText(shown),
@@ -55,7 +75,7 @@ function Without({ report: shown }: { report: ProfileReport }) {
   return sentences.length > 0 ? <p class="without">{sentences.join(' ')}</p> : null;
 }
 
-/** Median, spread, basis and odd steps, in one or two sentences. */
+/** Median, spread and basis of a report without an account. */
 function StepsText({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
   if (steps.median_ns === null)
     return <p class="lead">The recording is <b>{nanoseconds(duration)}</b> long. {NO_STEPS}</p>;
@@ -63,22 +83,25 @@ function StepsText({ report: { steps, duration_ns: duration } }: { report: Profi
     return <p class="lead">The recording is <b>{nanoseconds(steps.median_ns)}</b> long. It marks no steps, so all of it counts as one.</p>;
   const range = spread(steps);
   return (
-    <>
-      <p class="lead">
-        {steps.count > 1 ? <>A step takes <b>{nanoseconds(steps.median_ns)}</b> (median of {plural(steps.count, 'step')}
-          {range && `, ${range.label} ${nanoseconds(range.low)} to ${nanoseconds(range.high)}`})</>
-          : <>The one step takes <b>{nanoseconds(steps.median_ns)}</b></>}; steps are {STEP_BASIS[steps.basis]}.
-      </p>
-      {oddSteps(steps.items).map(({ sign, word, names }) => (
-        <p class="odd-steps">
-          <span class="odd-sign" aria-hidden="true">{sign}</span> {plural(names.length, word)}: {names.slice(0, MOST_NAMES).map((name) => (
-            <Button key={name} kind="quiet" onClick={() => chooseStep(name)}>{name}</Button>
-          ))}{names.length > MOST_NAMES && `and ${names.length - MOST_NAMES} more`}
-        </p>
-      ))}
-    </>
+    <p class="lead">
+      {steps.count > 1 ? <>A step takes <b>{nanoseconds(steps.median_ns)}</b> (median of {plural(steps.count, 'step')}
+        {range && `, ${range.label} ${nanoseconds(range.low)} to ${nanoseconds(range.high)}`})</>
+        : <>The one step takes <b>{nanoseconds(steps.median_ns)}</b></>}; steps are {STEP_BASIS[steps.basis]}.
+    </p>
   );
 }
+
+const OddSteps = ({ steps }: { steps: readonly StepItem[] }) => (
+  <>
+    {oddSteps(steps).map(({ sign, word, names }) => (
+      <p class="odd-steps">
+        <span class="odd-sign" aria-hidden="true">{sign}</span> {plural(names.length, word)}: {names.slice(0, MOST_NAMES).map((name) => (
+          <Button key={name} kind="quiet" onClick={() => chooseStep(name)}>{name}</Button>
+        ))}{names.length > MOST_NAMES && `and ${names.length - MOST_NAMES} more`}
+      </p>
+    ))}
+  </>
+);
 
 const NO_STEPS = 'It holds no steps, so there is no step time.';
 const MOST_NAMES = 6;

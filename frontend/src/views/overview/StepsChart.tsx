@@ -2,9 +2,8 @@
 
 import type { StepItem } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
-import { groupsOf, type LaneLike } from '../../base/lanes';
 import { medianStep, rangeText } from '../../base/stepRange';
-import { columnsOf, longest, ODDITIES } from '../../base/stepStrip';
+import { columnsOf, longest, ODDITIES, type GroupsAt } from '../../base/stepStrip';
 import { moment, nanoseconds } from '../../base/units';
 import { Button } from '../../components/Button';
 import { DataTable, type TableColumn } from '../../components/DataTable';
@@ -12,38 +11,37 @@ import { StepStrip } from '../../components/StepStrip';
 import { TableTwin } from '../../components/TableTwin';
 import { compareSteps } from '../../state/actions';
 
-interface Props { steps: readonly StepItem[]; lane: LaneLike | null; lanes: number; chosen: number | null; onChoose: (index: number | null) => void }
+interface Props { steps: readonly StepItem[]; groupsAt: GroupsAt; note: string; chosen: number | null; onChoose: (index: number | null) => void }
 
-export function StepsChart({ steps, lane, lanes, chosen, onChoose }: Props) {
+export function StepsChart({ steps, groupsAt, note, chosen, onChoose }: Props) {
   const most = longest(steps);
   const median = medianStep(steps);
   const stepText = (index: number): string => rangeText(steps, { first: index, last: index });
   const marks = ticks(most).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }));
   return (
-    <TableTwin title="Steps" note={`time of each step by part${lanes > 1 ? `, mean of ${lanes} devices` : ''}; choose one to see its parts below`}
+    <TableTwin title="Steps" note={note}
       aside={chosen !== null && (
         <>
           <Button onClick={() => onChoose(null)}>Show the average step</Button>
           {chosen !== median && <Button onClick={() => compareSteps(stepText(median), stepText(chosen))}>Compare with the median step</Button>}
         </>
       )}
-      chart={<StepStrip columns={columnsOf(lane, steps)} marks={marks} chosen={chosen === null ? null : { first: chosen, last: chosen }}
+      chart={<StepStrip columns={columnsOf(groupsAt, steps)} marks={marks} chosen={chosen === null ? null : { first: chosen, last: chosen }}
         onChoose={(range) => onChoose(range?.last ?? null)} />}
-      table={() => <DataTable label="Table of the steps" columns={columns(lane)} rows={steps} />} />
+      table={() => <DataTable label="Table of the steps" columns={columns(groupsAt)} rows={steps} />} />
   );
 }
 
 /** One column per group that occurs in any step. */
-function columns(lane: LaneLike | null): TableColumn<StepItem>[] {
-  const groups = lane ? groupsOf(lane, null) : [];
+function columns(groupsAt: GroupsAt): TableColumn<StepItem>[] {
   return [
     { label: 'Step', cell: (step) => step.name },
     { label: 'Start', number: true, cell: (step) => moment(step.start_ns) },
     { label: 'Duration', number: true, cell: (step) => nanoseconds(step.duration_ns) },
     { label: 'Odd', cell: (step) => (step.oddity ? `${ODDITIES[step.oddity].sign} ${ODDITIES[step.oddity].word}` : '') },
-    ...groups.map(({ group, label }): TableColumn<StepItem> => ({
+    ...groupsAt(null).map(({ group, label }): TableColumn<StepItem> => ({
       label, number: true,
-      cell: (_, index) => nanoseconds(lane ? groupsOf(lane, index).find((each) => each.group === group)?.ns ?? 0 : 0),
+      cell: (_, index) => nanoseconds(groupsAt(index).find((each) => each.group === group)?.ns ?? 0),
     })),
   ];
 }

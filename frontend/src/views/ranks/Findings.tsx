@@ -3,6 +3,7 @@
 import type { Ranks, SharedFinding } from '../../api/types.gen';
 import { isMuted } from '../../base/mutes';
 import { nanoseconds } from '../../base/units';
+import { NO_SAVING } from '../../base/words';
 import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
@@ -29,12 +30,12 @@ export function Findings({ ranks: { rows, findings } }: { ranks: Ranks }) {
       <ol>
         {together.map((finding) => (
           <li key={finding.id}>
-            <Row {...finding} saving={finding.saving?.expected_ns ?? 0} ranks={ranksOf(finding)} onOpen={() => openFinding(finding.id, true)} />
+            <Row {...finding} saving={finding.saving?.expected_ns ?? null} ranks={ranksOf(finding)} onOpen={() => openFinding(finding.id, true)} />
           </li>
         ))}
         {own.slice(0, MOST).map((finding) => (
           <li key={finding.id}>
-            <Row {...finding} saving={finding.saving_ns} ranks={finding.text} onOpen={() => openWorst(finding)} />
+            <Row {...finding} saving={finding.saving_ns || null} ranks={finding.text} onOpen={() => openWorst(finding)} />
           </li>
         ))}
       </ol>
@@ -42,12 +43,12 @@ export function Findings({ ranks: { rows, findings } }: { ranks: Ranks }) {
   );
 }
 
-interface RowProps { severity: SharedFinding['severity']; message: string; ranks: string; saving: number; onOpen: () => void }
+interface RowProps { severity: SharedFinding['severity']; message: string; ranks: string; saving: number | null; onOpen: () => void }
 
 const Row = ({ severity, message, ranks, saving, onOpen }: RowProps) => (
   <button type="button" class="headline-finding" onClick={onOpen}>
     <SeverityGlyph level={severity} />
     <span class="headline-text"><Message text={message} /><RankBadge ranks={ranks} /></span>
-    <span class="number">{saving > 0 ? <>saves <b>{nanoseconds(saving)}</b> per step</> : <span class="muted">no saving known</span>}</span>
+    <span class="number">{saving ? <>saves <b>{nanoseconds(saving)}</b> per step</> : <span class="muted">{saving === null ? 'no saving known' : NO_SAVING}</span>}</span>
   </button>
 );

@@ -1,5 +1,6 @@
 /** Bars across the page: what the user should know before reading on. */
 
+import { recordingText } from '../../base/ledger';
 import { plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Notice } from '../../components/Notice';
@@ -7,7 +8,7 @@ import { ProgressBar } from '../../components/Progress';
 import { Message } from '../../components/Spans';
 import { loadSelected, retry, revalidate } from '../../state/actions';
 import { gone } from '../../state/connection';
-import { renewed, report, reportError, stale, unfinished, working } from '../../state/profile';
+import { ledger, renewed, report, reportError, stale, unfinished, working } from '../../state/profile';
 import { broken, comparing, problem } from '../../state/screen';
 
 export const Bars = () => (
@@ -35,6 +36,7 @@ const OfProfile = () => (
         <ProgressBar label={workText()} fraction={working.value.fraction} />
       </Notice>
     )}
+    <Unsteady />
     {report.value && reportError.value && (
       <Notice kind="error"><p><b><Message text={reportError.value.message} /></b> <Message text={reportError.value.advice} /></p></Notice>
     )}
@@ -48,6 +50,19 @@ const OfProfile = () => (
     )}
   </>
 );
+
+/** What was recorded are no steady steps. */
+function Unsteady() {
+  const account = ledger.value;
+  const said = account && recordingText(account.recording, account.banner);
+  if (!said) return null;
+  return (
+    <Notice kind="warning">
+      <p><b><Message text={said.what} /></b> Its figures are not those of a steady step. <Message text={said.why} /></p>
+      {account.left_out.map(({ reason }) => <p>Left out: <Message text={reason} /></p>)}
+    </Notice>
+  );
+}
 
 function workText(): string {
   if (unfinished.value) return 'The findings are there; tables and evidence follow';

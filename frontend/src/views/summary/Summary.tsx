@@ -1,7 +1,9 @@
 /** The profile at a glance. */
 
+import type { Ledger } from '../../api/ledger';
 import type { ProfileReport } from '../../api/types.gen';
 import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
+import { accountOf, averageText, busyNs, gathered, groupOf, groupsOf as ledgerGroups, hostPace, isWhole, sourceText, stepSpread } from '../../base/ledger';
 import { averaged, causeOf, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
 import { overlapText, stepNow, withoutText } from '../../base/joint';
 import { filtered } from '../../base/ranking';
@@ -12,22 +14,40 @@ import { basisText, capital, STEP_BASIS } from '../../base/words';
 import { StackedBar } from '../../components/StackedBar';
 import { setQuery } from '../../state/actions';
 import { findings, mutedFindings } from '../../state/findings';
-import { per } from '../../state/profile';
+import { ledger, per } from '../../state/profile';
 import { route } from '../../state/route';
 import { Metric } from './Metric';
 import { Recording } from './Recording';
 
 export function Summary({ report }: { report: ProfileReport }) {
+  const account = ledger.value;
   return (
     <section class="summary" aria-label="Summary of the profile">
       <dl class="metrics">
-        <StepTime report={report} />
+        {account ? <StepLength ledger={account} report={report} /> : <StepTime report={report} />}
         <Possible report={report} />
         <DeviceBusy report={report} />
       </dl>
-      <TimeUse report={report} />
+      {account ? <LedgerUse ledger={account} /> : <TimeUse report={report} />}
       <Recording report={report} />
     </section>
+  );
+}
+
+/** The groups of the account: the overview has its entries. */
+function LedgerUse({ ledger: account }: { ledger: Ledger }) {
+  const average = accountOf(account, null);
+  const parts = gathered(ledgerGroups(average)).map((group) => ({
+    part: group.group, label: group.group === 'other' ? group.label : groupText(group.label, mostly(group)), share: group.share, text: share(group.share),
+    ...filterOf(average.rows.flatMap(({ entry }) => (groupOf(entry) === group.group ? entry.finding_id ?? [] : []))),
+  }));
+  const hidden = average.rows.reduce((sum, { entry }) => sum + (entry.hidden_ns ?? 0), 0) / account.step_ns.n;
+  return (
+    <div class="time-use">
+      <h2 class="time-use-title">Where the {nanoseconds(average.whole)} of {averageText(account)} go</h2>
+      <StackedBar label="Where the time goes" parts={parts} />
+      {hidden > 0 && <p class="beside">Hidden behind other work: {nanoseconds(hidden)} per {per.value}</p>}
+    </div>
   );
 }
 
@@ -48,9 +68,15 @@ function TimeUse({ report: { lanes = [] } }: { report: ProfileReport }) {
   );
 }
 
+interface Filtering { filter?: { isOn: boolean; hint: string; onToggle: () => void } }
+
 /** A part of the time lists the findings about it, where there are any. */
-function filterBy(slices: Parameters<typeof causeOf>[0]): { filter?: { isOn: boolean; hint: string; onToggle: () => void } } {
-  const cause = causeOf(slices);
+const filterBy = (slices: Parameters<typeof causeOf>[0]): Filtering => filterTo(causeOf(slices));
+
+/** The same for what these findings, the one about the largest part first, are about. */
+const filterOf = ([id]: readonly string[]): Filtering => filterTo(findings.value.find((each) => each.id === id)?.category ?? null);
+
+function filterTo(cause: string | null): Filtering {
   const found = cause === null ? 0 : filtered(findings.value, cause).length;
   if (cause === null || found === 0) return {};
   const isOn = route.value.q === cause;
@@ -58,6 +84,19 @@ function filterBy(slices: Parameters<typeof causeOf>[0]): { filter?: { isOn: boo
 }
 
 const groupText = (label: string, most: string | null): string => (most ? `${label}, mostly ${most.toLowerCase()}` : label);
+
+function StepLength({ ledger: account, report: { true_step_ns: trueStep, steps: { items } } }: { ledger: Ledger; report: ProfileReport }) {
+  const { step_ns: { median, n }, step_source: source } = account;
+  if (isWhole(account)) return <Metric name="Recording" value={nanoseconds(median)} note={capital(sourceText(source))} />;
+  const range = stepSpread(account);
+  const host = hostPace(account);
+  return (
+    <Metric name="Step time" formula={stepFormula({ basis: source, count: n, median_ns: median }, items.filter(({ oddity }) => oddity).length)} value={nanoseconds(median)}
+      note={n === 1 ? 'the one step' : `median of ${plural(n, 'step')}${range ? `, ${nanoseconds(range.low)} to ${nanoseconds(range.high)}` : ''}`}
+      more={[range?.label, `steps ${sourceText(source)}`, host !== null && `the host’s own pace is ${nanoseconds(host)}`,
+        typeof trueStep === 'number' && `recorded; without the profiler ${nanoseconds(trueStep)}`].filter(Boolean).join('; ')} />
+  );
+}
 
 function StepTime({ report: { steps, duration_ns: duration, true_step_ns: trueStep } }: { report: ProfileReport }) {
   if (steps.median_ns === null || steps.basis === 'whole_trace')
@@ -84,10 +123,12 @@ function Possible({ report }: { report: ProfileReport }) {
 }
 
 function DeviceBusy({ report: { breakdown, devices } }: { report: ProfileReport }) {
-  if (breakdown.device_busy_ns === null || breakdown.wall_ns <= 0) return null;
+  const average = ledger.value && accountOf(ledger.value, null);
+  const [busy, wall] = average && devices.length > 0 ? [busyNs(ledgerGroups(average)), average.whole] : [breakdown.device_busy_ns, breakdown.wall_ns];
+  if (busy === null || wall <= 0) return null;
   const names = [...new Set(devices.map((device) => device.name || device.kind))];
   return (
-    <Metric name="Device busy" formula={busyFormula(breakdown.device_busy_ns, breakdown.wall_ns, devices.length)} value={share(breakdown.device_busy_ns / breakdown.wall_ns)}
-      note={`${devices.length > 1 ? `average of ${devices.length} devices: ` : ''}${listed(names)}`} />
+    <Metric name="Device busy" formula={busyFormula(busy, wall, average ? 1 : devices.length, ledger.value ? `of ${averageText(ledger.value)}` : undefined)} value={share(busy / wall)}
+      note={`${!average && devices.length > 1 ? `average of ${devices.length} devices: ` : ''}${listed(names)}`} />
   );
 }

@@ -1,0 +1,254 @@
+/** The account of a step in words, rows and groups: every nanosecond belongs to exactly one entry. */
+
+import { spread, type Spread } from './statistics';
+import { nanoseconds, share } from './units';
+
+export type Cause =
+  | 'compute' | 'communication' | 'copy'
+  | 'between_kernels' | 'inside_graph' | 'graph_start' | 'stream_wait' | 'copy_setup' | 'queued_unknown' | 'launch_latency'
+  | 'profiler' | 'garbage_collection' | 'graph_capture' | 'compilation' | 'data_loading' | 'host_communication'
+  | 'synchronisation' | 'allocation' | 'first_launch' | 'runtime_call' | 'host_work' | 'launch_pace'
+  | 'cpu' | 'unrecorded_host' | 'unrecorded_launch' | 'unrecorded_wait';
+export type Kind =
+  | 'matrix' | 'attention' | 'convolution' | 'mixture_of_experts' | 'normalisation' | 'softmax' | 'embedding' | 'pooling'
+  | 'reduction' | 'sort' | 'indexing' | 'pointwise' | 'random' | 'fused' | 'quantisation' | 'optimizer' | 'memory_copy' | 'layout'
+  | 'to_device' | 'to_host' | 'on_device' | 'fill' | 'python' | 'other';
+export type StepSource = 'profiler_step' | 'serving_step' | 'framework_step' | 'optimizer_step' | 'repeating_unit' | 'whole_trace';
+export type Recording = 'steady' | 'start_up' | 'compilation' | 'graph_capture' | 'thinned' | 'no_device';
+export type Proof = 'running' | 'queued' | 'issuing' | 'in_call' | 'blocked' | 'silent' | 'none';
+export type KnownBy = 'stack' | 'operator' | 'kernel_name' | 'mark' | 'neighbours' | 'none';
+export type Bound = 'compute' | 'memory' | 'fp32_cores';
+export type LedgerGroup =
+  | 'compute' | 'communication' | 'copies' | 'queued' | 'host' | 'launch' | 'data' | 'waiting' | 'runtime' | 'compilation'
+  | 'interruption' | 'cpu' | 'unnamed' | 'other';
+
+export interface EntryLike { id: string; cause: Cause; kind: Kind | null; ns_total: number; ns_by_step: readonly number[] }
+export interface LedgerLike<E extends EntryLike = EntryLike> { step_ns: { mean: number; n: number }; entries: readonly E[] }
+
+/** One entry in the step that is looked at. */
+export interface Row<E> { entry: E; ns: number; share: number }
+/** The rows, longest first, add up to the whole. */
+export interface Account<E> { whole: number; rows: readonly Row<E>[] }
+
+/** The account of one step, or of the average one. */
+export function accountOf<E extends EntryLike>({ entries, step_ns: { mean, n } }: LedgerLike<E>, step: number | null): Account<E> {
+  const times = step === null ? evenly(entries.map((entry) => entry.ns_total), n, mean) : entries.map((entry) => entry.ns_by_step[step] ?? 0);
+  const whole = sum(times);
+  const rows = entries.map((entry, index) => ({ entry, ns: times[index] ?? 0, share: whole > 0 ? (times[index] ?? 0) / whole : 0 }));
+  return { whole, rows: rows.filter(({ ns }) => ns > 0).toSorted((one, other) => other.ns - one.ns) };
+}
+
+/** Totals over `n` steps as whole ns of one that add up to `mean`: what is cut off goes where most was cut off. */
+function evenly(totals: readonly number[], n: number, mean: number): number[] {
+  const cut = totals.map((total) => Math.floor(total / n));
+  const left = mean - sum(cut);
+  if (left < 0 || left > totals.length) return cut; // no average of these steps: their own sum stands
+  const most = new Set(totals.map((total, index) => ({ index, rest: total % n })).toSorted((one, other) => other.rest - one.rest).slice(0, left).map(({ index }) => index));
+  return cut.map((ns, index) => ns + (most.has(index) ? 1 : 0));
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+const SMALL = 0.01;
+
+/** The rows to list, and those that are too small for a line each. */
+export function folded<E>({ rows }: Account<E>): { listed: readonly Row<E>[]; small: readonly Row<E>[] } {
+  return { listed: rows.filter((row) => row.share >= SMALL), small: rows.filter((row) => row.share < SMALL) };
+}
+
+/** Causes: short for a legend, and as the line of a list. What work does says its kind. */
+const CAUSES: Record<Cause, { group: LedgerGroup; label: string; title: string }> = {
+  compute: { group: 'compute', label: 'Compute', title: 'on the device' },
+  communication: { group: 'communication', label: 'Exposed communication', title: 'Communication that nothing hides' },
+  copy: { group: 'copies', label: 'Copies', title: '' },
+  between_kernels: { group: 'queued', label: 'Between kernels', title: 'Pauses between queued kernels' },
+  inside_graph: { group: 'queued', label: 'Inside a graph', title: 'Pauses inside a replayed graph' },
+  graph_start: { group: 'queued', label: 'Graph start', title: 'A queued graph has not started yet' },
+  stream_wait: { group: 'queued', label: 'Stream wait', title: 'The device waits for another stream' },
+  copy_setup: { group: 'queued', label: 'Copy set-up', title: 'A copy is being set up' },
+  launch_latency: { group: 'queued', label: 'Launch latency', title: 'Launched work is on its way to the device' },
+  host_work: { group: 'host', label: 'Host work', title: 'Host work holds the device up' },
+  launch_pace: { group: 'launch', label: 'Launch pace', title: 'The host launches more slowly than the device works' },
+  data_loading: { group: 'data', label: 'Data loading', title: 'The device waits for data' },
+  synchronisation: { group: 'waiting', label: 'Synchronisation', title: 'The device idles after the host waited for it' },
+  host_communication: { group: 'waiting', label: 'Host communication', title: 'The host waits for other ranks' },
+  allocation: { group: 'runtime', label: 'Memory allocation', title: 'The host allocates or frees device memory' },
+  first_launch: { group: 'runtime', label: 'First launch', title: 'Kernels are loaded at their first launch' },
+  runtime_call: { group: 'runtime', label: 'Runtime call', title: 'The host stands in one long runtime call' },
+  compilation: { group: 'compilation', label: 'Compilation', title: 'Code is being compiled' },
+  graph_capture: { group: 'compilation', label: 'Graph capture', title: 'A graph is being captured' },
+  profiler: { group: 'interruption', label: 'Profiler', title: 'The profiler’s own work' },
+  garbage_collection: { group: 'interruption', label: 'Garbage collection', title: 'Python collects garbage' },
+  cpu: { group: 'cpu', label: 'CPU', title: 'on the CPU' },
+  queued_unknown: { group: 'unnamed', label: 'Queued, cause unknown', title: 'Queued work has not started, for a reason that was not recorded' },
+  unrecorded_host: { group: 'unnamed', label: 'Host not recorded', title: 'The host did something that was not recorded' },
+  unrecorded_launch: { group: 'unnamed', label: 'Launch not recorded', title: 'The device waits for work whose launch was not recorded' },
+  unrecorded_wait: { group: 'unnamed', label: 'Wait not recorded', title: 'The host waits for device work that was not recorded' },
+};
+
+const KINDS: Record<Kind, string> = {
+  matrix: 'Matrix products', attention: 'Attention', convolution: 'Convolutions', mixture_of_experts: 'Mixture of experts',
+  normalisation: 'Normalisation', softmax: 'Softmax', embedding: 'Embeddings', pooling: 'Pooling', reduction: 'Reductions', sort: 'Sorting',
+  indexing: 'Indexing', pointwise: 'Pointwise operators', random: 'Random numbers', fused: 'Compiled kernels', quantisation: 'Quantisation', optimizer: 'Optimizer',
+  memory_copy: 'Copies in memory', layout: 'Layout conversions', to_device: 'Copies to the device', to_host: 'Copies to the host',
+  on_device: 'Copies on the device', fill: 'Fills of memory', python: 'Python between operators', other: 'Other work',
+};
+
+/** In the order in which bars show them. */
+const GROUPS: Record<LedgerGroup, string> = {
+  compute: 'Device compute', communication: 'Exposed communication', copies: 'Copies', queued: 'Queued work', host: 'Host work',
+  launch: 'Launch pace', data: 'Data loading', waiting: 'Host waits', runtime: 'Runtime calls', compilation: 'Compilation and capture',
+  interruption: 'Profiler and garbage collection', cpu: 'CPU work', unnamed: 'Not explained', other: 'Everything else',
+};
+
+const isCause = (text: string): text is Cause => Object.hasOwn(CAUSES, text);
+const isKind = (text: string): text is Kind => Object.hasOwn(KINDS, text);
+
+/** A word of a closed list in the page's words; one that came with a newer server keeps its name. */
+const worded = (words: Readonly<Record<string, string>>, text: string): string => (Object.hasOwn(words, text) ? words[text] ?? '' : text.replaceAll('_', ' '));
+
+type Named = Pick<EntryLike, 'cause' | 'kind'>;
+
+const OF_A_KIND = new Set<string>(['compute', 'copy', 'cpu']);
+
+/** What the time of an entry goes to, in plain words: `Matrix products on the device`. */
+export function entryTitle({ cause, kind }: Named): string {
+  if (!isCause(cause)) return partOf({ cause, kind }).label;
+  return OF_A_KIND.has(cause) ? `${worded(KINDS, kind ?? 'other')} ${CAUSES[cause].title}`.trim() : CAUSES[cause].title;
+}
+
+/** The part of a bar that an entry belongs to; `part` is one of a closed list. */
+export function partOf({ cause, kind }: Named): { group: LedgerGroup; part: string; label: string } {
+  if (!isCause(cause)) return { group: 'other', part: 'other', label: worded({}, String(cause)) };
+  const { group, label } = CAUSES[cause];
+  if (!OF_A_KIND.has(cause)) return { group, part: cause, label };
+  return { group, part: kind && isKind(kind) ? kind : 'other', label: worded(KINDS, kind ?? 'other') };
+}
+
+export interface LedgerSlice { part: string; label: string; ns: number; share: number }
+export interface LedgerGroupSlice { group: LedgerGroup; label: string; ns: number; share: number; slices: readonly LedgerSlice[] }
+
+/** The rows by group and part: sums of entries, in the order of a bar. */
+export function groupsOf<E extends EntryLike>({ whole, rows }: Account<E>): LedgerGroupSlice[] {
+  const found = new Map<LedgerGroup, Map<string, LedgerSlice>>();
+  for (const { entry, ns } of rows) {
+    const { group, part, label } = partOf(entry);
+    const slices = found.get(group) ?? new Map<string, LedgerSlice>();
+    const before = slices.get(label)?.ns ?? 0;
+    found.set(group, slices.set(label, { part, label, ns: before + ns, share: (before + ns) / whole }));
+  }
+  return GROUP_NAMES.flatMap((group) => {
+    const slices = [...found.get(group)?.values() ?? []].toSorted((one, other) => other.ns - one.ns);
+    const ns = sum(slices.map((slice) => slice.ns));
+    return slices.length > 0 ? [{ group, label: GROUPS[group], ns, share: ns / whole, slices }] : [];
+  });
+}
+
+const isGroup = (text: string): text is LedgerGroup => Object.hasOwn(GROUPS, text);
+const GROUP_NAMES = Object.keys(GROUPS).filter(isGroup);
+
+export const groupOf = (entry: Named): LedgerGroup => partOf(entry).group;
+
+const SLIGHT = 0.02;
+
+/** The groups that are worth a word of their own beside other things, and all others as one. */
+export function gathered(groups: readonly LedgerGroupSlice[]): readonly LedgerGroupSlice[] {
+  const slight = groups.filter(({ share: part }) => part < SLIGHT);
+  if (slight.length < 2) return groups;
+  const ns = sum(slight.map((group) => group.ns));
+  const one: LedgerGroupSlice = { group: 'other', label: `${slight.length} smaller parts`, ns, share: sum(slight.map((group) => group.share)), slices: slight.flatMap(({ slices }) => slices) };
+  return [...groups.filter((group) => !slight.includes(group)), one];
+}
+
+const BUSY = new Set<LedgerGroup>(['compute', 'communication', 'copies']);
+
+/** Time in which the device worked. */
+export const busyNs = (groups: readonly LedgerGroupSlice[]): number => sum(groups.filter(({ group }) => BUSY.has(group)).map(({ ns }) => ns));
+
+const BOUNDS: Record<Bound, string> = { compute: 'compute', memory: 'memory', fp32_cores: 'float32 cores' };
+interface LimitLike { share_reached: number | null; bound: Bound; known_share: number }
+
+/** `28 % of the device’s limit (memory)`. */
+export function limitText({ share_reached: reached, bound }: LimitLike): string {
+  if (reached !== null) return `${share(reached)} of the device’s limit (${worded(BOUNDS, bound)})`;
+  return bound === 'fp32_cores' ? 'Runs on float32 cores, not on matrix units' : `Bound by ${worded(BOUNDS, bound)}`;
+}
+
+const ALL = 0.995; // rounds to 100 %
+
+/** Of how much of the entry the limit is known, where that is not all of it. */
+export const knownText = ({ known_share: known }: LimitLike): string => (known < ALL ? `known for ${share(known)} of its time` : '');
+
+interface CommunicationLike { transfer_ns: number | null; wait_ns: number; by: string }
+
+/** Transfer and waiting in a row of `ns` that stands for `total` over all steps. */
+export function communicationText({ transfer_ns: transfer, wait_ns: wait, by }: CommunicationLike, { ns, entry: { ns_total: total } }: Row<EntryLike>): string {
+  const part = (of: number): string => nanoseconds(total > 0 ? Math.round((of / total) * ns) : 0);
+  if (by !== 'ranks' || transfer === null) return wait > 0 ? `At least ${part(wait)} of it waits for other ranks` : '';
+  return `${part(transfer)} transfer, ${part(wait)} waiting for other ranks`;
+}
+
+/** Why there is nothing to do; where no limit is known, the reason says why that cannot be known. */
+export function reasonText({ limit, nothing_to_fix: reason }: { limit?: LimitLike | null; nothing_to_fix?: string | null }): string {
+  if (!reason) return '';
+  return typeof limit?.share_reached === 'number' ? `Nothing to fix: ${reason}` : reason;
+}
+
+/** What bounds a step, in the words of its largest entry. */
+export function boundText({ entry, share: part }: Row<Named & { limit?: LimitLike | null }>, per: string): string {
+  const reached = entry.limit?.share_reached ?? null;
+  return `${entryTitle(entry)}: ${reached === null ? `${share(part)} of the ${per}` : `${share(reached)} of the device’s limit`}`;
+}
+
+const SOURCES: Record<StepSource, string> = {
+  profiler_step: 'marked by the profiler', serving_step: 'marked by the serving engine', framework_step: 'marked by the training framework',
+  optimizer_step: 'taken from optimizer steps', repeating_unit: 'taken from the sequence of kernels that repeats, which may be a layer',
+  whole_trace: 'no steps were marked, so all of it counts as one',
+};
+
+export const sourceText = (source: StepSource): string => worded(SOURCES, source);
+
+export const isWhole = ({ step_source: source }: { step_source: StepSource }): boolean => source === 'whole_trace';
+
+/** What the rows of an account without a chosen step add up to. */
+export const averageText = (ledger: { step_source: StepSource; step_ns: { n: number } }): string =>
+  (isWhole(ledger) ? 'the recording' : ledger.step_ns.n === 1 ? 'the one step' : 'the average step');
+
+/** How far the lengths of the steps spread. */
+export const stepSpread = ({ steps }: { steps: readonly { start_ns: number; end_ns: number }[] }): Spread | null =>
+  spread({ items: steps.map(({ start_ns: start, end_ns: end }) => ({ duration_ns: end - start })) });
+
+const DIFFERS = 0.02;
+
+/** The host's own pace, where it is another one than the step's. */
+export function hostPace({ host_step_ns: host, step_ns: { median } }: { host_step_ns: number | null; step_ns: { median: number } }): number | null {
+  return host !== null && Math.abs(host - median) > DIFFERS * median ? host : null;
+}
+
+const RECORDINGS: Record<Recording, { what: string; why: string }> = {
+  steady: { what: '', why: '' },
+  start_up: { what: 'This recording shows the start of the job.', why: 'Long first calls take much of it. Warm up, then record.' },
+  compilation: { what: 'This recording shows compilation.', why: 'Compiling takes much of it. Warm up, then record.' },
+  graph_capture: { what: 'This recording shows the capture of a graph.', why: 'Most kernels were captured and did not run. Record replays of the graph.' },
+  thinned: { what: 'This recording lacks many of its events.', why: 'What they did counts as something else. Record again with all events.' },
+  no_device: { what: 'This recording holds no device work.', why: 'It says what the host did, not what the device did. Record the device’s activity, too.' },
+};
+
+/** What kind of recording it is, in the server's words where it has any, and what to do; null for one of steady steps. */
+export function recordingText(recording: Recording, banner: string | null): { what: string; why: string } | null {
+  if (recording === 'steady') return null;
+  if (banner) return { what: banner, why: '' };
+  return Object.hasOwn(RECORDINGS, recording) ? RECORDINGS[recording] : { what: `This recording is not of steady steps: ${worded({}, String(recording))}.`, why: '' };
+}
+
+const PROOFS: Record<Proof, string> = {
+  running: 'the device’s own record', queued: 'its next work was launched before the device ran dry', issuing: 'the host was launching the next work',
+  in_call: 'the host was in a call that says so', blocked: 'the host waited for the device', silent: 'no thread launched anything for a while',
+  none: 'nothing was recorded',
+};
+export const proofText = (proof: Proof): string => worded(PROOFS, proof);
+
+const KNOWN_BY: Record<KnownBy, string> = {
+  stack: 'the Python stack', operator: 'the operator', kernel_name: 'the kernel’s name', mark: 'the annotation', neighbours: 'the events before and after', none: '',
+};
+export const knownByText = (known: KnownBy): string => worded(KNOWN_BY, known);

@@ -1,0 +1,188 @@
+/** The entries of the account as a table: the largest first, small ones behind one line, and their sum. */
+
+import type { ComponentChildren } from 'preact';
+import { useId, useState } from 'preact/hooks';
+import type { LedgerEntry, LedgerFunction, LedgerOwner } from '../../api/ledger';
+import { communicationText, entryTitle, folded, knownByText, knownText, limitText, partOf, proofText, reasonText, type Account, type Row } from '../../base/ledger';
+import { placeText } from '../../base/places';
+import { count, moment, nanoseconds, partShare, plural, share } from '../../base/units';
+import { capital } from '../../base/words';
+import { Button } from '../../components/Button';
+import { ShareBar } from '../../components/ShareBar';
+import { Message } from '../../components/Spans';
+import { Swatch } from '../../components/StackedBar';
+import { openFinding, showSource } from '../../state/actions';
+import { findingById } from '../../state/findings';
+import { addCss } from '../../state/host';
+import { showStretch } from '../../state/timeline';
+import css from '../../styles/ledger.css?inline';
+
+addCss(css);
+
+interface Props { account: Account<LedgerEntry>; what: string; time: string }
+type EntryRow = Row<LedgerEntry>;
+
+export function Entries({ account, what, time }: Props) {
+  const [all, setAll] = useState(false);
+  const { listed, small } = folded(account);
+  const rows = all ? [...listed, ...small] : listed;
+  const rest = small.reduce((sum, { ns }) => sum + ns, 0);
+  return (
+    <div class="ledger" role="table" aria-label={`Entries of ${what}`}>
+      <div role="rowgroup">
+        <div class="ledger-row ledger-head" role="row">
+          {['Share', time, 'What', 'Whose time', 'How near its limit', 'What to do'].map((label) => <span role="columnheader">{label}</span>)}
+        </div>
+      </div>
+      <div role="rowgroup">
+        {rows.map((row) => <Entry key={row.entry.id} row={row} />)}
+        {small.length > 0 && (
+          <Line part={rest / account.whole} ns={rest} name={(
+            <Expander open={all} onToggle={() => setAll(!all)}>{plural(small.length, 'smaller entry', 'smaller entries')}{all && ', listed above'}</Expander>
+          )}>below 1 % each</Line>
+        )}
+      </div>
+      <div role="rowgroup">
+        <Line part={1} ns={account.whole} name={<b>Sum</b>}>{capital(what)}, to the nanosecond: {count(account.whole)} ns</Line>
+      </div>
+    </div>
+  );
+}
+
+/** A line beside the entries: the folded ones, the sum. */
+const Line = ({ part, ns, name, children }: { part: number; ns: number; name: ComponentChildren; children: ComponentChildren }) => (
+  <div class="ledger-row ledger-line" role="row">
+    <span role="cell" class="number">{partShare(part)}</span>
+    <span role="cell" class="number">{nanoseconds(ns)}</span>
+    <span role="rowheader">{name}</span>
+    <span role="cell" aria-colspan={3} class="muted ledger-rest">{children}</span>
+  </div>
+);
+
+const Expander = ({ open, controls, onToggle, children }: { open: boolean; controls?: string; onToggle: () => void; children: ComponentChildren }) => (
+  <button type="button" class="ledger-open" aria-expanded={open} aria-controls={open ? controls : undefined} onClick={onToggle}>
+    <span class="ledger-sign" aria-hidden="true">{open ? '▾' : '▸'}</span><span>{children}</span>
+  </button>
+);
+
+function Entry({ row }: { row: EntryRow }) {
+  const { entry, ns, share: part } = row;
+  const id = useId();
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <div class="ledger-row" role="row">
+        <span role="cell" class="ledger-share"><ShareBar share={part} text={partShare(part)} /></span>
+        <span role="cell" class="number ledger-time">{nanoseconds(ns)}</span>
+        <span role="rowheader" class="ledger-what">
+          <Expander open={open} controls={id} onToggle={() => setOpen(!open)}><Swatch part={partOf(entry).part} /><Message text={entryTitle(entry)} /></Expander>
+        </span>
+        <span role="cell" class="ledger-owner"><Owner entry={entry} /></span>
+        <span role="cell" class="ledger-limit"><Limit row={row} /></span>
+        <span role="cell" class="ledger-advice"><ToDo entry={entry} /></span>
+      </div>
+      {open && <div class="ledger-row ledger-more" role="row" id={id}><div role="cell" aria-colspan={6}><More row={row} /></div></div>}
+    </>
+  );
+}
+
+/** The names that matter most; all of them are in what opens below. */
+function Owner({ entry }: { entry: LedgerEntry }) {
+  const { owner, ns_total: total } = entry;
+  const places = placesOf(owner).slice(0, isBusy(entry) ? 1 : 2); // of host time also the user's own line
+  const part = partText(owner, total);
+  const names = (isBusy(entry) ? [owner.kernel, owner.operator] : [owner.operator, ...(places.length > 0 ? [] : [owner.mark, owner.neighbours])]).flatMap((name) => name || []).slice(0, places.length > 0 ? 1 : 2);
+  if (places.length + names.length === 0) return <span class="muted">not recorded</span>;
+  return (
+    <>
+      {places.map((place) => <Place key={`${place.file}:${place.line}`} place={place} />)}
+      {names.map((name) => <code class="ledger-name" title={name}>{name}</code>)}
+      {part && <span class="ledger-text muted">{part}</span>}
+    </>
+  );
+}
+
+/** The kernel of a time without device work is the one that the device waits for: nobody's doing. */
+const isBusy = ({ proof }: LedgerEntry): boolean => proof === 'running';
+
+/** The nearest function, and the user's own where that is another one. */
+const placesOf = ({ library = null, own = null }: LedgerOwner): LedgerFunction[] =>
+  [library, own].flatMap((each, at) => (each && !(at > 0 && library && areSame(library, each)) ? each : []));
+const areSame = (one: LedgerFunction, other: LedgerFunction): boolean => one.file === other.file && one.line === other.line && one.function === other.function;
+
+const ALL = 0.995; // rounds to 100 %
+
+/** How much of an entry is one owner's, where that is not all of it. */
+const partText = ({ ns = 0 }: LedgerOwner, total: number): string => (ns > 0 && ns / total < ALL ? `${partShare(ns / total)} of it` : '');
+
+const Place = ({ place }: { place: LedgerFunction }) => (
+  <span class="ledger-place">
+    <button type="button" class="ledger-link" title={`${place.file}:${place.line}`} onClick={() => showSource(place)}>{placeText(place)}</button>
+    <span class="muted"> {place.function}</span>
+  </span>
+);
+
+function Limit({ row }: { row: EntryRow }) {
+  const { limit, communication } = row.entry;
+  const known = limit ? knownText(limit) : '';
+  const lines = [limit && limitText(limit), communication && communicationText(communication, row)].filter(Boolean);
+  if (lines.length === 0) return <None />;
+  return <>{lines.map((line) => <span class="ledger-text">{line}</span>)}{known && <span class="ledger-text muted">{known}</span>}</>;
+}
+
+/** The finding, else advice, else why there is nothing to do. */
+function ToDo({ entry }: { entry: LedgerEntry }) {
+  const { finding_id: id, advice } = entry;
+  const finding = id ? findingById(id) : null;
+  const reason = reasonText(entry);
+  if (finding) return <button type="button" class="ledger-link" onClick={() => openFinding(finding.id, true)}><Message text={finding.message} /></button>;
+  if (!advice && !reason) return <None />;
+  return <>{advice && <span class="ledger-text"><Message text={advice} /></span>}{reason && <span class="ledger-text muted"><Message text={reason} /></span>}</>;
+}
+
+const None = () => <span class="muted ledger-none">–</span>;
+
+/** Every name in full, how the cause is known, and the longest pieces of it on the timeline. */
+function More({ row: { entry, ns } }: { row: EntryRow }) {
+  const { owner, owners = [], evidence = [], hidden_ns: hidden = 0, ns_total: total } = entry;
+  const knownBy = knownByText(owner.known_by ?? 'none');
+  return (
+    <div class="ledger-facts">
+      {evidence.length > 0 && (
+        <div>
+          <p class="ledger-name-of">{evidence.length === 1 ? 'The longest' : `The ${evidence.length} longest`} of {plural(entry.count, 'piece')}, on the timeline</p>
+          <ul>
+            {evidence.map((piece) => (
+              <li>
+                <Button kind="quiet" onClick={() => showStretch(piece)}>{nanoseconds(piece.end_ns - piece.start_ns)} at {moment(piece.start_ns)}</Button>
+                <span class="ledger-full">{piece.event}</span>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      <dl>
+        <Fact name={isBusy(entry) ? 'Kernel' : 'Waited for'} text={owner.kernel} />
+        <Fact name="Operator" text={owner.operator} />
+        <Fact name="Function" text={placed(owner.library)} />
+        <Fact name="Your function" text={placed(owner.own)} />
+        <Fact name="Annotation" text={owner.mark} />
+        <Fact name="Thread" text={owner.thread} />
+        <Fact name="Between" text={owner.neighbours} />
+        <Fact name="Proof" words text={`${capital(proofText(entry.proof))}; confidence ${entry.confidence}`} />
+        <Fact name="Owner known by" words text={knownBy && capital(knownBy)} />
+        {owners.slice(1).map((each) => <Fact name="Also" text={`${nameOf(each)}${each.ns ? `, ${partText(each, total)}` : ''}`} />)}
+        {hidden > 0 && total > 0 && <Fact name="Hidden" words text={`${nanoseconds(Math.round((hidden / total) * ns))} more runs behind other work (${share(hidden / (hidden + total))} of all)`} />}
+      </dl>
+    </div>
+  );
+}
+
+/** The name in front of an owner. */
+const nameOf = (owner: LedgerOwner): string => placed(placesOf(owner)[0] ?? null) || owner.kernel || owner.operator || owner.mark || owner.neighbours || 'not recorded';
+
+const placed = (place: LedgerFunction | null | undefined): string => (place ? `${place.function} in ${place.file}:${place.line}` : '');
+
+/** Names stand as they were recorded, our own words as words. */
+const Fact = ({ name, text, words = false }: { name: string; text: string | null | undefined; words?: boolean }) =>
+  (text ? <><dt>{name}</dt><dd class={words ? '' : 'ledger-full'}>{text}</dd></> : null);
