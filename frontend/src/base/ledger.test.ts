@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  accountOf, boundText, busyNs, communicationText, entryTitle, folded, gathered, groupsOf, hostPace, knownText, limitText, reasonText, recordingText, sourceText,
+  accountOf, boundText, busyNs, communicationText, folded, gathered, groupsOf, hostPace, knownText, limitText, reasonText, recordingText, sourceText,
   type Cause, type EntryLike, type Kind, type LedgerLike, type Recording,
 } from './ledger';
 
@@ -83,24 +83,17 @@ describe('groups', () => {
 });
 
 describe('words', () => {
-  it('name cause and kind', () => {
-    expect([['compute', 'matrix'], ['copy', 'to_host'], ['cpu', 'python'], ['host_work', null], ['compute', null]].map(([cause, kind]) => entryTitle(unknown(cause ?? '', kind ?? null)))).toEqual([
-      'Matrix products on the device', 'Copies to the host', 'Python between operators on the CPU', 'Host work holds the device up', 'Other work on the device',
-    ]);
-    expect(entryTitle(unknown('quantum_leap', null))).toBe('quantum leap');
-  });
-
   it('say how near the limit is, and of how much that is known', () => {
     expect(limitText({ share_reached: 0.28, bound: 'memory', known_share: 1 })).toBe('28 % of the device’s limit (memory)');
-    expect(limitText({ share_reached: null, bound: 'fp32_cores', known_share: 1 })).toBe('Runs on float32 cores, not on matrix units');
+    expect(limitText({ share_reached: null, bound: 'fp32-cores', known_share: 1 })).toBe('Runs on float32 cores, not on matrix units');
     expect([1, 0.996, 0.5].map((known) => knownText({ share_reached: 0.28, bound: 'memory', known_share: known }))).toEqual(['', '', 'known for 50 % of its time']);
   });
 
   it('split communication as the row is, or say how long it waits at least', () => {
     const row = { entry: { ...entry('communication', null, [0]), ns_total: 30_000 }, ns: 10_000, share: 0.5 };
     expect(communicationText({ transfer_ns: 24_000, wait_ns: 6000, by: 'ranks' }, row)).toBe('8 µs transfer, 2 µs waiting for other ranks');
-    expect(communicationText({ transfer_ns: null, wait_ns: 6000, by: 'at_least' }, row)).toBe('At least 2 µs of it waits for other ranks');
-    expect(communicationText({ transfer_ns: null, wait_ns: 0, by: 'at_least' }, row)).toBe('');
+    expect(communicationText({ transfer_ns: null, wait_ns: 6000, by: 'at-least' }, row)).toBe('At least 2 µs of it waits for other ranks');
+    expect(communicationText({ transfer_ns: null, wait_ns: 0, by: 'at-least' }, row)).toBe('');
   });
 
   it('say that nothing is to be fixed only where the limit is known', () => {
@@ -111,17 +104,17 @@ describe('words', () => {
   });
 
   it('say what bounds the step', () => {
-    const row = { entry: { cause: 'compute' as const, kind: 'matrix' as const, limit: { share_reached: 0.84, bound: 'compute' as const, known_share: 1 } }, ns: 9, share: 0.9 };
-    expect(boundText(row, 'step')).toBe('Matrix products on the device: 84 % of the device’s limit');
-    expect(boundText({ ...row, entry: { ...row.entry, limit: null } }, 'step')).toBe('Matrix products on the device: 90 % of the step');
+    const row = { entry: { title: 'Device: matrix products', limit: { share_reached: 0.84, bound: 'compute' as const, known_share: 1 } }, ns: 9, share: 0.9 };
+    expect(boundText(row, 'step')).toBe('Device: matrix products: 84 % of the device’s limit');
+    expect(boundText({ ...row, entry: { ...row.entry, limit: null } }, 'step')).toBe('Device: matrix products: 90 % of the step');
   });
 
   it('have a banner for every kind of recording but steady ones', () => {
-    const kinds: Recording[] = ['steady', 'start_up', 'compilation', 'graph_capture', 'thinned', 'no_device'];
+    const kinds: Recording[] = ['steady', 'start-up', 'compilation', 'capture', 'thinned', 'no-device'];
     const whats = kinds.map((kind) => recordingText(kind, null)?.what ?? '');
     expect(whats[0]).toBe('');
     expect(new Set(whats).size).toBe(kinds.length);
-    expect(recordingText('start_up', 'The server’s own words.')).toEqual({ what: 'The server’s own words.', why: '' });
+    expect(recordingText('start-up', 'The server’s own words.')).toEqual({ what: 'The server’s own words.', why: '' });
     expect(recordingText('steady', 'Words.')).toBeNull();
     expect(recordingText(JSON.parse('"warped_time"'), null)?.what).toContain('warped time');
   });

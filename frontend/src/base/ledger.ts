@@ -14,10 +14,10 @@ export type Kind =
   | 'reduction' | 'sort' | 'indexing' | 'pointwise' | 'random' | 'fused' | 'quantisation' | 'optimizer' | 'memory_copy' | 'layout'
   | 'to_device' | 'to_host' | 'on_device' | 'fill' | 'python' | 'other';
 export type StepSource = 'profiler_step' | 'serving_step' | 'framework_step' | 'optimizer_step' | 'repeating_unit' | 'whole_trace';
-export type Recording = 'steady' | 'start_up' | 'compilation' | 'graph_capture' | 'thinned' | 'no_device';
-export type Proof = 'running' | 'queued' | 'issuing' | 'in_call' | 'blocked' | 'silent' | 'none';
-export type KnownBy = 'stack' | 'operator' | 'kernel_name' | 'mark' | 'neighbours' | 'none';
-export type Bound = 'compute' | 'memory' | 'fp32_cores';
+export type Recording = 'steady' | 'start-up' | 'compilation' | 'capture' | 'thinned' | 'no-device';
+export type Proof = 'queued' | 'issuing' | 'in-call' | 'blocked' | 'silent' | 'none';
+export type KnownBy = 'stack' | 'operator' | 'kernel-name' | 'mark' | 'neighbours' | 'none';
+export type Bound = 'compute' | 'memory' | 'fp32-cores';
 export type LedgerGroup =
   | 'compute' | 'communication' | 'copies' | 'queued' | 'host' | 'launch' | 'data' | 'waiting' | 'runtime' | 'compilation'
   | 'interruption' | 'cpu' | 'unnamed' | 'other';
@@ -56,34 +56,34 @@ export function folded<E>({ rows }: Account<E>): { listed: readonly Row<E>[]; sm
   return { listed: rows.filter((row) => row.share >= SMALL), small: rows.filter((row) => row.share < SMALL) };
 }
 
-/** Causes: short for a legend, and as the line of a list. What work does says its kind. */
-const CAUSES: Record<Cause, { group: LedgerGroup; label: string; title: string }> = {
-  compute: { group: 'compute', label: 'Compute', title: 'on the device' },
-  communication: { group: 'communication', label: 'Exposed communication', title: 'Communication that nothing hides' },
-  copy: { group: 'copies', label: 'Copies', title: '' },
-  between_kernels: { group: 'queued', label: 'Between kernels', title: 'Pauses between queued kernels' },
-  inside_graph: { group: 'queued', label: 'Inside a graph', title: 'Pauses inside a replayed graph' },
-  graph_start: { group: 'queued', label: 'Graph start', title: 'A queued graph has not started yet' },
-  stream_wait: { group: 'queued', label: 'Stream wait', title: 'The device waits for another stream' },
-  copy_setup: { group: 'queued', label: 'Copy set-up', title: 'A copy is being set up' },
-  launch_latency: { group: 'queued', label: 'Launch latency', title: 'Launched work is on its way to the device' },
-  host_work: { group: 'host', label: 'Host work', title: 'Host work holds the device up' },
-  launch_pace: { group: 'launch', label: 'Launch pace', title: 'The host launches more slowly than the device works' },
-  data_loading: { group: 'data', label: 'Data loading', title: 'The device waits for data' },
-  synchronisation: { group: 'waiting', label: 'Synchronisation', title: 'The device idles after the host waited for it' },
-  host_communication: { group: 'waiting', label: 'Host communication', title: 'The host waits for other ranks' },
-  allocation: { group: 'runtime', label: 'Memory allocation', title: 'The host allocates or frees device memory' },
-  first_launch: { group: 'runtime', label: 'First launch', title: 'Kernels are loaded at their first launch' },
-  runtime_call: { group: 'runtime', label: 'Runtime call', title: 'The host stands in one long runtime call' },
-  compilation: { group: 'compilation', label: 'Compilation', title: 'Code is being compiled' },
-  graph_capture: { group: 'compilation', label: 'Graph capture', title: 'A graph is being captured' },
-  profiler: { group: 'interruption', label: 'Profiler', title: 'The profiler’s own work' },
-  garbage_collection: { group: 'interruption', label: 'Garbage collection', title: 'Python collects garbage' },
-  cpu: { group: 'cpu', label: 'CPU', title: 'on the CPU' },
-  queued_unknown: { group: 'unnamed', label: 'Queued, cause unknown', title: 'Queued work has not started, for a reason that was not recorded' },
-  unrecorded_host: { group: 'unnamed', label: 'Host not recorded', title: 'The host did something that was not recorded' },
-  unrecorded_launch: { group: 'unnamed', label: 'Launch not recorded', title: 'The device waits for work whose launch was not recorded' },
-  unrecorded_wait: { group: 'unnamed', label: 'Wait not recorded', title: 'The host waits for device work that was not recorded' },
+/** Causes, short for a legend. What work does says its kind. */
+const CAUSES: Record<Cause, { group: LedgerGroup; label: string }> = {
+  compute: { group: 'compute', label: 'Compute' },
+  communication: { group: 'communication', label: 'Exposed communication' },
+  copy: { group: 'copies', label: 'Copies' },
+  between_kernels: { group: 'queued', label: 'Between kernels' },
+  inside_graph: { group: 'queued', label: 'Inside a graph' },
+  graph_start: { group: 'queued', label: 'Graph start' },
+  stream_wait: { group: 'queued', label: 'Stream wait' },
+  copy_setup: { group: 'queued', label: 'Copy set-up' },
+  launch_latency: { group: 'queued', label: 'Launch latency' },
+  host_work: { group: 'host', label: 'Host work' },
+  launch_pace: { group: 'launch', label: 'Launch pace' },
+  data_loading: { group: 'data', label: 'Data loading' },
+  synchronisation: { group: 'waiting', label: 'Synchronisation' },
+  host_communication: { group: 'waiting', label: 'Host communication' },
+  allocation: { group: 'runtime', label: 'Memory allocation' },
+  first_launch: { group: 'runtime', label: 'First launch' },
+  runtime_call: { group: 'runtime', label: 'Runtime call' },
+  compilation: { group: 'compilation', label: 'Compilation' },
+  graph_capture: { group: 'compilation', label: 'Graph capture' },
+  profiler: { group: 'interruption', label: 'Profiler' },
+  garbage_collection: { group: 'interruption', label: 'Garbage collection' },
+  cpu: { group: 'cpu', label: 'CPU' },
+  queued_unknown: { group: 'unnamed', label: 'Queued, cause unknown' },
+  unrecorded_host: { group: 'unnamed', label: 'Host not recorded' },
+  unrecorded_launch: { group: 'unnamed', label: 'Launch not recorded' },
+  unrecorded_wait: { group: 'unnamed', label: 'Wait not recorded' },
 };
 
 const KINDS: Record<Kind, string> = {
@@ -110,12 +110,6 @@ const worded = (words: Readonly<Record<string, string>>, text: string): string =
 type Named = Pick<EntryLike, 'cause' | 'kind'>;
 
 const OF_A_KIND = new Set<string>(['compute', 'copy', 'cpu']);
-
-/** What the time of an entry goes to, in plain words: `Matrix products on the device`. */
-export function entryTitle({ cause, kind }: Named): string {
-  if (!isCause(cause)) return partOf({ cause, kind }).label;
-  return OF_A_KIND.has(cause) ? `${worded(KINDS, kind ?? 'other')} ${CAUSES[cause].title}`.trim() : CAUSES[cause].title;
-}
 
 /** The part of a bar that an entry belongs to; `part` is one of a closed list. */
 export function partOf({ cause, kind }: Named): { group: LedgerGroup; part: string; label: string } {
@@ -162,16 +156,19 @@ export function gathered(groups: readonly LedgerGroupSlice[]): readonly LedgerGr
 
 const BUSY = new Set<LedgerGroup>(['compute', 'communication', 'copies']);
 
+/** Whether the device worked in the time of an entry. */
+export const isBusy = (entry: Named): boolean => BUSY.has(groupOf(entry));
+
 /** Time in which the device worked. */
 export const busyNs = (groups: readonly LedgerGroupSlice[]): number => sum(groups.filter(({ group }) => BUSY.has(group)).map(({ ns }) => ns));
 
-const BOUNDS: Record<Bound, string> = { compute: 'compute', memory: 'memory', fp32_cores: 'float32 cores' };
+const BOUNDS: Record<Bound, string> = { compute: 'compute', memory: 'memory', 'fp32-cores': 'float32 cores' };
 interface LimitLike { share_reached: number | null; bound: Bound; known_share: number }
 
 /** `28 % of the device’s limit (memory)`. */
 export function limitText({ share_reached: reached, bound }: LimitLike): string {
   if (reached !== null) return `${share(reached)} of the device’s limit (${worded(BOUNDS, bound)})`;
-  return bound === 'fp32_cores' ? 'Runs on float32 cores, not on matrix units' : `Bound by ${worded(BOUNDS, bound)}`;
+  return bound === 'fp32-cores' ? 'Runs on float32 cores, not on matrix units' : `Bound by ${worded(BOUNDS, bound)}`;
 }
 
 const ALL = 0.995; // rounds to 100 %
@@ -195,9 +192,9 @@ export function reasonText({ limit, nothing_to_fix: reason }: { limit?: LimitLik
 }
 
 /** What bounds a step, in the words of its largest entry. */
-export function boundText({ entry, share: part }: Row<Named & { limit?: LimitLike | null }>, per: string): string {
+export function boundText({ entry, share: part }: Row<{ title: string; limit?: LimitLike | null }>, per: string): string {
   const reached = entry.limit?.share_reached ?? null;
-  return `${entryTitle(entry)}: ${reached === null ? `${share(part)} of the ${per}` : `${share(reached)} of the device’s limit`}`;
+  return `${entry.title}: ${reached === null ? `${share(part)} of the ${per}` : `${share(reached)} of the device’s limit`}`;
 }
 
 const SOURCES: Record<StepSource, string> = {
@@ -227,11 +224,11 @@ export function hostPace({ host_step_ns: host, step_ns: { median } }: { host_ste
 
 const RECORDINGS: Record<Recording, { what: string; why: string }> = {
   steady: { what: '', why: '' },
-  start_up: { what: 'This recording shows the start of the job.', why: 'Long first calls take much of it. Warm up, then record.' },
+  'start-up': { what: 'This recording shows the start of the job.', why: 'Long first calls take much of it. Warm up, then record.' },
   compilation: { what: 'This recording shows compilation.', why: 'Compiling takes much of it. Warm up, then record.' },
-  graph_capture: { what: 'This recording shows the capture of a graph.', why: 'Most kernels were captured and did not run. Record replays of the graph.' },
+  capture: { what: 'This recording shows the capture of a graph.', why: 'Most kernels were captured and did not run. Record replays of the graph.' },
   thinned: { what: 'This recording lacks many of its events.', why: 'What they did counts as something else. Record again with all events.' },
-  no_device: { what: 'This recording holds no device work.', why: 'It says what the host did, not what the device did. Record the device’s activity, too.' },
+  'no-device': { what: 'This recording holds no device work.', why: 'It says what the host did, not what the device did. Record the device’s activity, too.' },
 };
 
 /** What kind of recording it is, in the server's words where it has any, and what to do; null for one of steady steps. */
@@ -242,13 +239,13 @@ export function recordingText(recording: Recording, banner: string | null): { wh
 }
 
 const PROOFS: Record<Proof, string> = {
-  running: 'the device’s own record', queued: 'its next work was launched before the device ran dry', issuing: 'the host was launching the next work',
-  in_call: 'the host was in a call that says so', blocked: 'the host waited for the device', silent: 'no thread launched anything for a while',
-  none: 'nothing was recorded',
+  queued: 'its next work was launched before the device ran dry', issuing: 'the host was launching the next work',
+  'in-call': 'the host was in a call that says so', blocked: 'the host waited for the device', silent: 'no thread launched anything for a while',
+  none: '',
 };
 export const proofText = (proof: Proof): string => worded(PROOFS, proof);
 
 const KNOWN_BY: Record<KnownBy, string> = {
-  stack: 'the Python stack', operator: 'the operator', kernel_name: 'the kernel’s name', mark: 'the annotation', neighbours: 'the events before and after', none: '',
+  stack: 'the Python stack', operator: 'the operator', 'kernel-name': 'the kernel’s name', mark: 'the annotation', neighbours: 'the events before and after', none: '',
 };
 export const knownByText = (known: KnownBy): string => worded(KNOWN_BY, known);

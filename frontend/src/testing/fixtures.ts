@@ -36,6 +36,10 @@ export const report = (changes: Partial<ProfileReport> & { ledger?: Ledger | nul
   outcomes: [], findings: [], ...changes,
 });
 
+const TITLES: Record<string, string> = {
+  'compute:matrix': 'Device: matrix products', graph_start: 'A queued graph has not started yet', garbage_collection: 'Python collects garbage', communication: 'Communication that nothing hides', host_work: 'Host work holds the device up',
+};
+
 export const ledgerOwner = (changes: Partial<LedgerOwner> = {}): LedgerOwner => ({
   operator: null, kernel: null, library: null, own: null, thread: null, mark: null, known_by: 'none', neighbours: null, ...changes,
 });
@@ -44,8 +48,8 @@ export const ledgerOwner = (changes: Partial<LedgerOwner> = {}): LedgerOwner => 
 export const ledgerEntry = (cause: LedgerEntry['cause'], kind: LedgerEntry['kind'], steps: number[], changes: Partial<LedgerEntry> = {}): LedgerEntry => {
   const total = steps.reduce((sum, ns) => sum + ns, 0);
   return {
-    id: kind ? `${cause}:${kind}` : cause, cause, kind, ns_total: total, ns_per_step: Math.floor(total / steps.length), ns_by_step: steps, share: 0, count: 3,
-    owner: ledgerOwner(), proof: 'running', confidence: 'high', limit: null, communication: null, hidden_ns: 0, finding_id: null, advice: null,
+    id: kind ? `${cause}:${kind}` : cause, title: TITLES[kind ? `${cause}:${kind}` : cause] ?? cause, cause, kind, ns_total: total, ns_per_step: Math.floor(total / steps.length), ns_by_step: steps, share: 0, count: 3,
+    owner: ledgerOwner(), proof: 'none', confidence: 'high', limit: null, communication: null, hidden_ns: 0, finding_id: null, advice: null,
     nothing_to_fix: null, evidence: [], ...changes,
   };
 };

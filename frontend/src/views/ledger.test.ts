@@ -49,7 +49,7 @@ describe('the account on the overview', () => {
     await open();
     expect(within(table()).getAllByRole('columnheader').map(({ textContent }) => textContent)).toEqual(['Share', 'Time per step', 'What', 'Whose time', 'How near its limit', 'What to do']);
     expect(lines().map((row) => cells(row).slice(0, 3).join(' | '))).toEqual([
-      '54.8 % | 55 ms | ▸Matrix products on the device', '20.3 % | 20.3 ms | ▸Host work holds the device up', '15 % | 15 ms | ▸Communication that nothing hides',
+      '54.8 % | 55 ms | ▸Device: matrix products', '20.3 % | 20.3 ms | ▸Host work holds the device up', '15 % | 15 ms | ▸Communication that nothing hides',
       '8.97 % | 9 ms | ▸A queued graph has not started yet', '1 % | 1 ms | ▸2 smaller entries', '100 % | 100 ms | Sum',
     ]);
     const [matrix, host, communication, graph] = lines().map((row) => cells(row).slice(3));
@@ -125,14 +125,14 @@ describe('the account on the overview', () => {
 
 describe('an entry', () => {
   const opened = async () => {
-    fireEvent.click(within(table()).getByRole('button', { name: /Matrix products/, expanded: false }));
+    fireEvent.click(within(table()).getByRole('button', { name: /matrix products/, expanded: false }));
     return screen.findByRole('button', { name: '2 ms at 10.000 ms' });
   };
 
   it('opens to its longest pieces, each a way to the timeline', async () => {
     await open();
     const piece = await opened();
-    const button = within(table()).getByRole('button', { name: /Matrix products/, expanded: true });
+    const button = within(table()).getByRole('button', { name: /matrix products/, expanded: true });
     expect(document.getElementById(button.getAttribute('aria-controls') ?? '')?.contains(piece)).toBe(true);
     expect(screen.getByText('The 2 longest of 3 pieces, on the timeline')).toBeTruthy();
     fireEvent.click(piece);
@@ -183,8 +183,8 @@ describe('an entry', () => {
 
 describe('a recording of something else than steady steps', () => {
   const KINDS: [Recording, string][] = [
-    ['start_up', 'the start of the job'], ['compilation', 'shows compilation'], ['graph_capture', 'the capture of a graph'],
-    ['thinned', 'lacks many of its events'], ['no_device', 'holds no device work'],
+    ['start-up', 'the start of the job'], ['compilation', 'shows compilation'], ['capture', 'the capture of a graph'],
+    ['thinned', 'lacks many of its events'], ['no-device', 'holds no device work'],
   ];
 
   it.each(KINDS)('is said on every view: %s', async (recording, words) => {
@@ -198,7 +198,7 @@ describe('a recording of something else than steady steps', () => {
   });
 
   it('is said in the server’s words where it has any', async () => {
-    await open({ ledger: ledger(ENTRIES, { recording: 'start_up', banner: 'This recording holds start-up: 43 % of it.' }) });
+    await open({ ledger: ledger(ENTRIES, { recording: 'start-up', banner: 'This recording holds start-up: 43 % of it.' }) });
     expect(document.querySelector('.notice.warning')?.textContent).toBe('This recording holds start-up: 43 % of it. Its figures are not those of a steady step. ');
   });
 
@@ -239,14 +239,14 @@ describe('beside the findings', () => {
 
   it('the heading says what bounds the step, where nothing was found', async () => {
     await open({ findings: [], outcomes: [{ rule: 'passed', status: 'clean' }] }, 'torchtidy');
-    const heading = screen.getByRole('heading', { level: 1, name: 'Matrix products on the device: 84 % of the device’s limit' });
+    const heading = screen.getByRole('heading', { level: 1, name: 'Device: matrix products: 84 % of the device’s limit' });
     expect(heading.parentElement?.textContent).toContain('55 ms of 100 ms, 54.8 %.');
     expect(heading.parentElement?.textContent).toContain('Nothing to fix: The products run near the device’s limit.');
     expect(document.body.textContent).not.toContain('Nothing to fix was found');
     fireEvent.click(screen.getByRole('button', { name: 'Show the whole step' }));
     await screen.findByRole('heading', { level: 1, name: 'Overview' });
     expect(screen.queryByRole('region', { name: 'Findings worth most' })).toBeNull();
-    expect(screen.getByRole('main').textContent).toContain('No check found anything to fix. Matrix products on the device: 84 % of the device’s limit.');
+    expect(screen.getByRole('main').textContent).toContain('No check found anything to fix. Device: matrix products: 84 % of the device’s limit.');
   });
 });
 

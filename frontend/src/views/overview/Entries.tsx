@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import type { LedgerEntry, LedgerFunction, LedgerOwner } from '../../api/ledger';
-import { communicationText, entryTitle, folded, knownByText, knownText, limitText, partOf, proofText, reasonText, type Account, type Row } from '../../base/ledger';
+import { communicationText, folded, isBusy, knownByText, knownText, limitText, partOf, proofText, reasonText, type Account, type Row } from '../../base/ledger';
 import { placeText } from '../../base/places';
 import { count, moment, nanoseconds, partShare, plural, share } from '../../base/units';
 import { capital } from '../../base/words';
@@ -75,7 +75,7 @@ function Entry({ row }: { row: EntryRow }) {
         <span role="cell" class="ledger-share"><ShareBar share={part} text={partShare(part)} /></span>
         <span role="cell" class="number ledger-time">{nanoseconds(ns)}</span>
         <span role="rowheader" class="ledger-what">
-          <Expander open={open} controls={id} onToggle={() => setOpen(!open)}><Swatch part={partOf(entry).part} /><Message text={entryTitle(entry)} /></Expander>
+          <Expander open={open} controls={id} onToggle={() => setOpen(!open)}><Swatch part={partOf(entry).part} /><Message text={entry.title} /></Expander>
         </span>
         <span role="cell" class="ledger-owner"><Owner entry={entry} /></span>
         <span role="cell" class="ledger-limit"><Limit row={row} /></span>
@@ -101,9 +101,6 @@ function Owner({ entry }: { entry: LedgerEntry }) {
     </>
   );
 }
-
-/** The kernel of a time without device work is the one that the device waits for: nobody's doing. */
-const isBusy = ({ proof }: LedgerEntry): boolean => proof === 'running';
 
 /** The nearest function, and the user's own where that is another one. */
 const placesOf = ({ library = null, own = null }: LedgerOwner): LedgerFunction[] =>
