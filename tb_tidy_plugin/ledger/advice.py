@@ -16,7 +16,7 @@ ENOUGH_KNOWN = 0.4
 TITLES: Mapping[Cause, str] = {
     "compute": "Device: {kind}",
     "communication": "Device: exposed communication",
-    "copy": "Device: copies {kind}",
+    "copy": "Device: {kind}",
     "between_kernels": "Pauses between queued kernels",
     "inside_graph": "Pauses inside a replayed graph",
     "graph_start": "A queued graph has not started yet",
@@ -28,7 +28,7 @@ TITLES: Mapping[Cause, str] = {
     "garbage_collection": "Python collects garbage",
     "graph_capture": "A graph is being captured",
     "compilation": "Code is being compiled",
-    "data_loading": "The device waits for data",
+    "data_loading": "The step waits for data",
     "host_communication": "The host waits for other ranks",
     "synchronisation": "The device idles after the host waited for it",
     "allocation": "The host allocates or frees device memory",
@@ -48,13 +48,13 @@ KIND_TITLES: Mapping[Kind, str] = {
     "memory_copy": "copies in memory",
     "layout": "layout conversions",
     "fused": "compiled kernels",
-    "to_device": "to the device",
-    "to_host": "to the host",
-    "on_device": "on the device",
+    "to_device": "copies to the device",
+    "to_host": "copies to the host",
+    "on_device": "copies on the device",
     "fill": "fills of memory",
     "python": "Python between operators",
     "random": "random numbers",
-    "other": "other kernels",
+    "other": "other work",
 }
 
 BY_CAUSE: Mapping[Cause, str] = {

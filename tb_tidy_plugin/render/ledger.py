@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
 
 from tb_tidy_plugin.ledger.advice import bound_by
-from tb_tidy_plugin.ledger.model import Entry, Function, Ledger, Owner
+from tb_tidy_plugin.ledger.model import Cause, Entry, Function, Kind, Ledger, Owner
 from tb_tidy_plugin.ledger.owners import OF_DEVICE
+from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, sentence
@@ -16,6 +19,20 @@ from tb_tidy_plugin.units import Nanoseconds, Share, plural
 MOST_LINES = 5
 LEAST_SHARE = 0.01
 LONGEST_KERNEL = 60
+
+PARTS_OF_KINDS: Mapping[Kind, Part] = {
+    "matrix": "matrix", "mixture_of_experts": "matrix", "attention": "attention", "convolution": "convolution",
+    "normalisation": "normalisation", "softmax": "normalisation", "reduction": "reduction", "pooling": "reduction",
+    "pointwise": "elementwise", "memory_copy": "elementwise", "fused": "elementwise", "optimizer": "optimizer",
+    "python": "python",
+}  # fmt: skip
+PARTS_OF_COPIES: Mapping[Kind, Part] = {"to_device": "host_to_device", "to_host": "device_to_host"}
+PARTS_OF_CAUSES: Mapping[Cause, Part] = {
+    "communication": "communication_exposed", "host_communication": "idle_communication_wait",
+    "data_loading": "idle_data_loading", "synchronisation": "idle_synchronisation", "compilation": "idle_compilation",
+    "graph_capture": "idle_compilation", "garbage_collection": "idle_garbage_collection",
+    "launch_pace": "idle_launch_bound", "launch_latency": "idle_launch_bound", "between_kernels": "idle_launch_bound",
+}  # fmt: skip
 
 BUSY = frozenset({"compute", "communication", "copy"})
 
@@ -29,19 +46,32 @@ SOURCES = {
 }
 
 
-def step_line(profile: ProfileReport) -> Line:
+def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
     """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the one notion of the step."""
-    ledger = profile.ledger
-    if ledger is None or not ledger.entries:
+    ledger = told(profile)
+    if ledger is None:
         return words.steps_line(profile.steps)
     steps, host, busy = ledger.step_ns, "", ""
     count = "1 step of " if steps.n == 1 else f"{plural(steps.n, 'step')}, median "
     if ledger.host_step_ns is not None and abs(ledger.host_step_ns - steps.median) * 50 > steps.median:
         host = f"; the host's own mark takes {Nanoseconds(ledger.host_step_ns)}"
     if has_device(ledger):
-        busy = f", device busy {Share(busy_ns(ledger) / max(ledger.window.end_ns - ledger.window.start_ns, 1))}"
-    source = f" ({SOURCES[ledger.step_source]}){busy}{host}"
+        busy = f", device busy {busy_share(ledger)}"
+    spread = _spread(ledger) if has_spread else ""
+    source = f"{spread} ({SOURCES[ledger.step_source]}){busy}{host}"
     return (count, Span(str(Nanoseconds(steps.median)), "strong"), source)
+
+
+def lengths_of(ledger: Ledger) -> list[int]:
+    """The length of each step in ns."""
+    return [step.end_ns - step.start_ns for step in ledger.steps]
+
+
+def _spread(ledger: Ledger) -> str:
+    if len(ledger.steps) < 2:
+        return ""
+    low, high = np.percentile(lengths_of(ledger), [10, 90]).tolist()
+    return f", p10 to p90 {Nanoseconds(low)} to {Nanoseconds(high)}"
 
 
 def has_device(ledger: Ledger) -> bool:
@@ -49,22 +79,60 @@ def has_device(ledger: Ledger) -> bool:
     return any(entry.cause in BUSY for entry in ledger.entries)
 
 
-def busy_ns(ledger: Ledger) -> int:
-    """How long the device worked in the window."""
-    return sum(entry.ns_total for entry in ledger.entries if entry.cause in BUSY)
+def busy_share(ledger: Ledger) -> Share:
+    """The part of the window in which the device worked."""
+    return Share(sum(entry.share for entry in ledger.entries if entry.cause in BUSY))
 
 
-def ledger_blocks(ledger: Ledger | None, *, is_terminal: bool = False) -> Iterator[Block]:
+def told(profile: ProfileReport) -> Ledger | None:
+    """The ledger of a profile, None where there is nothing in it or the report is from before there was one."""
+    return profile.ledger if profile.ledger is not None and profile.ledger.entries else None
+
+
+def ledger_blocks(profile: ProfileReport, *, is_terminal: bool = False) -> Iterator[Block]:
     """A banner for recordings that are not steady, the largest entries, and what was left out."""
-    if ledger is None or not ledger.entries:
+    ledger = told(profile)
+    if ledger is None:
         return
+    entries = [each for at, each in enumerate(ledger.entries[:MOST_LINES]) if at == 0 or each.share >= LEAST_SHARE]
+    table = doc.Table(("where the step's time goes", "what to do"), ("share", "per step"), tuple(map(_row, entries)))
+    yield from _around(ledger, map(_paragraph, entries) if is_terminal else [table])
+
+
+def chart_blocks(ledger: Ledger, unit: str) -> Iterator[Block]:
+    """The step as a bar, and all entries with the colours of its parts."""
+    whole = f"Where the {Nanoseconds(ledger.step_ns.mean)} of {'an average step' if unit == 'step' else 'the trace'} go"
+    rows = tuple(map(_with_swatch, ledger.entries))
+    table = doc.Table(("Entry", "What to do"), ("Share", f"Per {unit}"), rows)
+    bar = doc.Bar(tuple((part_of(entry), entry.share) for entry in ledger.entries))
+    yield from _around(ledger, [doc.section(whole, doc.Chart((bar,), whole), table)])
+
+
+def _with_swatch(entry: Entry) -> tuple[Line, ...]:
+    what, *others = _row(entry)
+    return ((Span(part_of(entry), "swatch"), *what), *others)
+
+
+def part_of(entry: Entry) -> Part:
+    """The part of a bar in whose colour an entry is drawn."""
+    if entry.cause in {"compute", "cpu"}:
+        return PARTS_OF_KINDS.get(entry.kind or "other", "other_compute")
+    if entry.cause == "copy":
+        return PARTS_OF_COPIES.get(entry.kind or "other", "device_copy")
+    return PARTS_OF_CAUSES.get(entry.cause, "idle_unknown")
+
+
+def whole_ledger(ledger: Ledger) -> Iterator[Block]:
+    """The same with all entries, and the sum of each column."""
+    rows = [_amounts(_what(entry), entry.share, entry.ns_per_step) for entry in ledger.entries]
+    rows.append(_amounts(("sum",), 1, ledger.step_ns.mean))
+    yield from _around(ledger, [doc.Table(("where the step's time goes",), ("share", "per step"), tuple(rows))])
+
+
+def _around(ledger: Ledger, entries: Iterable[Block]) -> Iterator[Block]:
     if ledger.banner is not None:
         yield sentence(ledger.banner, "recording", "warning")
-    entries = [each for at, each in enumerate(ledger.entries[:MOST_LINES]) if at == 0 or each.share >= LEAST_SHARE]
-    if is_terminal:
-        yield from map(_paragraph, entries)
-    else:
-        yield doc.Table(("where the step's time goes", "what to do"), ("share", "per step"), tuple(map(_row, entries)))
+    yield from entries
     yield from (sentence(left.reason, "left out", "muted") for left in ledger.left_out)
 
 
@@ -75,7 +143,12 @@ def _paragraph(entry: Entry) -> Paragraph:
 
 
 def _row(entry: Entry) -> tuple[Line, ...]:
-    return _what(entry), (_advice(entry),), (str(Share(entry.share)),), (str(Nanoseconds(entry.ns_per_step)),)
+    what, *amounts = _amounts(_what(entry), entry.share, entry.ns_per_step)
+    return (what, (_advice(entry),), *amounts)
+
+
+def _amounts(what: Line, share: float, ns: int) -> tuple[Line, ...]:
+    return what, (str(Share(share)),), (str(Nanoseconds(ns)),)
 
 
 def _what(entry: Entry) -> Line:

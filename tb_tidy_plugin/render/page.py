@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
 import msgspec
+import numpy as np
 
 from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.profile.lanes import Part
@@ -17,11 +18,11 @@ from tb_tidy_plugin.profile.steps import StepBasis
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Figure, Line, Paragraph, Span, code, message, muted, section, sentence
-from tb_tidy_plugin.render.ledger import ledger_blocks, verdict
+from tb_tidy_plugin.render.ledger import busy_share, chart_blocks, has_device, lengths_of, part_of, told, verdict
 from tb_tidy_plugin.render.ranks import ranks_blocks
 from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, ProfileReport, Report, RunReport, Saving
-from tb_tidy_plugin.report.step_model import Lane, Steps
+from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.units import Count, Share, between, plural
 
@@ -93,8 +94,7 @@ def page_blocks(report: Report, muted_findings: int) -> Iterator[Block]:
 def _profile(profile: ProfileReport, anchor: str) -> Iterator[Block]:
     unit = "trace" if profile.steps.basis in {"whole_trace", "none"} else "step"
     yield doc.Figures(tuple(_figures(profile, unit)))
-    yield from _time_use(profile, unit)
-    yield from ledger_blocks(profile.ledger)
+    yield from chart_blocks(ledger, unit) if (ledger := told(profile)) else _time_use(profile, unit)
     yield Paragraph((_recorded(profile),), style="muted")
     yield from (sentence(note, style="warning") for note in profile.quality.notes)
     yield from _worth_most(profile, anchor, unit)
@@ -109,32 +109,46 @@ def _figures(profile: ProfileReport, unit: str) -> Iterator[Figure]:
         yield Figure("Trace length", time_text(profile.duration_ns), (_capital(basis),))
     else:
         true = f"; recorded; without the profiler {time_text(profile.true_step_ns)}" if profile.true_step_ns else ""
-        note = f"median of {plural(steps.count, 'step')}{_spread(steps)}; steps {basis}{true}"
-        yield Figure("Step time", time_text(steps.median_ns), (note,))
+        ledger = told(profile)
+        median_ns = ledger.step_ns.median if ledger else steps.median_ns
+        lengths = lengths_of(ledger) if ledger else [step.duration_ns for step in steps.items]
+        note = f"median of {plural(len(lengths), 'step')}{_spread(lengths)}; steps {basis}{true}"
+        yield Figure("Step time", time_text(median_ns), (note,))
     if saving and saving.expected_ns > 0:
-        part = f", {Share(saving.expected_ns / profile.step_ns)}" if profile.step_ns else ""
+        now = _step_now(profile)
+        part = f", {Share(saving.expected_ns / now)}" if now else ""
         note = f"per {unit}{part}; {between(saving.low_ns, saving.high_ns)}; {' + '.join(saving.basis)}"
         notes = (note, *_all_fixed(profile, saving, unit))
         yield Figure("Recoverable", f"≈ {time_text(saving.expected_ns)}", notes, strong=True)
-    if breakdown.device_busy_ns is not None and breakdown.wall_ns:
+    if ledger := told(profile):
+        if has_device(ledger):
+            names = ", ".join(dict.fromkeys(device.name or device.kind for device in profile.devices))
+            yield Figure("Device busy", str(busy_share(ledger)), (names,))
+    elif breakdown.device_busy_ns is not None and breakdown.wall_ns:
         names = ", ".join(dict.fromkeys(device.name or device.kind for device in profile.devices))
         average = f"average of {len(profile.devices)} devices: " if len(profile.devices) > 1 else ""
         yield Figure("Device busy", str(Share(breakdown.device_busy_ns / breakdown.wall_ns)), (f"{average}{names}",))
 
 
-def _spread(steps: Steps) -> str:
+def _spread(times: Sequence[int]) -> str:
     """The 10th and 90th percentile, or the shortest and longest of few steps."""
-    times = sorted(step.duration_ns for step in steps.items)
     if len(times) < 2:
         return ""
-    if len(times) >= ENOUGH_FOR_PERCENTILES and steps.p10_ns is not None and steps.p90_ns is not None:
-        return f", {time_text(steps.p10_ns)} to {time_text(steps.p90_ns)} p10–p90"
-    return f", {time_text(times[0])} to {time_text(times[-1])} min–max"
+    if len(times) >= ENOUGH_FOR_PERCENTILES:
+        low, high = np.percentile(times, [10, 90]).tolist()
+        return f", {time_text(low)} to {time_text(high)} p10–p90"
+    return f", {time_text(min(times))} to {time_text(max(times))} min–max"
+
+
+def _step_now(profile: ProfileReport) -> int | None:
+    """What savings are a part of: a step without the profiler where that is known, else the median step."""
+    ledger = told(profile)
+    return profile.step_ns if profile.true_step_ns or ledger is None else ledger.step_ns.median
 
 
 def _all_fixed(profile: ProfileReport, saving: Saving, unit: str) -> Iterator[str]:
     """The length of a step without all findings, and a remark if they overlap."""
-    if now := profile.step_ns:
+    if now := _step_now(profile):
         left, low, high = (max(0, now - saved) for saved in (saving.expected_ns, saving.high_ns, saving.low_ns))
         what = "a step" if unit == "step" else "the recording"
         yield f"With all findings fixed {what} would take {time_text(left)} ({between(low, high)})."
@@ -170,6 +184,17 @@ def _times(lanes: Sequence[Lane], step: int | None = None) -> dict[Part, float]:
     return times
 
 
+def _times_of_step(profile: ProfileReport, step: int) -> dict[Part, float]:
+    ledger = told(profile)
+    if ledger is None:
+        return _times(profile.lanes, step)
+    times: dict[Part, float] = {}
+    for entry in ledger.entries:
+        if time_ns := entry.ns_by_step[step]:
+            times[part_of(entry)] = times.get(part_of(entry), 0.0) + time_ns
+    return times
+
+
 def _bar(times: Mapping[Part, float], height: float = 1.0) -> doc.Bar:
     whole_ns = sum(times.values())
     return doc.Bar(tuple((part, time_ns / whole_ns) for part, time_ns in times.items()), height)
@@ -185,18 +210,20 @@ def _recorded(profile: ProfileReport) -> str:
 
 def _steps(profile: ProfileReport) -> Iterator[Block]:
     """Every step in parts. If there are too many, each column is the longest of several neighbours."""
-    items = profile.steps.items
-    if len(items) < 2:
+    odd = {step.name: ODDITIES[step.oddity] for step in profile.steps.items}
+    ledger = told(profile)
+    names = [step.name for step in ledger.steps] if ledger else list(odd)
+    lengths = lengths_of(ledger) if ledger else [step.duration_ns for step in profile.steps.items]
+    if len(lengths) < 2:
         return
-    per_bar = -(-len(items) // MOST_BARS)
-    groups = (range(at, min(at + per_bar, len(items))) for at in range(0, len(items), per_bar))
-    shown = [max(group, key=lambda at: items[at].duration_ns) for group in groups]
-    longest_ns = max(item.duration_ns for item in items) or 1
-    bars = (_bar(_times(profile.lanes, at), items[at].duration_ns / longest_ns) for at in shown)
+    per_bar = -(-len(lengths) // MOST_BARS)
+    groups = (range(at, min(at + per_bar, len(lengths))) for at in range(0, len(lengths), per_bar))
+    shown = [max(group, key=lengths.__getitem__) for group in groups]
+    longest_ns = max(lengths) or 1
+    bars = (_bar(_times_of_step(profile, at), lengths[at] / longest_ns) for at in shown)
     each = f"; each column is the longest of {per_bar}" if per_bar > 1 else ""
-    caption = f"Time of each step by part: {plural(len(items), 'step')}, the longest {time_text(longest_ns)}{each}."
-    steps = (items[at] for at in shown)
-    rows = (((step.name,), (ODDITIES[step.oddity],), (time_text(step.duration_ns),)) for step in steps)
+    caption = f"Time of each step by part: {plural(len(lengths), 'step')}, the longest {time_text(longest_ns)}{each}."
+    rows = (((names[at],), (odd.get(names[at], ""),), (time_text(lengths[at]),)) for at in shown)
     table = doc.Table(("Step", "Odd"), ("Duration",), tuple(rows))
     outliers = (sentence(outlier.text) for outlier in profile.outliers)
     folded = doc.Fold(("Table of the steps",), (table,), "details")

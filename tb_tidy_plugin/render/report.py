@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, code, message, sentence
-from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, verdict
+from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, told, verdict
 from tb_tidy_plugin.render.ranks import ranks_blocks
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, ProfileReport, Report, RunReport, Saving
 from tb_tidy_plugin.report.step_model import Breakdown
@@ -64,12 +64,12 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
     has_both = profile.true_step_ns and profile.steps.median_ns is not None
     true = f", {words.time_text(profile.true_step_ns)} without the profiler" if has_both else ""
     yield Paragraph((*step_line(profile), true))
-    yield from ledger_blocks(profile.ledger, is_terminal=True)
+    yield from ledger_blocks(profile, is_terminal=True)
     devices = ", ".join(f"{device.kind}:{device.index} {device.name}".strip() for device in profile.devices)
     length = f"{plural(profile.events, 'event')} over {Nanoseconds(profile.duration_ns)}"
     recorded = ", ".join(profile.recorded) or "nothing but operators"
     yield Paragraph((f"{length} on {devices or 'the CPU'}; recorded: {recorded}",))
-    if profile.ledger is None or not profile.ledger.entries:
+    if told(profile) is None:
         yield from _shares(profile.breakdown)
     for note in profile.quality.notes:
         yield sentence(note, "note", "warning")
@@ -145,7 +145,7 @@ def _comment_on(run: RunReport) -> Iterator[Block]:
         yield from _tabled(run)
     for profile in run.profiles:
         yield Paragraph(_in_short(profile))
-        yield from ledger_blocks(profile.ledger)
+        yield from ledger_blocks(profile)
         yield from _tabled(profile)
 
 

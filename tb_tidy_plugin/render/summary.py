@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
-from tb_tidy_plugin.render.words import ODDITIES, names_of, part_text, problem_paragraph, steps_line, time_text
+from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
+from tb_tidy_plugin.render.words import ODDITIES, names_of, part_text, problem_paragraph, time_text
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, Figures, ModuleRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.report.step_model import Lane, Steps
@@ -37,9 +38,12 @@ def summary_document(summary: Summary, wanted: Wanted) -> Document:
 
 def _profile(profile: ProfileSummary, wanted: Wanted) -> Section:
     report, figures = profile.report, profile.figures
-    blocks: list[Block] = [*_steps(report.steps)]
+    blocks: list[Block] = [*_steps(report)]
     blocks += [sentence(note, "note", "warning") for note in report.quality.notes]
-    blocks += [_lane(lane, report.steps) for lane in report.lanes]
+    if ledger := told(report):
+        blocks += whole_ledger(ledger)
+    else:
+        blocks += [_lane(lane, report.steps) for lane in report.lanes]
     blocks += [_operators(report, figures, wanted), _modules(figures, wanted)]
     blocks += [_memory(device, wanted) for device in figures.memory] or [_missing("Memory", figures, "memory")]
     blocks.append(section("CPU work", *_cpu(figures.cpu, wanted)))
@@ -63,10 +67,10 @@ def _size(size: int | None) -> str:
     return "" if size is None else str(Bytes(size))
 
 
-def _steps(steps: Steps) -> Iterator[Block]:
+def _steps(report: ProfileReport) -> Iterator[Block]:
+    steps = report.steps
     several = steps.median_ns is not None and steps.count > 1
-    spread = f", p10 to p90 {time_text(steps.p10_ns)} to {time_text(steps.p90_ns)}" if several else ""
-    yield Paragraph(steps_line(steps, spread))
+    yield Paragraph(step_line(report, has_spread=True))
     odd = [step for step in steps.items if step.oddity is not None]
     if several and odd:
         shown = (

@@ -50,9 +50,20 @@ def to_sarif(report: Report, rules: Sequence[type[AnyRule]]) -> str:
             }
         ],
         "results": [_result(found, codes, index) for found in _merged(report)],
+        "properties": {"ledgers": [*_ledgers(report)]},
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _ledgers(report: Report) -> Iterator[Json]:
+    """What the steps of each profile go to, in ns per step."""
+    for run in report.runs:
+        for profile in run.profiles:
+            if (ledger := profile.ledger) is not None:
+                names = {"run": visible(run.run), "worker": visible(profile.worker), "span": visible(profile.span)}
+                times = {entry.id: entry.ns_per_step for entry in ledger.entries}
+                yield {**names, "recording": ledger.recording, "step_ns": ledger.step_ns, "ns_per_step": times}
 
 
 def _rule(rule: type[AnyRule]) -> Json:

@@ -174,7 +174,7 @@ def test_with_forced_colours_what_is_chosen_and_the_charts_are_still_seen(tab: T
         colours = frame.locator(".stacked-part").evaluate_all(
             "all => all.map((each) => getComputedStyle(each).background)"
         )
-        assert len(set(colours)) > 2
+        assert len(set(colours)) > 1
 
 
 def test_every_chart_has_its_table(tab: Tab) -> None:
@@ -185,4 +185,4 @@ def test_every_chart_has_its_table(tab: Tab) -> None:
     for button in buttons.all():
         button.focus()
         tab.page.keyboard.press("Enter")
-    expect(frame.get_by_role("main").get_by_role("table")).to_have_count(charts)
+    expect(frame.get_by_role("main").get_by_role("table")).to_have_count(charts + 1)  # and that of the entries

@@ -128,8 +128,8 @@ def test_every_figure_is_the_measurement_s(board: Served, page: Tab) -> None:
         code = shown.get_by_role("region", name=label).locator(".code-text").all_text_contents()
         assert "\n".join(code) == statement.rstrip("\n")
     assert report.joint_saving is not None
-    assert report.steps.median_ns is not None
-    left_ns = report.steps.median_ns - report.joint_saving.expected_ns
+    assert report.ledger is not None
+    left_ns = report.ledger.step_ns.median - report.joint_saving.expected_ns
     summary = frame.get_by_role("region", name="Summary of the profile")
     expect(summary).to_contain_text(f"With all findings fixed a step would take {Nanoseconds(left_ns)}")
 

@@ -71,12 +71,12 @@ def test_every_finding_of_the_report_is_listed_in_its_order(tab: Tab) -> None:
 def test_figures_are_those_of_the_report(tab: Tab) -> None:
     frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
     summary = frame.get_by_role("region", name="Summary of the profile")
-    assert report.steps.median_ns is not None
-    expect(summary).to_contain_text(str(Nanoseconds(report.steps.median_ns)))
-    (lane,) = report.lanes
-    mean_ns = sum(part.mean_ns for part in lane.parts)
-    for part in lane.parts:
-        expect(summary).to_contain_text(str(Share(part.mean_ns / mean_ns)))
+    assert report.ledger is not None
+    expect(summary).to_contain_text(str(Nanoseconds(report.ledger.step_ns.median)))
+    for cause in ("cpu", "data_loading"):
+        share = sum(entry.share for entry in report.ledger.entries if entry.cause == cause)
+        assert share > 0.1
+        expect(summary).to_contain_text(str(Share(share)))
     expect(summary).to_contain_text(f"{report.events:,} events")
     finding = report.findings[0]
     rows(frame).first.click()
@@ -247,8 +247,13 @@ class TestWhereTheTimeGoes:
 
     def test_overview_shows_every_part_of_the_average_step(self, tab: Tab) -> None:
         frame, report = tab.open(run=UNTIDY, view="overview"), reported(UNTIDY)
-        for part in report.lanes[0].parts:
-            expect(frame.get_by_role("main")).to_contain_text(str(Nanoseconds(part.mean_ns)))
+        assert report.ledger is not None
+        table = frame.get_by_role("table", name="Entries of the average step")
+        for entry in (each for each in report.ledger.entries if each.share >= 0.01):
+            row = table.get_by_role("row").filter(has=frame.get_by_role("rowheader", name=entry.title))
+            expect(row).to_contain_text(str(Nanoseconds(entry.ns_per_step)))
+            expect(row).to_contain_text(str(Share(entry.share)))
+        expect(table.get_by_role("row").last).to_contain_text(str(Nanoseconds(report.ledger.step_ns.mean)))
 
     def test_operators_are_sorted_by_the_server(self, tab: Tab) -> None:
         frame, figures = tab.open(run=UNTIDY, view="operators"), tables(UNTIDY)

@@ -52,9 +52,7 @@ def test_text() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("image_classifier_untidy · workstation")
     assert re.search(r"3 steps, median .* ms, p10 to p90 .* ms to .* ms \(profiler steps\)", done.stdout)
-    assert [line.split("  ")[0] for line in section(done.stdout, "host: mean step of")] == [
-        "part", "backward", "data loading", "forward", "optimizer", "python",
-    ]  # fmt: skip
+    assert any(line.startswith("CPU: convolution: train.py:") for line in ledger_in(done.stdout))
     assert len(section(done.stdout, "Operators by name: 10 of ")) == 11
     assert section(done.stdout, "Modules: ")[1].startswith("Sequential_0")
     assert section(done.stdout, "Memory") == [
@@ -67,8 +65,16 @@ def test_text() -> None:
 
 
 def test_parts_of_the_step_add_up() -> None:
-    shares = [re.search(r"([\d.]+) %$", line) for line in section(tidy("summary", SAMPLE).stdout, "host: ")[1:]]
+    lines = ledger_in(tidy("summary", SAMPLE).stdout)
+    shares = [re.search(r"([\d.]+) %  +[\d.]+ \w+$", line) for line in lines]
     assert sum(float(share[1]) for share in shares if share) == pytest.approx(100, abs=0.5)
+
+
+def ledger_in(text: str) -> list[str]:
+    """The lines of the ledger's table, without its head and its sum."""
+    lines = [line.strip() for line in text.splitlines()]
+    head = next(at for at, line in enumerate(lines) if line.startswith("where the step's time goes"))
+    return lines[head + 1 : next(at for at, line in enumerate(lines) if line.startswith("sum "))]
 
 
 @pytest.mark.parametrize(

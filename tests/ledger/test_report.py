@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -14,7 +15,11 @@ from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS
 from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Ledger, Recording
+from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, SOURCES, ledger_blocks, verdict
+from tb_tidy_plugin.render.report import report_document
+from tb_tidy_plugin.report.paths import analyze_path
+from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import Made
 from tests.support.recordings import ROOT, shared
 
@@ -63,11 +68,48 @@ class TestTerminal:
         assert "No finding. Device: attention: 98.9 % of the step (989 µs)." in text
         assert "Its efficiency is not known because" in text
 
-    def test_at_most_five_lines(self) -> None:
+    def test_at_most_five_lines(self, tmp_path: Path) -> None:
         made = late_host()
         for at, kernel in enumerate(("softmax", "max_pool", "radixSort", "sage_fwd", "rmsnorm", "elementwise")):
             made.kernel(kernel, 80_000 + 900 * at, 80_900 + 900 * at, launch=19_000)
-        assert len([*ledger_blocks(made.account().ledger, is_terminal=True)]) == MOST_LINES
+        [profile] = analyze_path(made.written(tmp_path)).runs[0].profiles
+        assert len([*ledger_blocks(profile, is_terminal=True)]) == MOST_LINES
+
+
+class TestSummary:
+    def test_it_has_all_entries_and_their_sum(self, tmp_path: Path) -> None:
+        path = late_host().written(tmp_path)
+        [profile] = analyze_path(path).runs[0].profiles
+        assert profile.ledger is not None
+        result = CliRunner().invoke(commands, ["summary", str(path)])
+        lines = result.output.splitlines()
+        head = next(at for at, line in enumerate(lines) if "where the step's time goes" in line)
+        end = next(at for at, line in enumerate(lines) if line.split()[:1] == ["sum"])
+        text = " ".join(" ".join(lines[head:end]).split())
+        assert all(entry.title in text for entry in profile.ledger.entries)
+        assert lines[end].split()[1:] == ["100", "%", *str(Nanoseconds(profile.ledger.step_ns.mean)).split()]
+
+
+class TestPage:
+    def test_its_table_adds_up_to_the_step(self, tmp_path: Path) -> None:
+        report = analyze_path(late_host().written(tmp_path))
+        [profile] = report.runs[0].profiles
+        assert profile.ledger is not None
+        text = to_html(report_document(report, "html"))
+        assert f"Where the {Nanoseconds(profile.ledger.step_ns.mean)} of an average step go" in text
+        assert all(str(Share(entry.share)) in text for entry in profile.ledger.entries)
+        drawn = [float(share) for share in re.findall(r"flex-grow:([0-9.]+)", text.partition("Steps</h3>")[0])]
+        assert abs(sum(drawn) - 1) < 0.001 * len(drawn)
+
+
+def test_sarif_holds_the_times_of_each_profile(tmp_path: Path) -> None:
+    path = late_host().written(tmp_path)
+    [profile] = analyze_path(path).runs[0].profiles
+    assert profile.ledger is not None
+    [told] = json.loads(checked(path, "--format", "sarif"))["runs"][0]["properties"]["ledgers"]
+    assert told["ns_per_step"] == {entry.id: entry.ns_per_step for entry in profile.ledger.entries}
+    assert told["step_ns"]["median"] == profile.ledger.step_ns.median
+    assert told["recording"] == "steady"
 
 
 class TestJson:

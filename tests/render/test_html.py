@@ -133,15 +133,24 @@ class TestShows:
         assert [line for line in others if line in html] == []
 
     def test_the_average_step_adds_up(self, untidy: ProfileReport) -> None:
-        (lane,) = untidy.lanes
         text = page_of(of_profile(untidy)).text
+        assert untidy.ledger is not None
+        assert f"Where the {Nanoseconds(untidy.ledger.step_ns.mean)} of an average step go" in text
+        for entry in untidy.ledger.entries:
+            assert entry.title in text
+            assert f"{Share(entry.share)} {Nanoseconds(entry.ns_per_step)}" in text
+
+    def test_parts_of_lanes_without_a_ledger(self, untidy: ProfileReport) -> None:
+        (lane,) = untidy.lanes
+        text = page_of(of_profile(msgspec.structs.replace(untidy, ledger=None))).text
         whole = sum(part.mean_ns for part in lane.parts)
         assert f"Where the {Nanoseconds(whole)} of an average step go" in text
         for part in lane.parts:
             assert f"{PARTS[part.part]} {Nanoseconds(part.mean_ns)} {Share(part.mean_ns / whole)}" in text
 
     def test_the_spread_of_few_steps_is_all_of_it(self, untidy: ProfileReport) -> None:
-        times = [step.duration_ns for step in untidy.steps.items]
+        assert untidy.ledger is not None
+        times = [step.end_ns - step.start_ns for step in untidy.ledger.steps]
         said = f"median of 3 steps, {Nanoseconds(min(times))} to {Nanoseconds(max(times))} min–max"
         assert said in page_of(of_profile(untidy)).text
 
@@ -155,8 +164,10 @@ class TestShows:
 
     def test_every_step_is_in_the_table_beside_the_chart(self, untidy: ProfileReport) -> None:
         text = page_of(of_profile(untidy)).text
-        for step in untidy.steps.items:
-            assert f"{step.name} {Nanoseconds(step.duration_ns)}" in text
+        assert untidy.ledger is not None
+        assert len(untidy.ledger.steps) == 3
+        for step in untidy.ledger.steps:
+            assert f"{step.name} {Nanoseconds(step.end_ns - step.start_ns)}" in text
 
     def test_the_outcome_of_every_check(self, untidy: ProfileReport) -> None:
         outcomes = [*untidy.outcomes, Outcome(rule="a-broken-one", status="failed", reason="KeyError: 1")]

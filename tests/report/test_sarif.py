@@ -67,6 +67,7 @@ RUN = _object(
     tool=_object(
         ["driver"], driver=_object(["name"], name=STRING, semanticVersion=STRING, rules=_list(RULE, uniqueItems=True))
     ),
+    properties=BAG,
     originalUriBaseIds={"type": "object", "additionalProperties": ARTIFACT},
     invocations=_list(
         _object(
