@@ -21,6 +21,9 @@ settings.load_profile("patient")
 _CACHE = tempfile.TemporaryDirectory(prefix="torchtidy-tests-")
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
+# A compilation that was killed must not break the next run; the processes of one run share what they compiled.
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{_CACHE.name}/inductor")
+
 NEVER_SKIPPED_IN_CI = ("browser", "compiled", "torch")
 TAKES_LONG = ("browser", "slow")
 

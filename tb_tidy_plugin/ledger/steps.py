@@ -199,7 +199,7 @@ def _repeated(profile: Profile, work: Work) -> _Marks | None:
     rows = work.rows[table.category[work.rows] == Category.KERNEL]
     if len(rows) < LEAST_PERIOD * LEAST_REPEATS:
         return None
-    lane = table.device[rows].astype(np.int64) * (1 << 32) + (table.stream[rows] & 0xFFFFFFFF)
+    lane = table.device[rows].astype(np.int64) * (1 << 32) + (table.stream[rows].astype(np.int64) & 0xFFFFFFFF)
     which = np.unique(lane, return_inverse=True)[1].reshape(-1)
     rows = rows[which == np.argmax(np.bincount(which))]
     rows = rows[len(rows) // 4 :]

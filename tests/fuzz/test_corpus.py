@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.trace import cached_columns
 from tests.fuzz.corpus import CORPUS, Watch, corpus_of, distilled, steps_of
 from tests.fuzz.harnesses import HARNESSES, Take
 from tests.fuzz.members import broken, files, inflated
@@ -18,6 +19,12 @@ MOST_BYTES = 300_000
 KNOWS_MEMORY = pytest.mark.skipif(
     not Path("/proc/self/clear_refs").exists(), reason="this system does not tell how much memory was taken"
 )
+
+
+@pytest.fixture(autouse=True)
+def _columns_are_kept_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Harnesses keep the columns of small traces, too; the tests after these do not."""
+    monkeypatch.setattr(cached_columns, "WORTH_KEEPING", cached_columns.WORTH_KEEPING)
 
 
 @pytest.mark.parametrize("name", HARNESSES)

@@ -16,6 +16,9 @@ from tests.fuzz.pipeline import UnsoundError
 TIMES_THE_USUAL = 30.0
 """Processor time, against what the costliest of the texts to begin with takes for as many bytes."""
 
+LEAST_S = 0.1
+"""What a pause of the machine may add to the time of a text of a few bytes."""
+
 FREE_BYTES = 64 << 20
 BYTES_PER_BYTE = 24.0
 """Memory beyond what is usual, and for each byte of text: docs/limits.md."""
@@ -65,7 +68,8 @@ class Tried:
 
     def _too_much(self, text: bytes, size: int, took_s: float, memory: int) -> str:
         """In which way a text took more than it may; empty where it did not."""
-        most_s = TIMES_THE_USUAL * self._usual_s * max(1.0, (size or len(text)) / self._usual_bytes)
+        usual_s = self._usual_s * max(1.0, (size or len(text)) / self._usual_bytes)
+        most_s = max(TIMES_THE_USUAL * usual_s, LEAST_S)
         most_bytes = FREE_BYTES + BYTES_PER_BYTE * (size or len(text))
         if took_s <= most_s and memory <= most_bytes:
             return ""
