@@ -20,7 +20,7 @@ MOST_PER_BYTE = 24.0
 FREE_BYTES = 16 << 20
 """Of the 160 MB that every analysis may take: what little text needs, too."""
 
-LEAST_S, LEAST_BYTES = 0.05, 8 << 20
+LEAST_S, LEAST_BYTES = 0.1, 8 << 20
 """What is less is taken to be this much: too little to tell how it grows."""
 
 ATTEMPTS = 4
