@@ -95,11 +95,6 @@ class Account:
         return Intervals.union(self.segments.starts[here], self.segments.ends[here])
 
 
-def ledger_of(profile: Profile) -> Ledger:
-    """The ledger of a profile."""
-    return account_of(profile).ledger
-
-
 def account_of(profile: Profile) -> Account:
     """The ledger of a profile, with its pieces."""
     work = work_of(profile)

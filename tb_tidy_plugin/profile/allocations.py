@@ -123,25 +123,6 @@ class Allocations:
         return self.take(np.argsort(-self.bytes, kind="stable"))
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Allocations that one operator asked for, in however many calls.
-
-    Attributes:
-        name: the operator's, without overload; of the innermost Python frame or annotation where no operator is around
-            them; empty where nothing is.
-        bytes: their sum. count: how many.
-        row: the host row that asked for the largest one, `ABSENT` where there is none.
-        allocations: themselves, largest first; their rows lie deepest, so they tell their lines best.
-    """
-
-    name: str
-    bytes: int
-    count: int
-    row: int
-    allocations: Allocations
-
-
 def memory_events(profile: Profile) -> MemoryEvents:
     """All instants about memory, decoded; empty where none were recorded."""
     table = profile.table
@@ -207,22 +188,6 @@ def allocations_of(events: MemoryEvents, end: Rows, which: Mask) -> Allocations:
         allocated_ns=events.time_ns[which],
         freed_ns=np.where(ends == ABSENT, ABSENT, events.time_ns[ends]),
     )
-
-
-def by_operator(profile: Profile, allocations: Allocations) -> tuple[Holder, ...]:
-    """Allocations grouped by the operator that asked for them, most bytes first."""
-    allocations = allocations.largest_first
-    causes = asked_by(profile, allocations.row)
-    named = [(profile.name(row) if row != ABSENT else "", row) for row in causes.tolist()]
-    members: dict[str, list[int]] = {}
-    for position, (name, _) in enumerate(named):
-        members.setdefault(name, []).append(position)
-    holders = [
-        Holder(name, int(held.bytes.sum()), len(held), named[positions[0]][1], held)
-        for name, positions in members.items()
-        for held in [allocations.take(np.array(positions))]
-    ]
-    return tuple(sorted(holders, key=lambda holder: -holder.bytes))
 
 
 def asked_by(profile: Profile, rows: Rows) -> Rows:

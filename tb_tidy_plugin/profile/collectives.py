@@ -149,7 +149,7 @@ def collectives_of(profile: Profile) -> Collectives:
 
 
 def _exposed_on_devices(profile: Profile, rows: Rows) -> Intervals:
-    """When only collectives run on a device: what `communication_exposed` of `device_parts` holds."""
+    """When only collectives run on a device: what `communication_exposed` of `step_parts` counts."""
     table, found = profile.table, Intervals.none()
     kernels = table.category == Category.KERNEL
     kernels[rows] = False

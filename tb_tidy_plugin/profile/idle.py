@@ -77,7 +77,7 @@ def host_bound_idle(profile: Profile, device: int, most_gap_ns: float) -> HostBo
     """The idle time of `device` that is the host's pace and nothing else.
 
     That is what no loader, compilation, garbage collection, communication or wait for the device explains
-    (`device_parts`), in gaps of at most `most_gap_ns` whose next work was launched after they began: work launched
+    (`idle_parts`), in gaps of at most `most_gap_ns` whose next work was launched after they began: work launched
     before waited for something on a device. Steps that warm up do not count, nor does what no step holds.
     """
     table, steady = profile.table, _steady(profile)

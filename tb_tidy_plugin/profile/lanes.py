@@ -126,18 +126,11 @@ def step_parts(table: EventTable, steps: Steps) -> tuple[LaneParts, ...]:
     return tuple(_device_lane(whole, device, starts, ends) for device in devices)
 
 
-def device_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
-    """When `device` did what, and why it had nothing to do: the same parts over the whole profile, none overlapping.
-
-    The idle parts lie between the first and the last event of the profile.
-    """
-    whole = _Whole(table)
-    work = _DeviceLayers(whole, device)
-    return dict(_taken(_recorded_time(table), (*work.layers(), *_idle_layers(whole, work.busy))))
-
-
 def idle_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
-    """The idle parts of `device_parts` alone, which take less to tell."""
+    """When `device` was idle, by cause, over the whole profile; no two parts overlap.
+
+    They lie between the first and the last event of the profile, and are those of `step_parts`.
+    """
     busy = covered(table, table.is_category(DEVICE_WORK) & (table.device == device))
     return dict(_taken(_recorded_time(table).minus(busy), _idle_layers(_Whole(table), busy)))
 

@@ -217,11 +217,6 @@ def peak_bytes_of(profile: Profile) -> int | None:
     return max(accelerators or [peak for _, peak in peaks])
 
 
-def kept_in_step(memory: Memory, steps: Steps, step: int) -> Allocations:
-    """Allocations made in a step and not freed in it, largest first."""
-    return memory.allocations.take(_kept_in(memory.allocations, steps) == step).largest_first
-
-
 def _kept_in(allocations: Allocations, steps: Steps) -> Rows:
     """The step in which each allocation was made if it was not freed before that step's end, else `ABSENT`."""
     made_in = steps.index_of(allocations.allocated_ns)

@@ -114,11 +114,6 @@ def operators_of(profile: Profile, tree: ModuleTree, module: int, *, nested: boo
     return np.flatnonzero(tree.rows_of(module, nested=nested) & (profile.table.category == Category.OPERATOR))
 
 
-def device_work_of(profile: Profile, tree: ModuleTree, module: int, *, nested: bool = True) -> Rows:
-    """Rows of the kernels, copies and fills that a module launched, in both passes."""
-    return np.flatnonzero(tree.rows_of(module, nested=nested) & profile.table.is_category(DEVICE_WORK))
-
-
 @dataclass(frozen=True, slots=True)
 class _Places:
     """Modules in pre-order, and for each mark its module (`ABSENT` for none) and pass."""

@@ -36,7 +36,6 @@ STRANGERS: dict[Called, frozenset[str]] = {
 }  # fmt: skip
 """Owners of built-ins that are not what is called: functions of torch are methods of a type in its recordings."""
 
-SCALAR_TYPES = frozenset({"double", "long int", "bool", "Scalar"})
 TENSORS = 2  # the first inputs of an operator of the language
 
 RUN_BY_VARIABLE = 1.4  # a partial function, or one of C that calls another, leaves the operator alone in the recording

@@ -18,10 +18,10 @@ from tb_tidy_plugin.capture import handler, live_tree, own_files, settings, tidy
 from tb_tidy_plugin.capture.live_tree import walk
 from tb_tidy_plugin.capture.own_files import OwnFiles
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.tensors import tensors_of
 from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
+from tb_tidy_plugin.trace.columns import TensorIds
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.captured_job import (
     FILE,
@@ -306,10 +306,15 @@ class TestTensors:
         profile = Profile(read_with_side_files(trace))
         (addmm, *_) = profile.named("aten::addmm").tolist()
         relus = profile.named("aten::relu", "aten::clamp_min").tolist()
-        weights = {tensors_of(profile, row).tensors[1:2] for row in profile.named("aten::linear").tolist()}
+        numbers = profile.table.file_order
+
+        def tensors_of(row: int) -> TensorIds:
+            return profile.metadata.captured.tensors[int(numbers[row])]
+
+        weights = {tensors_of(row).tensors[1:2] for row in profile.named("aten::linear").tolist()}
         assert len(weights) == 2, "two layers, in each of two steps the same weights"
-        assert tensors_of(profile, addmm).storages
-        assert all(tensors_of(profile, row).tensors[0] for row in relus)
+        assert tensors_of(addmm).storages
+        assert all(tensors_of(row).tensors[0] for row in relus)
 
     def test_without_shapes_there_are_none(self, tmp_path: Path) -> None:
         record(tidy_trace_handler(str(tmp_path), tensors=True), record_shapes=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tb_tidy_plugin.ledger.account import ledger_of
+from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -49,7 +49,7 @@ def main() -> None:
             continue
         profile = Profile(read_with_side_files(path_of(recording), lambda _: None, NOWHERE, USUAL))
         before = time.process_time()
-        ledger = ledger_of(profile)
+        ledger = account_of(profile).ledger
         took = time.process_time() - before
         print(f"{recording}: {took:.3f} s, {took / len(profile.table) * 1e5:.2f} s per 100,000 events")  # noqa: T201
         rows.append(row(recording, ledger))

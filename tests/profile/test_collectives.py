@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
-from tb_tidy_plugin.profile.lanes import device_parts, devices_of
+from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.steps import Steps
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -70,10 +71,8 @@ class TestOnDevices:
     def test_exposed_is_what_the_lanes_call_exposed(self, name: str) -> None:
         (file,) = find_traces(shared(f"traces/{name}"))
         profile = Profile(read_trace(file.path))
-        (device,) = devices_of(profile.table)
-        part = device_parts(profile.table, device)["communication_exposed"]
-        exposed = collectives_of(profile).exposed
-        assert (exposed.total_ns, exposed.overlap_ns(part)) == (part.total_ns, part.total_ns)
+        (lane,) = step_parts(profile.table, Steps("none", ()))
+        assert collectives_of(profile).exposed.total_ns == lane.parts["communication_exposed"].sum()
 
 
 def test_the_process_group_of_a_recorded_collective(tmp_path: Path) -> None:

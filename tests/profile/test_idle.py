@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
-from tb_tidy_plugin.profile.lanes import device_parts, idle_parts
+from tb_tidy_plugin.profile.lanes import idle_parts, step_parts
+from tb_tidy_plugin.profile.steps import Steps
 from tests.support.drawn import A100, draw, row_of
 
 PROFILE = draw(
@@ -73,7 +74,6 @@ def test_how_many_launches_find_the_queue_empty() -> None:
 
 
 def test_idle_parts_are_those_of_all_parts() -> None:
-    parts = device_parts(PROFILE.table, 0)
-    for part, time in idle_parts(PROFILE.table, 0).items():
-        assert time.starts.tolist() == parts[part].starts.tolist()
-        assert time.ends.tolist() == parts[part].ends.tolist()
+    (lane,) = step_parts(PROFILE.table, Steps("none", ()))
+    idle = {part: time.total_ns for part, time in idle_parts(PROFILE.table, 0).items() if time.total_ns}
+    assert idle == {part: times.sum() for part, times in lane.parts.items() if part.startswith("idle")}

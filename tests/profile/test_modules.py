@@ -6,12 +6,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.profile.modules import Module, ModuleTree, device_work_of, modules_of, operators_of
+from tb_tidy_plugin.profile.modules import Module, ModuleTree, modules_of, operators_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.drawn import A100, draw, row_of
 from tests.support.written import event, kineto_text, write
@@ -76,8 +77,10 @@ def test_modules_operators_and_kernels_lead_to_each_other() -> None:
     assert {profile.name(row) for row in operators_of(profile, tree, 0, nested=False).tolist()} == {
         "aten::mul", "autograd::engine::evaluate_function: MulBackward0",
     }  # fmt: skip
-    assert len(device_work_of(profile, tree, 0)) == 7
-    assert [profile.name(row) for row in device_work_of(profile, tree, 1).tolist()].count("gemm") == 4
+    on_device = profile.table.is_category(DEVICE_WORK)
+    assert np.count_nonzero(tree.rows_of(0) & on_device) == 7
+    launched = np.flatnonzero(tree.rows_of(1) & on_device).tolist()
+    assert [profile.name(row) for row in launched].count("gemm") == 4
     assert tree.module[row_of(profile, "aten::addmm")] == 1
     assert tree.module[row_of(profile, "aten::mm")] == 1, "below the backward of a forward operator"
     assert tree.in_backward[row_of(profile, "aten::mm")]

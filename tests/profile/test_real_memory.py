@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tb_tidy_plugin.profile.allocations import Allocations, by_operator, memory_events
-from tb_tidy_plugin.profile.memory import kept_in_step, memory_of
+from tb_tidy_plugin.profile.allocations import Allocations, asked_by, memory_events
+from tb_tidy_plugin.profile.memory import memory_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -53,9 +53,6 @@ def test_a_real_peak_equals_a_replay_of_its_events() -> None:
         assert device.peak.alive.bytes.tolist() == sorted(alive.values(), reverse=True)
         assert device.peak.other_bytes == here[0]["Total Allocated"] - here[0]["Bytes"] == device.start_bytes
         assert (device.disagreements, device.frees_of_unseen) == (0, 0)
-        holders = by_operator(profile, device.peak.alive)
-        assert sum(holder.bytes for holder in holders) == sum(alive.values())
-        assert sum(holder.count for holder in holders) == len(alive)
     assert [device.peak_reserved_bytes for device in found.by_device] == [None, 12_782_141_440]
 
 
@@ -133,5 +130,8 @@ def test_what_a_loop_keeps_is_seen(small_models: Path) -> None:
     assert found is not None
     assert [entry.kept_bytes for entry in found.steps] == [1_500_000] * 3
     assert [entry.end_bytes - entry.start_bytes for entry in found.steps][1:] == [1_000_000] * 2
-    kept = by_operator(profile, kept_in_step(found, profile.steps, 2))
-    assert [(holder.name, holder.bytes) for holder in kept] == [("aten::ones", 1_000_000), ("aten::zeros", 500_000)]
+    step = profile.steps.items[2]
+    made = (found.allocations.allocated_ns >= step.start_ns) & (found.allocations.allocated_ns < step.end_ns)
+    kept = found.allocations.take(made & (found.allocations.freed_ns == ABSENT)).largest_first
+    assert [profile.name(row) for row in asked_by(profile, kept.row).tolist()] == ["aten::ones", "aten::zeros"]
+    assert kept.bytes.tolist() == [1_000_000, 500_000]

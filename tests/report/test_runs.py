@@ -24,13 +24,15 @@ from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rulekit import Run, RunMatch, RunRule
-from tb_tidy_plugin.rules import all_run_rules, catalogue
+from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.rules.distributed.collective_straggler import CollectiveStraggler
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.drawn_runs import draw_run
 from tests.support.recorded_ranks import LAST_US, STEP_US, record
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
+
+RUN_RULES = [rule.name() for rule in catalogue() if issubclass(rule, RunRule)]
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ class TestSummary:
 class TestRunReport:
     def test_names_the_rank_that_is_late(self, pair: Path) -> None:
         run = run_of(pair)
-        assert [outcome.rule for outcome in run.outcomes] == [rule.name() for rule in all_run_rules()]
+        assert [outcome.rule for outcome in run.outcomes] == RUN_RULES
         (finding,) = run.findings
         assert (finding.rule, finding.ranks, finding.cost_ns) == ("collective-straggler", [1], 6_000_000)
         assert finding.places[0].function == "train"
@@ -212,5 +214,5 @@ def test_two_real_ranks_meet_in_their_collectives() -> None:
     """Thinned out to two steps, so that not even the collectives' order is the same: nothing is claimed."""
     (run,) = tb_tidy_plugin.analyze(shared("traces/ranks128_sampled")).runs
     assert [profile.rank for profile in run.profiles] == [0, 1]
-    assert [outcome.status for outcome in run.outcomes] == ["not_checked"] * len(all_run_rules())
+    assert [outcome.status for outcome in run.outcomes] == ["not_checked"] * len(RUN_RULES)
     assert run.findings == []

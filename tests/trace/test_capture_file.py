@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.tensors import tensors_of
 from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
-from tb_tidy_plugin.trace.columns import EventTable
+from tb_tidy_plugin.trace.columns import EventTable, TensorIds
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.settings import Settings
 
@@ -185,8 +184,7 @@ class TestTheRest:
         beside(trace, {"tensors": {**column, "tensors": [[4, 0]], "storages": [[2, 0]]}})
         profile = Profile(read_with_side_files(trace))
         (relu,) = profile.named("aten::relu").tolist()
-        assert (tensors_of(profile, relu).tensors, tensors_of(profile, relu).storages) == ((4, 0), (2, 0))
-        assert tensors_of(profile, 0).tensors == ()
+        assert profile.metadata.captured.tensors == {int(profile.table.file_order[relu]): TensorIds((4, 0), (2, 0))}
 
     def test_one_that_was_ended_early_is_said(self, tmp_path: Path) -> None:
         trace = trace_in(tmp_path)
