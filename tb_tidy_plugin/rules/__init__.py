@@ -1,4 +1,4 @@
-"""The catalogue: one rule per file, found by walking the folder."""
+"""The catalogue: one rule per module of a category, found by walking the folders."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ def all_rules() -> tuple[type[Rule], ...]:
 @cache
 def catalogue() -> tuple[type[AnyRule], ...]:
     """Every rule of either kind, by code."""
-    modules = (module for module in pkgutil.walk_packages(__path__, f"{__name__}.") if not module.ispkg)
-    found = [_rule_in(module.name) for module in modules]
+    categories = [importlib.import_module(f"{__name__}.{category.name}") for category in pkgutil.iter_modules(__path__)]
+    found = [
+        _rule_in(f"{category.__name__}.{module.name}")
+        for category in categories
+        for module in pkgutil.iter_modules(category.__path__)
+    ]
     return tuple(sorted(found, key=lambda rule: int(rule.code.removeprefix("TT"))))
 
 
@@ -32,5 +36,5 @@ def _rule_in(module_name: str) -> type[AnyRule]:
 
 
 def source_of(rule: type[AnyRule]) -> Path:
-    """The file a rule is written in."""
+    """The file a rule is written in; `__init__.py` of its folder, where its detectors lie beside it."""
     return Path(str(importlib.import_module(rule.__module__).__file__))

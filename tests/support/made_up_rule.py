@@ -25,7 +25,8 @@ Never.
 
 from collections.abc import Iterator, Mapping
 
-from tb_tidy_plugin.rulekit import Bytes, Fact, Match, Nanoseconds, Profile, Rule, tensor_bytes
+from tb_tidy_plugin.profile.inputs import tensor_bytes
+from tb_tidy_plugin.rulekit import Bytes, Fact, Match, Nanoseconds, Profile, Rule
 
 
 class SlowMultiplication(Rule):

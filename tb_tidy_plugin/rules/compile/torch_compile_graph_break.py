@@ -44,23 +44,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
-from tb_tidy_plugin.rulekit import (
-    READS,
-    BrokenCall,
-    Category,
-    Edit,
-    Match,
-    Nanoseconds,
-    Piece,
-    Profile,
-    Rule,
-    Scale,
-    Threshold,
-    broken_calls,
-    parse_frame,
-    rows_of,
-    time_apart,
-)
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.compiled import BrokenCall, Piece, broken_calls, time_apart
+from tb_tidy_plugin.profile.readbacks import READS
+from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, parse_frame
 
 LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d+)$")
 DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")

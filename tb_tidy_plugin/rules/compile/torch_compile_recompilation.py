@@ -35,19 +35,9 @@ steps, with medium confidence.
 
 from collections.abc import Iterator, Sequence
 
-from tb_tidy_plugin.rulekit import (
-    Category,
-    Compilation,
-    Fact,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Share,
-    Threshold,
-    compilations,
-    rows_of,
-)
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.compiled import Compilation, compilations
+from tb_tidy_plugin.rulekit import Category, Fact, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 
 class TorchCompileRecompilation(Rule):

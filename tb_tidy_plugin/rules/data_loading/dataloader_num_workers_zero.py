@@ -39,6 +39,7 @@ before the first step. Loaders with workers, however slow they are.
 from collections.abc import Iterator
 from math import ceil
 
+from tb_tidy_plugin.profile.loading import batches_by_place
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Edit,
@@ -51,7 +52,6 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Share,
     Threshold,
-    batches_by_place,
 )
 
 MOST_WORKERS = 8  # expected of a machine whose cores are not known

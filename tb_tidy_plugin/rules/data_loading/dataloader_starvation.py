@@ -32,6 +32,8 @@ without them it is taken to be 1 ms, at medium confidence.
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from tb_tidy_plugin.profile.critical import device_idle
+from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, waits_for_workers
 from tb_tidy_plugin.rulekit import (
     Category,
     Edit,
@@ -45,10 +47,6 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Share,
     Threshold,
-    batches_by_place,
-    device_idle,
-    is_first_batch,
-    waits_for_workers,
 )
 
 OUTLIER = 2  # times the second longest wait: what comes from too few workers comes again

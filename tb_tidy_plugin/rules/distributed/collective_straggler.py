@@ -37,18 +37,8 @@ recordings of one rank.
 
 from collections.abc import Iterator, Mapping
 
-from tb_tidy_plugin.rulekit import (
-    Fact,
-    Nanoseconds,
-    Run,
-    RunMatch,
-    RunRule,
-    Share,
-    Straggler,
-    Threshold,
-    comparable_steps,
-    straggler_of,
-)
+from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
+from tb_tidy_plugin.rulekit import Fact, Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
 
 WORK = {
     "data_loading": "loading data",

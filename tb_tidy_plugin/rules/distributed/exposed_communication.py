@@ -38,20 +38,8 @@ work. What is recorded of several ranks is looked at by collective-straggler.
 
 from collections.abc import Iterator, Mapping
 
-from tb_tidy_plugin.rulekit import (
-    Bytes,
-    Edit,
-    ExposedKind,
-    Fact,
-    Match,
-    Nanoseconds,
-    Overlap,
-    Profile,
-    Rule,
-    Share,
-    Threshold,
-    exposed_collectives,
-)
+from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
+from tb_tidy_plugin.rulekit import Bytes, Edit, Fact, Match, Nanoseconds, Overlap, Profile, Rule, Share, Threshold
 
 GRADIENTS = (
     "Let `DistributedDataParallel` send gradients in buckets while the backward pass runs (`bucket_cap_mb` sets their "

@@ -32,11 +32,14 @@ loaders, compiled code, torch's own operators. The same few for one tensor after
 from collections.abc import Iterator
 from math import prod
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.pointwise import Chain, part_left, pointwise_chains
+from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
     Category,
-    Chain,
     Edit,
     Match,
     Nanoseconds,
@@ -48,11 +51,6 @@ from tb_tidy_plugin.rulekit import (
     aten,
     chain_of,
     fitting,
-    gradients_of,
-    part_left,
-    pointwise_chains,
-    rows_of,
-    slower_side,
 )
 
 COMPILED_CALL = 8  # operators that take about as long as the guards and the call of a compiled function (15 to 20 µs)

@@ -35,6 +35,8 @@ recordings without steps.
 
 from collections.abc import Iterator
 
+from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
+from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
@@ -49,12 +51,7 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Scale,
     Threshold,
-    copied_input,
-    copying_operator,
-    exposed_copies,
     fitting,
-    pinned_bytes_per_ns,
-    recurring,
 )
 
 PAGEABLE = r"(?:HtoD|HostToDevice).{0,100}\(Pageable"

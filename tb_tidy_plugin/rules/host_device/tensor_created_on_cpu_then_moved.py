@@ -30,6 +30,8 @@ factory of another shape or dtype, or more than 5 operators back.
 
 from collections.abc import Iterator
 
+from tb_tidy_plugin.profile.copies import copied_input, copying_operator
+from tb_tidy_plugin.profile.inputs import tensor_bytes
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
@@ -44,10 +46,7 @@ from tb_tidy_plugin.rulekit import (
     Shape,
     Threshold,
     aten,
-    copied_input,
-    copying_operator,
     fitting,
-    tensor_bytes,
 )
 
 FACTORIES = aten.names(

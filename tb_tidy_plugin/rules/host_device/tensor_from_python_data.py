@@ -31,6 +31,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.critical import device_idle
+from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
@@ -44,11 +47,8 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Threshold,
     aten,
-    device_idle,
     fitting,
     parse_frame,
-    recurring,
-    rows_of,
 )
 
 CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}

@@ -34,8 +34,8 @@ in 0.7 to 1.1 times its time. Sparse gradients and complex parameters, for which
 from collections.abc import Iterator
 from math import log, sqrt
 
+from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.rulekit import (
-    WITH_FOREACH,
     Benchmark,
     Edit,
     Fact,
@@ -45,10 +45,8 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Scale,
     Threshold,
-    Update,
     aten,
     fitting,
-    updates_one_by_one,
 )
 
 FUSED_ON_CPU = {

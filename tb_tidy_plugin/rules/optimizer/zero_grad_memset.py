@@ -36,6 +36,8 @@ from collections import Counter
 from collections.abc import Iterator
 from math import prod
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.gradients import first_additions
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
@@ -45,9 +47,7 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Shape,
     aten,
-    first_additions,
     fitting,
-    rows_of,
     sizes_in,
 )
 

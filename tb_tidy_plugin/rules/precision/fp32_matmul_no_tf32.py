@@ -32,20 +32,9 @@ wait for memory. Convolutions: TF32 is on for them by default.
 import re
 from collections.abc import Iterator
 
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Edit,
-    Match,
-    Nanoseconds,
-    Product,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-    fitting,
-    rows_of,
-)
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.products import Product
+from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, fitting
 
 FULL_FP32 = re.compile(r"\b\w{0,200}(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\b\w{0,200}f32f32_f32f32_f32_\w{0,200}ffma\w*")
 """On CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…_ffma_…`."""

@@ -33,20 +33,9 @@ kernels, as all do that do not block; fewer than 20 kernels of 50 µs.
 
 from collections.abc import Iterator, Mapping
 
-from tb_tidy_plugin.rulekit import (
-    Category,
-    Fact,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rows,
-    Rule,
-    blocked_time,
-    blocking_launches,
-    formatted_stacks,
-    nan_checks,
-    rows_of,
-)
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
+from tb_tidy_plugin.rulekit import Category, Fact, Match, Nanoseconds, Profile, Rows, Rule
 
 
 class AnomalyModeEnabled(Rule):

@@ -33,7 +33,8 @@ import re
 from collections.abc import Iterator, Mapping
 from statistics import median
 
-from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Product, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.profile.products import Product
+from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}
 MULTIPLE = 8  # values of 2 bytes in one load of 16 bytes

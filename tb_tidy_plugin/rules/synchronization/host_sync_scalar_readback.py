@@ -36,6 +36,8 @@ loops that read fewer than 64 values per step or run other operators.
 
 from collections.abc import Iterable, Iterator
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
@@ -48,11 +50,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Threshold,
     Unblock,
-    device_readbacks,
-    idle_after,
     parse_frame,
-    read_loops,
-    rows_of,
 )
 
 OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")

@@ -31,25 +31,23 @@ in more bits. Casts of weights under autocast, which are not cast back. Dtypes o
 
 from collections.abc import Iterator, Sequence
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.pointwise import is_passing, is_pointwise
+from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
     Bytes,
-    Cast,
     Match,
     Nanoseconds,
     Profile,
     Rule,
     Threshold,
     aten,
-    casts,
     fitting,
-    gradients_of,
-    is_passing,
-    is_pointwise,
-    rows_of,
-    slower_side,
 )
+from tb_tidy_plugin.rules.precision.dtype_ping_pong.casts import Cast, casts
 
 EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_pool1d max_pool2d neg relu")
 """Their results are the same in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""

@@ -32,22 +32,9 @@ Convolutions without a bias. Anything but the batch norm using the output first,
 from collections.abc import Iterator
 from math import prod
 
-from tb_tidy_plugin.rulekit import (
-    BIAS,
-    Benchmark,
-    Inputs,
-    Match,
-    Nanoseconds,
-    ParameterCosts,
-    Profile,
-    Rule,
-    Threshold,
-    aten,
-    bias_handed_over,
-    bias_work,
-    costs_of_parameters,
-    fitting,
-)
+from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Threshold, aten, fitting
+from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.biases import BIAS, bias_handed_over, bias_work
+from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import ParameterCosts, costs_of_parameters
 
 MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
 TRANSPOSED = aten.names("product", "conv_transpose1d conv_transpose2d conv_transpose3d")

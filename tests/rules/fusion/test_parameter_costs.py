@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.profile.parameter_costs import costs_of_parameters, handed_over_by
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.testing.drawn import draw, row_of
+from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import costs_of_parameters, handed_over_by
 
 EVALUATE = "autograd::engine::evaluate_function: "
 BACKWARD = f"""

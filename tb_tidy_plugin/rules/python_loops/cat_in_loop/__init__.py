@@ -34,10 +34,11 @@ step. Calls made by libraries.
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.joins import Join
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Edit,
-    Join,
     Match,
     Nanoseconds,
     Profile,
@@ -47,11 +48,9 @@ from tb_tidy_plugin.rulekit import (
     Share,
     Threshold,
     fitting,
-    growing_tensors,
-    is_read_between,
     parse_frame,
-    rows_of,
 )
+from tb_tidy_plugin.rules.python_loops.cat_in_loop.growth import growing_tensors, is_read_between
 
 
 class CatInLoop(Rule):

@@ -35,12 +35,13 @@ the finding is of low confidence.
 
 from collections.abc import Iterator
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.model_work import function_of
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
     Bytes,
     Edit,
-    LayoutCopy,
     Match,
     Profile,
     Rule,
@@ -48,10 +49,8 @@ from tb_tidy_plugin.rulekit import (
     Share,
     Threshold,
     fitting,
-    function_of,
-    layout_copies,
-    rows_of,
 )
+from tb_tidy_plugin.rules.memory.hidden_contiguous_copy.layouts import LayoutCopy, layout_copies
 
 LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.1, 0.5
 """Parts of a copy's time that are expected to be left after the fix."""

@@ -36,10 +36,10 @@ which the host did something else than launch. Steps that warm up.
 
 from collections.abc import Iterator
 
+from tb_tidy_plugin.profile.lanes import devices_of
 from tb_tidy_plugin.rulekit import (
     Confidence,
     Edit,
-    HostBoundIdle,
     Match,
     Nanoseconds,
     Profile,
@@ -47,10 +47,9 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Share,
     Threshold,
-    devices_of,
-    host_bound_idle,
     parse_frame,
 )
+from tb_tidy_plugin.rules.launch.gpu_idle_host_bound.idle import HostBoundIdle, host_bound_idle
 
 RECORDER = {True: (1.7, 2.7), False: (1.4, 2.3)}
 """By how much recording slows the host, likely and at most, with and without Python stacks."""

@@ -25,6 +25,8 @@ ON_WEIGHTS = aten.names("known", "alpha_dropout clone dropout native_dropout to"
 AVERAGES = aten.names("reduction", "mean sum")
 CAST = "aten::to"
 ADDS_SCORES = "aten::baddbmm"
+LEAST_DIMS = 3  # of scores: a batch, queries and keys
+WEIGHTS_DIMS = 4  # of `nn.MultiheadAttention`, which have a batch and heads
 REACH = 12  # operators: before the softmax scale, bias and mask, which may be made there, too
 AFTER = 24  # operators after the last product, in which the weights are looked for
 MULTIHEAD = "multi_head_attention_forward"
@@ -59,7 +61,7 @@ def attentions(profile: Profile) -> Iterator[Attention]:
     for softmax in profile.calls.among(profile.named(*SOFTMAX)).tolist():
         given = profile.inputs(softmax)
         sizes = given.shape(0)
-        if sizes and len(sizes) >= 3 and given.scalar(1) in {"", "-1", str(len(sizes) - 1)}:
+        if sizes and len(sizes) >= LEAST_DIMS and given.scalar(1) in {"", "-1", str(len(sizes) - 1)}:
             yield from _around(profile, softmax, sizes)
 
 
@@ -132,7 +134,7 @@ def _fit(scores: Product, output: Product, sizes: Shape) -> bool:
 def _is_multihead(profile: Profile, row: int) -> bool:
     """Whether `nn.MultiheadAttention` averages the weights here, and nothing that follows is given the average."""
     averaged = profile.inputs(row).shape(0) or ()
-    is_mean = profile.name(row) in AVERAGES and len(averaged) == 4
+    is_mean = profile.name(row) in AVERAGES and len(averaged) == WEIGHTS_DIMS
     if not is_mean or not any(profile.name(above).endswith(MULTIHEAD) for above in profile.ancestors(row)):
         return False
     sizes = (averaged[0], *averaged[2:])

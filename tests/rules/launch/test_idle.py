@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
 from tb_tidy_plugin.profile.lanes import idle_parts, step_parts
 from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.rules.launch.gpu_idle_host_bound.idle import HostBoundIdle, host_bound_idle
 from tests.support.drawn import A100, draw, row_of
 
 PROFILE = draw(

@@ -36,13 +36,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.loops import Loop, movement_of
 from tb_tidy_plugin.rulekit import (
-    PICKS,
     Benchmark,
     Category,
     Edit,
-    HostWork,
-    Loop,
     Match,
     Nanoseconds,
     Profile,
@@ -51,13 +50,14 @@ from tb_tidy_plugin.rulekit import (
     Share,
     Threshold,
     aten,
-    falls,
     fitting,
-    host_work,
-    loops_over_pieces,
-    movement_of,
     parse_frame,
-    rows_of,
+)
+from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.overhead import HostWork, host_work
+from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import (
+    PICKS,
+    falls,
+    loops_over_pieces,
     time_of_loop,
 )
 

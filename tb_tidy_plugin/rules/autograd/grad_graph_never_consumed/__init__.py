@@ -40,19 +40,8 @@ backward pass, as a recording of a forward pass alone leaves them, get a low con
 from collections.abc import Iterator
 from textwrap import indent
 
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-    UnusedPass,
-    unused_passes,
-)
+from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes import UnusedPass, unused_passes
 
 MODULE = "nn.Module: "
 MOST, USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what part of its operator, see the page

@@ -42,9 +42,9 @@ none. Tensors that are handed to NumPy are left out where the recording shows th
 
 from collections.abc import Iterator, Sequence
 
+from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
     Benchmark,
-    Constant,
     Match,
     Nanoseconds,
     Profile,
@@ -52,11 +52,10 @@ from tb_tidy_plugin.rulekit import (
     Shape,
     Threshold,
     aten,
-    constants_made_again,
     fitting,
     parse_frame,
-    rows_of,
 )
+from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.constants import Constant, constants_made_again
 
 CHAIN_SHOWN = 8
 BOOL = 11  # the number that ATen has for this dtype

@@ -12,11 +12,18 @@ from operator import mul
 import numpy as np
 
 from tb_tidy_plugin import aten
-from tb_tidy_plugin.profile.growth import JOINS, STACK, join_of
 from tb_tidy_plugin.profile.inputs import Inputs, Shape
+from tb_tidy_plugin.profile.joins import JOINS, STACK, join_of
 from tb_tidy_plugin.profile.model_work import function_of, of_the_model
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.writes import HANDS_OUT, Span, Writes, shapes_of_views, sizes_in, tensors_in
+from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.writes import (
+    HANDS_OUT,
+    Span,
+    Writes,
+    shapes_of_views,
+    sizes_in,
+    tensors_in,
+)
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
 FACTORIES = aten.names(

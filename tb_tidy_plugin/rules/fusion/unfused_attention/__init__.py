@@ -34,9 +34,11 @@ used; where nothing seems to use them, the finding is of medium confidence.
 
 from collections.abc import Iterator
 
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
-    Attention,
     Benchmark,
     Edit,
     Match,
@@ -46,12 +48,9 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Scale,
     Threshold,
-    attentions,
     fitting,
-    gradients_of,
-    rows_of,
-    slower_side,
 )
+from tb_tidy_plugin.rules.fusion.unfused_attention.attention import Attention, attentions
 
 FUSED = "Call `F.scaled_dot_product_attention`"
 LEFT_OF_PRODUCTS = (0.85, 0.7, 1.0)  # most likely, at least, at most
