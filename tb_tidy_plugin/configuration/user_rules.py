@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeVar, get_args
@@ -14,7 +15,7 @@ from typing import TypeVar, get_args
 from tb_tidy_plugin.configuration import trust
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.rulekit import AnyRule, carried
+from tb_tidy_plugin.rulekit import AnyRule, Rule, carried
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.rule import Need
 
@@ -33,7 +34,8 @@ def with_user_rules(configuration: Configuration, catalogue: Sequence[type[AnyRu
     """The catalogue, and behind it the rules that the configuration names.
 
     Raises:
-        ConfigurationError: a rule cannot be loaded, is no whole rule, or has the name or code of another one.
+        ConfigurationError: a rule cannot be loaded, is no whole rule, has the name or code of another one, or yields to
+            a rule that does not exist or yields to it.
     """
     known = list(catalogue)
     for rule in _user_rules(configuration):
@@ -42,7 +44,27 @@ def with_user_rules(configuration: Configuration, catalogue: Sequence[type[AnyRu
                 error = f"{_described(rule)} is called `{taken[0]}`, and so is {_described(other)}."
                 raise ConfigurationError(error, "Give it another name and a code of its own letters.")
         known.append(rule)
+    _check_precedence(known[len(catalogue) :], known)
     return tuple(known)
+
+
+def _check_precedence(own: Sequence[type[AnyRule]], known: Sequence[type[AnyRule]]) -> None:
+    """Whether all rules that the user's `own` ones yield to are `known`, and none yields to itself in the end.
+
+    Raises:
+        ConfigurationError: they are not; says which.
+    """
+    by_name = {rule.name(): rule for rule in known if issubclass(rule, Rule)}
+    for rule in own:
+        for name in rule.yields_to if issubclass(rule, Rule) else ():
+            if name not in by_name:
+                error = f"{_described(rule)} yields to `{name}`, and there is no rule over one profile of this name."
+                raise ConfigurationError(error, near(name, by_name) or "`tb-tidy rules` lists all rules.")
+    try:
+        TopologicalSorter({name: rule.yields_to for name, rule in by_name.items()}).prepare()
+    except CycleError as problem:
+        circle = ", ".join(f"`{name}`" for name in problem.args[1][:-1])
+        raise ConfigurationError(f"Rules yield to one another: {circle}.", "Remove one from `yields_to`.") from None
 
 
 def _user_rules(configuration: Configuration) -> Iterator[type[AnyRule]]:
@@ -151,6 +173,9 @@ def _complaints(rule: type[AnyRule]) -> Iterator[str]:
             yield f"it has no `{name}`"
     if not CODE.fullmatch(rule.code):
         yield f"the code `{rule.code}` is not capital letters and a number, as in `MY1`"
+    yields_to: object = getattr(rule, "yields_to", ())
+    if not (isinstance(yields_to, tuple) and all(isinstance(name, str) for name in yields_to)):
+        yield "`yields_to` is not a tuple of names of rules"
     if unknown := sorted(rule.needs - set(get_args(Need))):
         yield f"`needs` knows {', '.join(get_args(Need))}, and not {', '.join(unknown)}"
     try:

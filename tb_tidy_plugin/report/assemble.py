@@ -35,11 +35,12 @@ from tb_tidy_plugin.report.findings import (
     left_out_of,
     measured_in,
     saving_in_report,
+    without_yielded,
     worth_reporting,
+    yielding_last,
 )
 from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.outliers import has_outliers, outliers_of
-from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.report.step_costs import StepCosts, step_costs_of
 from tb_tidy_plugin.rulekit import Match, Rows, Rule
@@ -190,12 +191,12 @@ def checked(
         outcomes[rule.name()] = check_rule(profile, rule)
     known = known or Known(estimates=Estimates(profile))
     ranked: list[Evidence] = []
-    spoken: dict[str, Rows] = {}
-    for rule in owners_first(rules):
+    reported: dict[str, Rows] = {}
+    for rule in yielding_last(rules):
         if isinstance(outcome := outcomes[rule.name()], Found):
-            outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, spoken, ignores, known)
+            outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, reported, ignores, known)
             if kept:
-                spoken[rule.name()] = np.concatenate([each.rows for each in kept])
+                reported[rule.name()] = np.concatenate([each.rows for each in kept])
             ranked += kept
     return outcomes, sorted(ranked, key=by_saving)
 
@@ -204,18 +205,18 @@ def _reported(
     profile: Profile,
     rule: Rule,
     matches: Sequence[Match],
-    spoken: Mapping[str, Rows],
+    reported: Mapping[str, Rows],
     ignores: PathIgnores,
     known: Known,
 ) -> tuple[Outcome, list[Evidence]]:
-    """What of a rule's matches is reported, beside the findings that were `spoken` of before."""
-    left, owned = without_owned(profile, rule.name(), matches, spoken)
+    """What of a rule's matches is reported, given the events of what is `reported` already."""
+    left, yielded = without_yielded(profile, rule, matches, reported)
 
     def findings() -> tuple[list[Evidence], str | None]:
         groups = groups_of(profile, left, known.locate)
         wanted = [group for group in groups if not ignores.cover(rule.name(), group.files)]
         kept, small, further = worth_reporting(rule, wanted)
-        left_out = left_out_of(rule, owned, small, len(groups) - len(wanted), further)
+        left_out = left_out_of(rule, yielded, small, len(groups) - len(wanted), further)
         return described(profile, rule, kept, known), left_out
 
     found = unless_broken(rule, findings)

@@ -1,10 +1,25 @@
-"""Matches of a rule, grouped to the findings that a user would fix one by one."""
+"""Matches of a rule, grouped to the findings that a user would fix one by one.
+
+Where several rules find the same work, the cause speaks: what a user fixes first makes the rest go away. A rule names
+the rules that it yields to, and its matches are left out where findings of these cover most of their time.
+
+What is compared is the time of events, which is what a fix changes, and not `Match.lost`, which is where that shows:
+a device idles after the read that it is lost to, often beside another rule's events. A rule yields only to what is
+reported: a finding that is too small to show, or not wanted, takes nothing with it.
+
+`gpu-idle-host-bound` neither yields nor is yielded to. It says how much the host's pace costs altogether, which a user
+wants to know beside its causes (loops, updates one by one, chains of small operators); its events are but a sample.
+`grad-graph-never-consumed` names operators that stay, and loses a part of their time only. What runs in compiled code
+or between its pieces needs no precedence: rules about operators do not look there, and nothing is recorded of them
+while they are compiled.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,6 +29,7 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate import saving as estimated
 from tb_tidy_plugin.estimate.saving import Estimates, Fix, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
@@ -27,6 +43,9 @@ HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 
 MOST_FINDINGS = 100
 """Findings of one rule that are described, those that cost most: each is replayed, and nobody reads so many."""
+
+MOSTLY = 0.5
+"""From this part of its time on a match yields: the larger half of what it costs goes with the other rule's fix."""
 
 ID_DIGITS = 12
 MEASURED: tuple[estimated.Basis, ...] = ("measured",)
@@ -100,6 +119,40 @@ def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match], known: K
     return described(profile, rule, groups_of(profile, matches, known.locate), known)
 
 
+def yielding_last(rules: Sequence[Rule]) -> list[Rule]:
+    """The rules in an order in which all that one yields to come before it.
+
+    Raises:
+        CycleError: they yield to one another.
+    """
+    by_name = {rule.name(): rule for rule in rules}
+    before = {name: [other for other in rule.yields_to if other in by_name] for name, rule in by_name.items()}
+    return [by_name[name] for name in TopologicalSorter(before).static_order()]
+
+
+def without_yielded(
+    profile: Profile, rule: Rule, matches: Sequence[Match], reported: Mapping[str, Rows]
+) -> tuple[list[Match], dict[str, int]]:
+    """The matches that are left of a rule, and how many it left to which other rule.
+
+    Args:
+        profile: the profile they are of.
+        rule: the rule that found them.
+        matches: what it found.
+        reported: the events of all that is reported of other rules, by name.
+    """
+    times = {other: _both_sides(profile, reported[other]) for other in rule.yields_to if other in reported}
+    left: list[Match] = []
+    yielded: dict[str, int] = {}
+    for match in matches:
+        other = next((other for other, time in times.items() if _is_covered(profile, match, time)), None)
+        if other is None:
+            left.append(match)
+        else:
+            yielded[other] = yielded.get(other, 0) + 1
+    return left, yielded
+
+
 def groups_of(profile: Profile, matches: Sequence[Match], locate: Locate | None = None) -> list[Group]:
     """The matches by what a user would fix in one place."""
     locate = locate or (lambda row, _: place_of(profile, row))
@@ -127,9 +180,9 @@ def worth_reporting(rule: Rule, groups: Sequence[Group]) -> tuple[list[Group], i
     return kept, len(groups) - len(large), len(large) - len(kept)
 
 
-def left_out_of(rule: AnyRule, owned: Mapping[str, int], small: int, ignored: int, further: int = 0) -> str | None:
+def left_out_of(rule: AnyRule, yielded: Mapping[str, int], small: int, ignored: int, further: int = 0) -> str | None:
     """What of all that a rule found is not reported, and why; None where all is."""
-    parts = [f"{count} belong to `{owner}`" for owner, count in owned.items()]
+    parts = [f"{count} belong to `{other}`" for other, count in yielded.items()]
     if further:
         parts.append(f"{further} cost less than each of these {MOST_FINDINGS}")
     if small:
@@ -273,3 +326,22 @@ def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
         text=frame.text,
         ties=list(frame.ties),
     )
+
+
+def _both_sides(profile: Profile, rows: Rows) -> dict[int, Intervals]:
+    """The time of events, of the device work that they launch, and of the host events that launched them."""
+    host = rows[rows < profile.tree.size]
+    causes = profile.launched_by[rows]
+    return _time_by_thread(profile, np.concatenate([rows, profile.device_activity_of_all(host), causes[causes >= 0]]))
+
+
+def _time_by_thread(profile: Profile, rows: Rows) -> dict[int, Intervals]:
+    threads = profile.table.thread[rows]
+    return {int(threads[here[0]]): profile.covered(rows[here]) for here in positions_of_each(threads)}
+
+
+def _is_covered(profile: Profile, match: Match, other: Mapping[int, Intervals]) -> bool:
+    mine = _time_by_thread(profile, np.unique(np.array(match.events, np.int64)))
+    total_ns = sum(time.total_ns for time in mine.values())
+    shared_ns = sum(time.overlap_ns(other[thread]) for thread, time in mine.items() if thread in other)
+    return total_ns > 0 and shared_ns >= MOSTLY * total_ns

@@ -127,7 +127,14 @@ class AnyRule(ABC):
 
 
 class Rule(AnyRule):
-    """An anti-pattern that one profile shows."""
+    """An anti-pattern that one profile shows.
+
+    Attributes:
+        yields_to: names of the rules whose fix makes this one's matches go away, too. A match is left out where what is
+            reported of one of them covers most of its time.
+    """
+
+    yields_to: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def detect(self, profile: Profile) -> Iterator[Match]:

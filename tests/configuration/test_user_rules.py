@@ -13,11 +13,16 @@ from tb_tidy_plugin.configuration import user_rules
 from tb_tidy_plugin.configuration.files import Configuration, Settings
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.rulekit import AnyRule
+from tb_tidy_plugin.report.assemble import checked
+from tb_tidy_plugin.report.checker import Clean
+from tb_tidy_plugin.rulekit import AnyRule, Rule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rules import catalogue
 from tests.support import made_up_rule
+from tests.support.drawn import draw
 from tests.support.user_rule import forget_user_rules, write_rule
+
+CODE = 'code = "TT999"'
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +157,46 @@ class TestWhatIsSaid:
         write_rule(tmp_path, "one.py")
         write_rule(tmp_path, "two.py")
         assert "is called `TT999`, and so is" in complaint(tmp_path, "one.py", "two.py")
+
+
+class TestYields:
+    def test_to_a_rule_that_is_named_after_it(self, tmp_path: Path) -> None:
+        self._write(tmp_path, "late", "first")
+        write_rule(tmp_path, "first.py")
+        rules = [rule() for rule in loaded(tmp_path, "late.py", "first.py") if issubclass(rule, Rule)]
+        outcomes, findings = checked(
+            draw("ProfilerStep#1  0-10\n  aten::mm  1-9  dims=4x4,4x4  types=float,float"), rules
+        )
+        assert [evidence.finding.rule for evidence in findings] == ["first"]
+        assert outcomes["late"] == Clean("Found, and left out: 1 belong to `first`.")
+
+    def test_to_a_rule_of_the_catalogue(self, tmp_path: Path) -> None:
+        self._write(tmp_path, "late", "cat-in-loop")
+        assert [rule.name() for rule in loaded(tmp_path, "late.py")] == ["late"]
+
+    def test_to_a_rule_that_does_not_exist(self, tmp_path: Path) -> None:
+        self._write(tmp_path, "late", "cat-in-lop")
+        with pytest.raises(ConfigurationError, match="yields to `cat-in-lop`, and there is no rule") as caught:
+            loaded(tmp_path, "late.py")
+        assert "cat-in-loop" in caught.value.advice
+
+    def test_to_a_rule_about_several_ranks(self, tmp_path: Path) -> None:
+        self._write(tmp_path, "late", "collective-straggler")
+        assert "there is no rule over one profile of this name" in complaint(tmp_path, "late.py")
+
+    def test_to_one_another(self, tmp_path: Path) -> None:
+        self._write(tmp_path, "late", "later")
+        self._write(tmp_path, "later", "late")
+        assert complaint(tmp_path, "late.py", "later.py").startswith("Rules yield to one another: `late")
+
+    def test_to_a_text(self, tmp_path: Path) -> None:
+        write_rule(tmp_path, "late.py", (CODE, f'{CODE}\n    yields_to = "first"'))
+        assert "`yields_to` is not a tuple of names of rules" in complaint(tmp_path, "late.py")
+
+    @staticmethod
+    def _write(folder: Path, name: str, other: str) -> None:
+        code = CODE.replace("999", f"98{len(name)}")
+        write_rule(folder, f"{name}.py", (CODE, f'{code}\n    yields_to = ("{other}",)'))
 
 
 class TestEntryPoints:

@@ -23,8 +23,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.checker import Found, check_rule
-from tb_tidy_plugin.report.findings import Known, findings_of
-from tb_tidy_plugin.report.ownership import owners_first, without_owned
+from tb_tidy_plugin.report.findings import Known, findings_of, without_yielded, yielding_last
 from tb_tidy_plugin.rulekit import Match, Rows
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner
@@ -120,13 +119,13 @@ def one_round(file: TraceFile) -> Round:
             outcome = check_rule(profile, rule)
         if isinstance(outcome, Found):
             matches[rule.name()] = outcome.matches
-    spoken: dict[str, Rows] = {}
-    for rule in owners_first(rules):
+    reported: dict[str, Rows] = {}
+    for rule in yielding_last(rules):
         with result.timing(rule.name(), DESCRIBING):
-            left, _ = without_owned(profile, rule.name(), matches.get(rule.name(), ()), spoken)
+            left, _ = without_yielded(profile, rule, matches.get(rule.name(), ()), reported)
             found = findings_of(profile, rule, left, Known(aligner.place_of))
         if found:
-            spoken[rule.name()] = np.concatenate([each.rows for each in found])
+            reported[rule.name()] = np.concatenate([each.rows for each in found])
     result.matches = {name: len(found) for name, found in matches.items()}
     return result
 

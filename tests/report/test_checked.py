@@ -1,10 +1,9 @@
-"""From rules to what is reported: the floor for every finding, one owner per time, and what is said of the rest."""
+"""From rules to what is reported: the floor for every finding, one rule per time, and what is said of the rest."""
 
 from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.report import ownership
 from tb_tidy_plugin.report.assemble import checked
 from tb_tidy_plugin.report.checker import Clean, Found
 from tests.support.drawn import draw
@@ -17,6 +16,7 @@ class OtherRule(SlowMultiplication):
     """The same again under another name, with the same page."""
 
     __module__ = SlowMultiplication.__module__
+    yields_to = ("made-up-rule",)
 
     @classmethod
     def name(cls) -> str:
@@ -39,17 +39,15 @@ def test_users_may_ask_for_less() -> None:
     assert checked(profile, [SlowMultiplication({"min_share": 0.0})])[1]
 
 
-def test_what_belongs_to_another_rule_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "OWNERS", {"other-rule": ("made-up-rule",)})
+def test_what_belongs_to_another_rule_is_said() -> None:
     profile = draw(f"ProfilerStep#1  0-1000\n  {MM.format(end=900)}")
     outcomes, findings = checked(profile, [OtherRule(), SlowMultiplication()])
     assert [evidence.finding.rule for evidence in findings] == ["made-up-rule"]
     assert outcomes["other-rule"] == Clean("Found, and left out: 1 belong to `made-up-rule`.")
 
 
-def test_only_what_is_reported_owns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An owner that is too small to show would take away what is not."""
-    monkeypatch.setattr(ownership, "OWNERS", {"other-rule": ("made-up-rule",)})
+def test_a_rule_yields_only_to_what_is_reported() -> None:
+    """A finding that is too small to show would take away one that is not."""
     profile = draw(f"ProfilerStep#1  0-1000\n  {MM.format(end=900)}")
     outcomes, findings = checked(profile, [OtherRule(), SlowMultiplication({"min_share": 0.9})])
     assert [evidence.finding.rule for evidence in findings] == ["other-rule"]

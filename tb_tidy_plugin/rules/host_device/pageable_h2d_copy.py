@@ -63,6 +63,8 @@ class PageableH2dCopy(Rule):
 
     code = "TT203"
     needs = frozenset({"device"})
+    # A tensor made where it is used is not copied, from pageable memory or any other.
+    yields_to = ("tensor-created-on-cpu-then-moved",)
     message = "`{operator}` copies {size} to the GPU from pageable memory, which the step waits {time} for"
     why = (
         "The copy runs at {speed}, where pinned memory gives {pinned} ({source}), and the Python thread stands still "

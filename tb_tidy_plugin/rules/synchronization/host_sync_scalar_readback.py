@@ -62,6 +62,8 @@ class HostSyncScalarReadback(Rule):
     """Values of tensors read one by one in Python."""
 
     code = "TT801"
+    # The checks for NaN read a value for each node of the backward pass.
+    yields_to = ("anomaly-mode-enabled",)
     message = "{reader} {calls} per step; {effect} {time} per step"
     why = "{evidence}. Reported from {limit} per step on"
     fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"

@@ -66,6 +66,8 @@ class ConstantRebuiltEveryStep(Rule):
 
     code = "TT1201"
     needs = frozenset({"shapes"})
+    # Its factories make pieces for the loop: one operator on the whole tensor needs none of them.
+    yields_to = ("python-loop-tensor-indexing",)
     message = "`{factory}` makes a constant of {elements} elements again and again: {operators} operators, {time}"
     why = (
         "`{chain}` take nothing but numbers, which are the same each time: {times} × in {steps} steps. Reported from "

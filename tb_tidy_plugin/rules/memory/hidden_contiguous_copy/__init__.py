@@ -68,6 +68,8 @@ class HiddenContiguousCopy(Rule):
 
     code = "TT1202"
     needs = frozenset({"shapes"})
+    # A copy between the products of attention; that which merges heads behind them lies outside, and may stay.
+    yields_to = ("unfused-attention",)
     message = "`{operator}` copies {size} only to lay them out anew, then `{reader}` reads them"
     why = (
         "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported from "

@@ -73,6 +73,8 @@ class PythonLoopTensorIndexing(Rule):
     """Tensor handled piece by piece in a Python loop."""
 
     code = "TT601"
+    # A loop that does nothing but read takes a tensor apart only to read it.
+    yields_to = ("host-sync-scalar-readback",)
     message = "A Python loop picks {iterations} pieces of a tensor one by one: {operators} operators, {time}"
     why = (
         "`{body}` comes up again and again; steps of the index: {stride}. About {work} of the operators' time is work "

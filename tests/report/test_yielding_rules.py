@@ -1,4 +1,4 @@
-"""Each entry of the table of owners: both rules find the pattern, and one of them speaks."""
+"""Each `yields_to` of the catalogue: both rules find the pattern, and one of them speaks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from tb_tidy_plugin.report.assemble import checked
-from tb_tidy_plugin.report.ownership import OWNERS
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules import all_rules
 from tests.accuracy.corpus import CORPUS
@@ -16,7 +15,7 @@ from tests.support.answers import matches_of
 from tests.support.drawn import A100, Gpu, draw
 
 RULES = {rule.name(): rule for rule in all_rules()}
-PAIRS = [(rule, owner) for rule, owners in OWNERS.items() for owner in owners]
+PAIRS = [(name, other) for name, rule in RULES.items() for other in rule.yields_to]
 TIMES = re.compile(r"(?<=[ @=])(\d+)-(\d+)(?=[ :\n]|$)")
 STEP_US = 10_000
 LARGE, SCORES = "512x1024", "8x512x512"
@@ -163,15 +162,15 @@ def together(profile: Profile, *rules: str) -> set[str]:
     return {evidence.finding.rule for evidence in reported}
 
 
-def test_each_entry_is_drawn() -> None:
+def test_each_is_drawn() -> None:
     assert set(DRAWN) == set(PAIRS)
 
 
-@pytest.mark.parametrize(("rule", "owner"), PAIRS)
-def test_both_find_it_and_the_owner_speaks(rule: str, owner: str) -> None:
-    profile = DRAWN[rule, owner]()
-    assert alone(profile, rule, owner) == {rule, owner}
-    assert together(profile, rule, owner) == {owner}
+@pytest.mark.parametrize(("rule", "other"), PAIRS)
+def test_both_find_it_and_the_one_yielded_to_speaks(rule: str, other: str) -> None:
+    profile = DRAWN[rule, other]()
+    assert alone(profile, rule, other) == {rule, other}
+    assert together(profile, rule, other) == {other}
     assert together(profile, rule) == {rule}
 
 
@@ -185,7 +184,7 @@ def test_both_find_it_and_the_owner_speaks(rule: str, owner: str) -> None:
     ],
     ids=["constants", "copy", "reads", "chain"],
 )
-def test_what_runs_between_pieces_of_compiled_code_is_of_one_rule_without_a_line(gap: list[str]) -> None:
+def test_what_runs_between_pieces_of_compiled_code_is_of_one_rule(gap: list[str]) -> None:
     rules = (
         "constant-rebuilt-every-step",
         "elementwise-op-flood",
