@@ -1,4 +1,4 @@
-"""Numbers that know their unit, and the one place where Python turns them into text.
+"""Numbers and sizes that know how they are shown, and the one place where Python turns them into text.
 
 The same table of cases (`tests/units_cases.json`) holds this formatter and the frontend's.
 """
@@ -6,7 +6,6 @@ The same table of cases (`tests/units_cases.json`) holds this formatter and the 
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 
 class Bytes(int):
@@ -37,6 +36,15 @@ class Share(float):
         return f"{_three_digits(float(self) * 100)} %"
 
 
+class Sizes(tuple[int, ...]):
+    """Sizes or strides by dimension, shown as `64×3`; nothing where they are not known."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "×".join(map(str, self))
+
+
 def between(low_ns: int, high_ns: int) -> str:
     """`1 ms to 2 ms`, or one of them where they read the same."""
     low, high = str(Nanoseconds(low_ns)), str(Nanoseconds(high_ns))
@@ -46,9 +54,6 @@ def between(low_ns: int, high_ns: int) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """`1 operator`, `2,048 operators`. `many` is for plurals that need more than an `s`."""
     return f"{Count(number)} {one if number == 1 else many or f'{one}s'}"
-
-
-Fact: TypeAlias = Bytes | Nanoseconds | Share | int | str
 
 
 def _scaled(value: int, base: int, units: tuple[str, ...]) -> str:

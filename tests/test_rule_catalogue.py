@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import string
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from tb_tidy_plugin.dev.generate import ROOT, ReadmeError, generated_files, readme
 from tb_tidy_plugin.report.checker import Found, check_rule
 from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
+from tb_tidy_plugin.rulekit.evidence import names_in, names_of
 from tb_tidy_plugin.rulekit.page import SECTIONS, page_of
 from tb_tidy_plugin.rules import all_rules, catalogue, source_of
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -41,20 +41,6 @@ def place_of(rule: type[AnyRule]) -> Path:
     """The rule's file, or its folder where its detectors lie beside it."""
     file = source_of(rule)
     return file.parent if file.name == "__init__.py" else file
-
-
-def template_fields(rule: type[AnyRule]) -> set[str]:
-    """The facts that the rule's texts ask for."""
-    texts = (rule.message, rule.why, rule.fix)
-    return {name for text in texts for _, name, _, _ in string.Formatter().parse(text) if name is not None}
-
-
-def keys_in(text: str) -> set[str]:
-    """Strings that are keys of a dict, or names of keyword arguments, anywhere in Python source."""
-    nodes = list(ast.walk(ast.parse(text)))
-    in_dicts = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
-    keywords = {node.arg for node in nodes if isinstance(node, ast.keyword) and node.arg}
-    return keywords | {str(key.value) for key in in_dicts if isinstance(key, ast.Constant)}
 
 
 class TestPage:
@@ -112,20 +98,18 @@ class TestNames:
 
 class TestTexts:
     @every_rule
-    def test_they_ask_only_for_facts_that_the_rule_gives(self, rule: type[AnyRule]) -> None:
-        fields = template_fields(rule)
-        assert all(field.isidentifier() for field in fields)
-        assert fields <= keys_in(source(rule))
+    def test_they_name_only_what_the_rules_evidence_has(self, rule: type[AnyRule]) -> None:
+        assert names_in(rule.message) | names_in(rule.why) | names_in(rule.fix) <= names_of(rule.evidence())
 
     @every_rule_over_a_profile
-    def test_every_match_in_a_recording_has_all_facts(self, rule: type[Rule]) -> None:
+    def test_every_match_in_a_recording_has_the_rules_evidence(self, rule: type[Rule]) -> None:
         found = [match for path in RECORDINGS for match in _matches(rule, recording(path))]
-        assert all(template_fields(rule) <= set(match.facts) for match in found)
+        assert {type(match.evidence) for match in found} <= {rule.evidence()}
 
     @every_rule_over_a_profile
     def test_benchmarks_of_matches_in_a_recording_are_python(self, rule: type[Rule]) -> None:
         found = [match for path in RECORDINGS for match in _matches(rule, recording(path))]
-        for benchmark in filter(None, map(rule().benchmark, found)):
+        for benchmark in filter(None, (rule().benchmark(match.evidence) for match in found)):
             for statement in (benchmark.setup, benchmark.before, benchmark.after):
                 ast.parse(statement)
 

@@ -16,6 +16,7 @@ from tb_tidy_plugin.configuration import trust
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.rulekit import AnyRule, Rule, carried
+from tb_tidy_plugin.rulekit.evidence import names_in, names_of
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.rule import Need
 
@@ -173,6 +174,10 @@ def _complaints(rule: type[AnyRule]) -> Iterator[str]:
             yield f"it has no `{name}`"
     if not CODE.fullmatch(rule.code):
         yield f"the code `{rule.code}` is not capital letters and a number, as in `MY1`"
+    texts = [getattr(rule, name, "") for name in ("message", "why", "fix")]
+    if lacking := sorted(set().union(*map(names_in, texts)) - names_of(rule.evidence())):
+        has = "no evidence; derive it from `Rule[Evidence]`" if rule.evidence() is None else "evidence without them"
+        yield f"its texts name {', '.join(f'`{name}`' for name in lacking)}, and it has {has}"
     yields_to: object = getattr(rule, "yields_to", ())
     if not (isinstance(yields_to, tuple) and all(isinstance(name, str) for name in yields_to)):
         yield "`yields_to` is not a tuple of names of rules"

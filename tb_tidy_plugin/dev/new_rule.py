@@ -41,6 +41,7 @@ TODO: the near misses, each with its test.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule
 
@@ -48,7 +49,20 @@ OPERATOR = "aten::todo"
 SHORTEST_NS = 1_000  # TODO: each threshold with its reason
 
 
-class {class_name}(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """TODO: what was found.
+
+    Attributes:
+        op: TODO: what the texts, `remedy` and `benchmark` read of it.
+        time: what it takes.
+    """
+
+    op: str
+    time: Nanoseconds
+
+
+class {class_name}(Rule[Evidence]):
     """TODO: the pattern in one sentence."""
 
     code = "{code}"
@@ -57,13 +71,13 @@ class {class_name}(Rule):
     why = "TODO: the numbers and thresholds that made the rule speak: {{time}} for one call"
     fix = "TODO: what to do instead of `{{op}}`"
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for row in profile.named(OPERATOR).tolist():
             if profile.duration_ns(row) >= SHORTEST_NS:
-                facts = {{"op": profile.name(row), "time": Nanoseconds(profile.duration_ns(row))}}
-                yield Match(anchor=row, events=(row,), facts=facts)
+                evidence = Evidence(profile.name(row), Nanoseconds(profile.duration_ns(row)))
+                yield Match(anchor=row, events=(row,), evidence=evidence)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Remove(match.events)
 '''
 

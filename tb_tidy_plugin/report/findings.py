@@ -33,6 +33,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.recipe import Recipe, recipe_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
@@ -205,7 +206,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
     costs = [cost_ns_of(profile, [match]) for match in matches]
     lead = matches[costs.index(max(costs))]
-    recipe = recipe_of(rule, lead.facts)
+    recipe = recipe_of(rule, lead.evidence)
     pair = recipe.pair(type(rule)) if recipe else None
     measurement = known.measured(rule.name(), pair) if pair else None
     factor = factor_of(measurement, pair, profile.platform)
@@ -213,7 +214,6 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
     fix = Fix(factor.applied(edits) if factor else edits, _lost(matches))
     saved = bound(profile, fix.edits, fix.lost) if estimates is None else estimates.saving(fix)
     page = page_of(type(rule))
-    facts = {name: str(fact) for name, fact in lead.facts.items()}
     places = _places(profile, group.matches, costs)
     finding = Finding(
         id=hashlib.sha256("\0".join((rule.name(), *group.key)).encode()).hexdigest()[:ID_DIGITS],
@@ -221,8 +221,8 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
         category=rule.category(),
         severity=severity_of(saved.expected_ns / step_ns if (step_ns := profile.pace.step_ns) else None),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
-        message=rule.message.format(**facts),
-        fix=rule.fix.format(**facts),
+        message=sentence(rule.message, lead.evidence),
+        fix=sentence(rule.fix, lead.evidence),
         matches=len(matches),
         matches_per_step=profile.per_step_count(np.array([match.anchor for match in matches])),
         places=[place for place, _ in places],
@@ -230,7 +230,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
         share=group.share,
         saving=saving_in_report(profile, saved, *(MEASURED if factor else ())),
         details=[
-            Note(text=rule.why.format(**facts).rstrip(".") + "."),
+            Note(text=sentence(rule.why, lead.evidence).rstrip(".") + "."),
             *_beyond_cost(profile, matches, saved.expected_ns - group.cost_ns),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],

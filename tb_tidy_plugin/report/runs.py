@@ -29,6 +29,7 @@ from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.rank_parts import typical_step
 from tb_tidy_plugin.report.ranks import ranks_of
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
+from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
@@ -238,7 +239,6 @@ def findings_about(run: Run, rule: RunRule) -> list[model.Finding]:
 
 def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
     page = page_of(type(rule))
-    facts = {name: str(fact) for name, fact in match.facts.items()}
     place = match.place
     key = (rule.name(), match.subject, place.file if place else "", place.function if place else "")
     step_ns = run.step_ns or None
@@ -248,8 +248,8 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
         category=rule.category(),
         severity=severity_of(match.saving_ns / step_ns if step_ns else None),
         confidence=match.confidence,
-        message=rule.message.format(**facts),
-        fix=rule.fix.format(**facts),
+        message=sentence(rule.message, match.evidence),
+        fix=sentence(rule.fix, match.evidence),
         matches=match.matches,
         matches_per_step=match.matches / max(match.steps, 1),
         places=[] if place is None else [_place(place, match)],
@@ -263,7 +263,7 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
             basis=["bound"],
         ),
         details=[
-            model.Note(text=rule.why.format(**facts).rstrip(".") + "."),
+            model.Note(text=sentence(rule.why, match.evidence).rstrip(".") + "."),
             model.CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         ranks=list(match.ranks),

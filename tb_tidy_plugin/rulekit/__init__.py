@@ -6,13 +6,13 @@ from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
-from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, DeviceKind, Match, Rule, sizes_in
+from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, DeviceKind, Match, Rule, known_dtype
 from tb_tidy_plugin.rulekit.run_rule import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.statements import chain_of, fitting
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows
-from tb_tidy_plugin.units import Bytes, Fact, Nanoseconds, Share
+from tb_tidy_plugin.units import Bytes, Nanoseconds, Share, Sizes
 
 __all__ = [
     "TORCH_DTYPES",
@@ -23,7 +23,6 @@ __all__ = [
     "Confidence",
     "DeviceKind",
     "Edit",
-    "Fact",
     "Inputs",
     "Intervals",
     "Match",
@@ -39,11 +38,12 @@ __all__ = [
     "Scale",
     "Shape",
     "Share",
+    "Sizes",
     "Threshold",
     "Unblock",
     "aten",
     "chain_of",
     "fitting",
+    "known_dtype",
     "parse_frame",
-    "sizes_in",
 ]

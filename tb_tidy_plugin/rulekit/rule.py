@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, is_dataclass
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, get_args
 
-from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Shape
+from tb_tidy_plugin.profile.inputs import TORCH_DTYPES
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Remove
+from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.thresholds import Threshold
-from tb_tidy_plugin.units import Fact
 
 Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 Confidence: TypeAlias = Literal["high", "medium", "low"]
@@ -20,24 +19,25 @@ Confidence: TypeAlias = Literal["high", "medium", "low"]
 DeviceKind: TypeAlias = Literal["cpu", "cuda", "mps", "xpu"]
 """The types of `torch.device`; ROCm's is `cuda`, too."""
 
-SIZES = re.compile(r"-?\d{1,18}(?:×-?\d{1,18})*", re.ASCII)
+NO_EVIDENCE: Any = None  # for texts that name nothing
+
 DTYPES = frozenset(TORCH_DTYPES.values())
 
 
-def sizes_in(text: str) -> Shape:
-    """The integers in a text such as `64×3`; empty where it holds anything else."""
-    return tuple(map(int, text.split("×"))) if SIZES.fullmatch(text) else ()
+def known_dtype(text: str) -> str:
+    """The name that `torch` has for a dtype, for a statement; empty for any other text."""
+    return text if text in DTYPES else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(Generic[E]):
     """One occurrence of a rule's pattern.
 
     Attributes:
         anchor: the event whose place is shown.
         events: all events that the pattern costs, without their descendants.
         related: events that the pattern does not cost, and that a fix changes, too.
-        facts: typed values for the rule's texts.
+        evidence: what the rule's texts, edits and statements are made from; None where its texts name nothing.
         subject: tells occurrences apart that a user would fix apart although they are in one function (an optimizer's
             class, a pair of modules); empty where the place says it all.
         confidence: how sure the rule is of this occurrence.
@@ -47,29 +47,19 @@ class Match:
 
     anchor: int
     events: tuple[int, ...]
-    facts: Mapping[str, Fact] = field(default_factory=dict)
+    evidence: E = NO_EVIDENCE
     subject: str = ""
     confidence: Confidence = "high"
     lost: Sequence[tuple[int, int]] | None = None
     related: tuple[int, ...] = ()
-
-    def sizes(self, name: str) -> Shape:
-        """The integers in a fact such as `64×3`, for a statement; empty where it holds anything else."""
-        return sizes_in(str(self.facts[name]))
-
-    def dtype(self, name: str) -> str:
-        """The name that `torch` has for a dtype in a fact, for a statement; empty where it holds anything else."""
-        text = str(self.facts[name])
-        return text if text in DTYPES else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """Two statements that do the same work, with and without the pattern; run and shown exactly as they stand here.
 
-    What goes into them are numbers (`Match.sizes` for several of them), names of dtypes (`Match.dtype`) and the rule's
-    own words, never text of a trace. They need at most 1 GiB, and may use `device`, the name of the device to measure
-    on, without defining it.
+    What goes into them are numbers, names of dtypes (`known_dtype`) and the rule's own words, never text of a trace.
+    They need at most 1 GiB, and may use `device`, the name of the device to measure on, without defining it.
 
     Attributes:
         before: one call with the pattern; what it leaves in `result` is held against what `after` leaves there.
@@ -89,15 +79,15 @@ class Benchmark:
     of_events: bool = False
 
 
-class AnyRule(ABC):
+class AnyRule(ABC, Generic[E]):
     """One anti-pattern; its module's docstring is its page, its file name its name, its folder its category.
 
     Attributes:
         code: short code, unique over all rules (`TT201`).
         needs: what must be recorded for the rule to be able to answer.
-        message: what was found, with facts in braces; one sentence without its full stop.
-        why: the numbers and thresholds that made the rule speak, with facts in braces.
-        fix: what to do, with facts in braces; an imperative sentence without its full stop.
+        message: what was found, with names of its evidence in braces; one sentence without its full stop.
+        why: the numbers and thresholds that made the rule speak, with names of its evidence in braces.
+        fix: what to do, with names of its evidence in braces; an imperative sentence without its full stop.
         caveat: what the fix may change besides time, empty for nothing.
         min_share: findings that cost less than this part of the step are not reported; applied by the report.
         settings: thresholds that the user has set, by attribute name.
@@ -125,8 +115,16 @@ class AnyRule(ABC):
         """The name of the rule's folder; `user` for a module that is in none."""
         return cls.__module__.rpartition(".")[0].rpartition(".")[2] or "user"
 
+    @classmethod
+    def evidence(cls) -> type | None:
+        """The dataclass that `Rule[...]` names; None where it names none."""
+        bases = [base for kind in cls.__mro__ for base in vars(kind).get("__orig_bases__", ())]
+        return next(
+            (kind for base in bases for kind in get_args(base) if isinstance(kind, type) and is_dataclass(kind)), None
+        )
 
-class Rule(AnyRule):
+
+class Rule(AnyRule[E]):
     """An anti-pattern that one profile shows.
 
     Attributes:
@@ -137,17 +135,17 @@ class Rule(AnyRule):
     yields_to: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[E]]:
         """All occurrences in `profile`, which holds everything in `needs`."""
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[E]) -> Iterator[Edit]:
         """What fixing `match` would change; by default its events go."""
         yield Remove(match.events)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        """The pattern and its fix as statements with the shapes of `match`; None where that makes no sense.
+    def benchmark(self, evidence: E) -> Benchmark | None:
+        """The pattern and its fix as statements with the shapes of a match; None where that makes no sense.
 
-        Of `match` there are the facts only: statements are made again from them, without the recording (`Recipe`).
+        Statements are made again from the match's evidence later, without the recording (`Recipe`).
         """
         return None
 

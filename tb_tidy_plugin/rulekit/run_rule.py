@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic
 
 from tb_tidy_plugin.profile.run import Run, Site
+from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.rule import AnyRule, Confidence
-from tb_tidy_plugin.units import Fact
 
 
 @dataclass(frozen=True, slots=True)
-class RunMatch:
+class RunMatch(Generic[E]):
     """One occurrence of a pattern among the ranks of a run.
 
     Attributes:
         ranks: the ranks whose doing it is.
-        facts: typed values for the rule's texts.
+        evidence: what the rule's texts are made from.
         cost_ns: what the pattern costs the run per step.
         saving_ns: what fixing it is expected to save the run per step; at most `cost_ns`.
         matches: how often it was seen in all steps together.
@@ -27,7 +28,7 @@ class RunMatch:
     """
 
     ranks: tuple[int, ...]
-    facts: Mapping[str, Fact]
+    evidence: E
     cost_ns: int
     saving_ns: int
     matches: int
@@ -37,11 +38,11 @@ class RunMatch:
     confidence: Confidence = "high"
 
 
-class RunRule(AnyRule):
+class RunRule(AnyRule[E]):
     """An anti-pattern that shows only where several ranks are looked at together; `needs` is asked of each of them."""
 
     @abstractmethod
-    def detect(self, run: Run) -> Iterator[RunMatch]:
+    def detect(self, run: Run) -> Iterator[RunMatch[E]]:
         """All occurrences in `run`, whose ranks all hold everything in `needs`."""
 
     def not_applicable(self, run: Run) -> str | None:

@@ -62,7 +62,7 @@ class Named(SlowMultiplication):
 
     def detect(self, profile: Profile) -> Iterator[Match]:
         for row in profile.named(self.looks_for).tolist():
-            yield Match(row, (row,), self.facts(profile, row))
+            yield Match(row, (row,), self.evidence_of(profile, row))
 
 
 class Sums(Named):

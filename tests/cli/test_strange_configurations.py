@@ -74,7 +74,7 @@ class Scene:
 
     def rule(self, folder: Path, name: str = RULE) -> Path:
         """Writes a rule that leaves its mark when it is imported."""
-        imports = "from collections.abc import Iterator, Mapping\n"
+        imports = "from collections.abc import Iterator\n"
         marks = f"import pathlib; pathlib.Path({str(self.marker)!r}).touch()\n"
         return write_rule(folder, name, (imports, imports + marks))
 

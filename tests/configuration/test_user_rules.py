@@ -65,8 +65,8 @@ class TestFiles:
         assert loaded(tmp_path) == ()
 
     def test_a_class_that_others_derive_from_is_no_second_rule(self, tmp_path: Path) -> None:
-        base = "class Base(Rule):\n    pass\n\n\nclass SlowMultiplication(Base)"
-        write_rule(tmp_path, "slow_multiplication.py", ("class SlowMultiplication(Rule)", base))
+        base = "class Base(Rule[Evidence]):\n    pass\n\n\nclass SlowMultiplication(Base)"
+        write_rule(tmp_path, "slow_multiplication.py", ("class SlowMultiplication(Rule[Evidence])", base))
         assert loaded(tmp_path, "slow_multiplication.py")[0].__name__ == "SlowMultiplication"
 
 
@@ -95,7 +95,7 @@ class TestWhatIsSaid:
         ],
     )
     def test_an_error_while_it_is_imported(self, tmp_path: Path, broken: str, error: str) -> None:
-        first = "from collections.abc import Iterator, Mapping"
+        first = "from collections.abc import Iterator"
         path = write_rule(tmp_path, "slow_multiplication.py", (first, f"{first}\n{broken}"))
         line = path.read_text().splitlines().index(broken) + 1
         said = complaint(tmp_path, "slow_multiplication.py")
@@ -103,7 +103,7 @@ class TestWhatIsSaid:
         assert "tb_tidy_user_rules.user.slow_multiplication" not in sys.modules
 
     def test_an_error_deep_in_the_standard_library_is_told_by_the_users_line(self, tmp_path: Path) -> None:
-        first = "from collections.abc import Iterator, Mapping"
+        first = "from collections.abc import Iterator"
         path = write_rule(tmp_path, "slow_multiplication.py", (first, f"{first}\nimport json; json.loads('x')"))
         assert f"of `{path}`: JSONDecodeError: Expecting value" in complaint(tmp_path, "slow_multiplication.py")
 
@@ -134,6 +134,8 @@ class TestWhatIsSaid:
             (('"TT999"', '"mine"'), "the code `mine` is not capital letters and a number, as in `MY1`"),
             (('    fix = "Add instead"\n', ""), "it has no `fix`"),
             (('{"shapes"}', '{"shapse"}'), "`needs` knows stacks, shapes, memory, device, steps, and not shapse"),
+            (("multiplies {size}", "multiplies {sizes}"), "name `sizes`, and it has evidence without them"),
+            (("Rule[Evidence]", "Rule"), "and it has no evidence; derive it from `Rule[Evidence]`"),
             (("## Why it is slow", "## Why"), "the page needs the sections What it finds, Why it is slow"),
             (("c = d", "c = d\n```\n\n```python\n"), "the example needs two code blocks, before and after"),
         ],

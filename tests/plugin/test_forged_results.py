@@ -142,12 +142,10 @@ def test_an_entry_with_statements_is_not_found(forgery: Forgery) -> None:
         del forgery.answer[key]
 
 
-@pytest.mark.parametrize(
-    "fact", [["bytes", "boom()"], ["python", "boom()"], ["text", 1], "boom()", {"before": "boom()"}], ids=str
-)
-def test_facts_of_no_known_type_are_not_read(forgery: Forgery, fact: object) -> None:
+@pytest.mark.parametrize("fact", [[{"before": "boom()"}], [[["boom()"]]], [True], {"before": "boom()"}], ids=str)
+def test_facts_that_no_evidence_holds_are_not_read(forgery: Forgery, fact: object) -> None:
     (recipe, *_) = forgery.answer["recipes"].values()
-    recipe["facts"]["setting"] = fact
+    recipe["facts"]["switches"] = fact
     forgery.write()
     assert analysed(library_of(forgery.folder, NO_WORKER)) == "error", "a worker was needed"
 
@@ -157,8 +155,8 @@ def test_text_in_facts_gets_to_no_process(forgery: Forgery, tmp_path: Path, monk
     noting = f"import sys\nopen({str(noted)!r}, 'a').write(sys.stdin.readline())"
     monkeypatch.setattr(runner, "COMMAND", (sys.executable, "-c", noting))
     for recipe in forgery.answer["recipes"].values():
-        texts = [name for name, (kind, _) in recipe["facts"].items() if kind == "text"]
-        recipe["facts"] |= {name: ["text", "boom()\nboom()"] for name in texts}
+        texts = [name for name, fact in recipe["facts"].items() if isinstance(fact, str)]
+        recipe["facts"] |= dict.fromkeys(texts, "boom()\nboom()")
     forgery.write()
     tab = Tab(forgery.folder)
     findings = tab.findings().findings
@@ -180,8 +178,8 @@ def test_python_in_a_fact_is_not_run(forgery: Forgery, tmp_path: Path, monkeypat
     ]
     facts = forgery.answer["recipes"][finding]["facts"]
     mark = tmp_path / "mark"
-    facts["setting"] = ["text", f"fused=True)\ntorch.builtins.exec('open({str(mark)!r}, \"w\")')#"]
-    facts |= {"elements": ["integer", 8], "parameters": ["integer", 2]}
+    python = f"fused=True)\ntorch.builtins.exec('open({str(mark)!r}, \"w\")')#"
+    facts |= {"setting": python, "switches": python, "optimizer": python, "elements": 8, "parameters": 2}
     forgery.write()
     state = Tab(forgery.folder).measured(finding)
     assert (state.state, state.measurement is not None) == ("done", True), state.problem
@@ -189,8 +187,8 @@ def test_python_in_a_fact_is_not_run(forgery: Forgery, tmp_path: Path, monkeypat
 
 
 BENCHMARK = """
-    def benchmark(self, match):
-        setup = f"import torch\\nx = torch.ones({{int(match.facts['size'])}}, device=device)"
+    def benchmark(self, evidence):
+        setup = f"import torch\\nx = torch.ones({{int(evidence.size)}}, device=device)"
         return Benchmark("result = x.{attribute}", "result = x", setup)
 """
 
@@ -204,7 +202,7 @@ def test_a_rule_of_ones_own_makes_its_statements_and_is_told_what_they_may_not_u
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     monkeypatch.setattr(runner, "COMMAND", MEASURED_AT_ONCE)
     trace(tmp_path / "logs" / "run" / "w.pt.trace.json")
-    before = "    def facts(self"
+    before = "    def evidence_of(self"
     made = BENCHMARK.format(attribute=attribute) + "\n" + before
     write_rule(tmp_path, "own_rule.py", (before, made), ("import Bytes", "import Benchmark, Bytes"), ("TT999", "MY1"))
     (tmp_path / "tb-tidy.toml").write_text(

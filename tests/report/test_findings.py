@@ -74,7 +74,7 @@ def test_time_that_matches_share_counts_once() -> None:
         def detect(self, profile: Profile) -> Iterator[Match]:
             inner = int(profile.named("aten::mm")[0])
             frame = profile.parent(inner) or 0
-            yield Match(anchor=inner, events=(frame, inner), facts=self.facts(profile, inner))
+            yield Match(anchor=inner, events=(frame, inner), evidence=self.evidence_of(profile, inner))
 
     (found,) = findings(draw(TWO_STEPS), Nested)
     assert found.cost_ns == 998_000 // 2
@@ -127,7 +127,7 @@ def test_lost_time_is_the_cost_where_a_match_names_it() -> None:
         def detect(self, profile: Profile) -> Iterator[Match]:
             for match in super().detect(profile):
                 start = profile.start_ns(match.anchor)
-                yield Match(match.anchor, match.events, match.facts, lost=[(start, start + 20_000)])
+                yield Match(match.anchor, match.events, match.evidence, lost=[(start, start + 20_000)])
 
     step, _ = findings(draw(TWO_STEPS), Idle)
     assert (step.cost_ns, step.places[0].duration_ns) == (30_000, 30_000)
@@ -135,7 +135,7 @@ def test_lost_time_is_the_cost_where_a_match_names_it() -> None:
     assert step.saving.high_ns == 30_000
 
 
-def test_texts_hold_the_facts_of_the_largest_match() -> None:
+def test_texts_hold_the_evidence_of_the_largest_match() -> None:
     _, helper = findings(draw(TWO_STEPS))
     assert helper.message == "`aten::mm` multiplies 256 B"
     assert helper.details == [
@@ -157,8 +157,8 @@ def test_subjects_are_fixed_apart() -> None:
 
         def detect(self, profile: Profile) -> Iterator[Match]:
             for match in super().detect(profile):
-                size = str(match.facts["size"])
-                yield Match(match.anchor, match.events, match.facts, subject=size)
+                size = str(match.evidence.size)
+                yield Match(match.anchor, match.events, match.evidence, subject=size)
 
     flat = TWO_STEPS.replace("    train.py(30): helper  600-900\n  ", "")
     assert len(findings(draw(flat))) == 1

@@ -23,13 +23,21 @@ All of it goes.
 Never.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.inputs import tensor_bytes
-from tb_tidy_plugin.rulekit import Bytes, Fact, Match, Nanoseconds, Profile, Rule
+from tb_tidy_plugin.rulekit import Bytes, Match, Nanoseconds, Profile, Rule
 
 
-class SlowMultiplication(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    op: str
+    size: Bytes
+    threshold: Nanoseconds
+
+
+class SlowMultiplication(Rule[Evidence]):
     code = "TT999"
     needs = frozenset({"shapes"})
     message = "`{op}` multiplies {size}"
@@ -37,11 +45,11 @@ class SlowMultiplication(Rule):
     fix = "Add instead"
     caveat = "Changes the result"
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for row in profile.named("aten::mm").tolist():
-            yield Match(row, (row,), self.facts(profile, row))
+            yield Match(row, (row,), self.evidence_of(profile, row))
 
-    def facts(self, profile: Profile, row: int) -> Mapping[str, Fact]:
+    def evidence_of(self, profile: Profile, row: int) -> Evidence:
         inputs = profile.inputs(row)
         size = tensor_bytes(inputs.shape(0) or (), inputs.dtype(0)) or 0
-        return {"op": profile.name(row), "size": Bytes(size), "threshold": Nanoseconds(1000)}
+        return Evidence(profile.name(row), Bytes(size), Nanoseconds(1000))

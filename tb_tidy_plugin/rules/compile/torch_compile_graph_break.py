@@ -43,19 +43,55 @@ read back are reported, with medium confidence.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import BrokenCall, Piece, broken_calls, time_apart
 from tb_tidy_plugin.profile.readbacks import READS
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, parse_frame
 
-LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d+)$")
+LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d{1,9})$")
 DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")
 COMPILED = ("TorchDynamo Cache Lookup", "Torch-Compiled Region")
 FEWEST = 2  # in the profile
 
 
-class TorchCompileGraphBreak(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A break, and what it costs in one call.
+
+    Attributes:
+        function, line: where it breaks; an empty name where that is not recorded.
+        more: how many more pieces there are.
+        time: what they take beside the work in them.
+        reads_back: whether a value is read between them.
+        least: from how many breaks per step on it is reported.
+    """
+
+    function: str
+    line: int
+    more: int
+    time: Nanoseconds
+    reads_back: bool
+    least: int
+
+    @property
+    def where(self) -> str:
+        """In which function it breaks."""
+        return f" in `{self.function}` at line {self.line}" if self.function else ""
+
+    @property
+    def pieces(self) -> str:
+        """How many more pieces there are."""
+        return "one more piece" if self.more == 1 else f"{self.more} more pieces"
+
+    @property
+    def reads(self) -> str:
+        """What is said of values read in between."""
+        return "; the break reads a number back" if self.reads_back else ""
+
+
+class TorchCompileGraphBreak(Rule[Evidence]):
     """Compiled code that breaks into pieces."""
 
     code = "TT1001"
@@ -71,38 +107,40 @@ class TorchCompileGraphBreak(Rule):
 
     min_breaks = Threshold(1, "per step: what breaks more rarely lies outside of the loop")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
-        by_cause: dict[str, list[Match]] = {}
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        by_cause: dict[str, list[Match[Evidence]]] = {}
         for call in broken_calls(profile):
             for cause, pieces in _by_cause(profile, call).items():
                 match = self._match(profile, cause, pieces)
-                if match.confidence == "high" or match.facts["reads"]:
-                    by_cause.setdefault(str(match.facts["where"]), []).append(match)
+                if match.confidence == "high" or match.evidence.reads_back:
+                    by_cause.setdefault(match.evidence.where, []).append(match)
         for matches in by_cause.values():
             rate = profile.per_step_count(rows_of(match.anchor for match in matches))
             if len(matches) >= FEWEST and rate >= self.min_breaks:
                 yield from matches
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, factor=0.0, low=0.0, high=0.5)
 
-    def _match(self, profile: Profile, cause: Piece, pieces: Sequence[Piece]) -> Match:
+    def _match(self, profile: Profile, cause: Piece, pieces: Sequence[Piece]) -> Match[Evidence]:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
         lost = profile.covered(rows_of(events)).plus(time_apart(profile, pieces))
         line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
-        more = "one more piece" if len(pieces) == 1 else f"{len(pieces)} more pieces"
         reads_back = any(profile.name(row) in READS for piece in pieces for row in piece.gap)
         return Match(
             anchor=cause.resumed if line else cause.region,
             events=events,
-            facts={
-                "where": f" in `{line['function']}` at line {line['line']}" if line else "",
-                "pieces": more, "time": Nanoseconds(lost.total_ns),
-                "reads": "; the break reads a number back" if reads_back else "", "least": round(self.min_breaks),
-            },
+            evidence=Evidence(
+                function=line["function"] if line else "",
+                line=int(line["line"]) if line else 0,
+                more=len(pieces),
+                time=Nanoseconds(lost.total_ns),
+                reads_back=reads_back,
+                least=round(self.min_breaks),
+            ),
             confidence="high" if line else "medium",
             lost=lost.spans,
-        )  # fmt: skip
+        )
 
 
 def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[Piece, list[Piece]]:

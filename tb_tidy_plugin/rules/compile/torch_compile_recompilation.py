@@ -34,13 +34,40 @@ steps, with medium confidence.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import Compilation, compilations
-from tb_tidy_plugin.rulekit import Category, Fact, Match, Nanoseconds, Profile, Rule, Share, Threshold
+from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 
-class TorchCompileRecompilation(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A function, and what its variants cost.
+
+    Attributes:
+        name: the function's; empty where no frame tells it. number: Dynamo's own for it, empty where it has none.
+        variants: how many more there are. late: how many of them come after the warm-up.
+        time: what compiling them takes. share: that of the recorded steps.
+        warm_up: how many steps are the warm-up. least: from how many late variants on it is reported.
+    """
+
+    name: str
+    number: str
+    variants: int
+    late: int
+    time: Nanoseconds
+    share: Share
+    warm_up: int
+    least: int
+
+    @property
+    def function(self) -> str:
+        """How the function is called in a sentence."""
+        return f"`{self.name}`" if self.name else f"function {self.number}" if self.number else "functions"
+
+
+class TorchCompileRecompilation(Rule[Evidence]):
     """Function compiled again and again."""
 
     code = "TT1002"
@@ -58,7 +85,7 @@ class TorchCompileRecompilation(Rule):
     warm_up_steps = Threshold(2, "Dynamo compiles for the first sizes, then once more for sizes that change")
     min_variants = Threshold(2, "after the warm-up: one more may be the last, smaller batch or a first validation")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found, by_function = compilations(profile), dict[str, list[Compilation]]()
         has_numbers = any(each.function for each in found)
         for each in found:
@@ -78,19 +105,25 @@ class TorchCompileRecompilation(Rule):
             "and call `prof.step()` after each step."
         )
 
-    def _matches(self, profile: Profile, function: str, again: Sequence[Compilation], late: int) -> Iterator[Match]:
+    def _matches(
+        self, profile: Profile, function: str, again: Sequence[Compilation], late: int
+    ) -> Iterator[Match[Evidence]]:
         rows = rows_of(each.row for each in again)
         time_ns = profile.covered(rows).total_ns
         steps_ns = sum(step.duration_ns for step in profile.steps.items)
         anchor, name = _place(profile, function, again)
-        facts: dict[str, Fact] = {
-            "function": f"`{name}`" if name else f"function {function}" if function else "functions",
-            "variants": len({_variant(each) for each in again}), "late": late, "time": Nanoseconds(time_ns),
-            "share": Share(time_ns / steps_ns), "warm_up": round(self.warm_up_steps),
-            "least": round(self.min_variants),
-        }  # fmt: skip
+        evidence = Evidence(
+            name=name,
+            number=function,
+            variants=len({_variant(each) for each in again}),
+            late=late,
+            time=Nanoseconds(time_ns),
+            share=Share(time_ns / steps_ns),
+            warm_up=round(self.warm_up_steps),
+            least=round(self.min_variants),
+        )
         for each in again:
-            yield Match(anchor, (each.row,), facts, function, "high" if function else "medium")
+            yield Match(anchor, (each.row,), evidence, function, "high" if function else "medium")
 
 
 def _variant(compilation: Compilation) -> int:

@@ -37,13 +37,13 @@ before the first step. Loaders with workers, however slow they are.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import ceil
 
 from tb_tidy_plugin.profile.loading import batches_by_place
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Edit,
-    Fact,
     Match,
     Nanoseconds,
     Overlap,
@@ -59,7 +59,41 @@ HANDING_OVER_NS = 1_000_000  # of each batch, which the training thread takes fr
 LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
 
 
-class DataloaderNumWorkersZero(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """What loading takes, and what is known of the machine.
+
+    Attributes:
+        loading: of a step. rest: the rest of the step. share: loading's part of the step.
+        batches, steps: how many there are. longest: the longest batch.
+        cores_available: how many the process may use; 0 where that is not known.
+        at_once: how many workers hide the loading.
+        least_share, least: from which part of a step, and from which time on it is reported.
+    """
+
+    loading: Nanoseconds
+    rest: Nanoseconds
+    share: Share
+    batches: int
+    steps: int
+    longest: Nanoseconds
+    cores_available: int
+    at_once: int
+    least_share: Share
+    least: Nanoseconds
+
+    @property
+    def workers(self) -> str:
+        """The number of workers, where the cores are known."""
+        return f"={self.at_once}" if self.cores_available else ""
+
+    @property
+    def cores(self) -> str:
+        """The cores, where they are known."""
+        return f"; the process may use {self.cores_available} cores" if self.cores_available else ""
+
+
+class DataloaderNumWorkersZero(Rule[Evidence]):
     """Batches loaded in the training process."""
 
     code = "TT101"
@@ -78,20 +112,20 @@ class DataloaderNumWorkersZero(Rule):
     min_share = Threshold(0.05, "below it, loading is not what the step waits for; torch-tb-profiler's limit")
     min_ns = Threshold(1_000_000, "handing a batch over from a worker costs up to 1 ms per step itself")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for rows in batches_by_place(profile, "SingleProcess"):
             loading_ns = profile.per_step_ns(rows)
             usual_ns = min(loading_ns, _usual_ns(profile, rows))
             if (profile.share_of_step(usual_ns) or 0.0) >= self.min_share and usual_ns >= self.min_ns:
                 yield from self._matches(profile, rows, loading_ns, profile.share_of_step(loading_ns) or 0.0)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         left = min(HANDING_OVER_NS / max(profile.duration_ns(match.anchor), 1), 1.0)
-        yield Overlap(match.events, int(match.facts["at_once"]), left)
+        yield Overlap(match.events, match.evidence.at_once, left)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
         """A loader and a step that take as long as those recorded, each keeping a core busy meanwhile."""
-        loading, step = (min(int(match.facts[name]), LONGEST_NS) / 1e9 for name in ("loading", "rest"))
+        loading, step = (min(each, LONGEST_NS) / 1e9 for each in (evidence.loading, evidence.rest))
         setup = (
             "import time\nimport torch\nimport torch.utils.data\ndef work(seconds):\n"
             "    until = time.perf_counter() + seconds\n    while time.perf_counter() < until:\n        pass\n"
@@ -106,20 +140,22 @@ class DataloaderNumWorkersZero(Rule):
         )
         return Benchmark(before, after, setup, devices=("cpu",))
 
-    def _matches(self, profile: Profile, rows: Rows, loading_ns: int, share: float) -> Iterator[Match]:
-        facts: dict[str, Fact] = {
-            "loading": Nanoseconds(loading_ns),
-            "rest": Nanoseconds(max((profile.steps.median_ns or 0) - loading_ns, 0)),
-            "share": Share(share),
-            "batches": len(rows),
-            "steps": len(profile.steps.items),
-            "longest": Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
-            "least_share": Share(self.min_share),
-            "least": Nanoseconds(int(self.min_ns)),
-            **_workers(profile, share),
-        }
+    def _matches(self, profile: Profile, rows: Rows, loading_ns: int, share: float) -> Iterator[Match[Evidence]]:
+        cores = profile.settings.threads.available_cores or 0
+        evidence = Evidence(
+            loading=Nanoseconds(loading_ns),
+            rest=Nanoseconds(max((profile.steps.median_ns or 0) - loading_ns, 0)),
+            share=Share(share),
+            batches=len(rows),
+            steps=len(profile.steps.items),
+            longest=Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
+            cores_available=cores,
+            at_once=_workers(share, cores or MOST_WORKERS),
+            least_share=Share(self.min_share),
+            least=Nanoseconds(int(self.min_ns)),
+        )
         for row in rows.tolist():
-            yield Match(anchor=row, events=(row,), facts=facts)
+            yield Match(anchor=row, events=(row,), evidence=evidence)
 
 
 def _usual_ns(profile: Profile, rows: Rows) -> int:
@@ -128,14 +164,9 @@ def _usual_ns(profile: Profile, rows: Rows) -> int:
     return round(lengths_ns[(len(rows) - 1) // 2] * profile.per_step_count(rows))
 
 
-def _workers(profile: Profile, share: float) -> dict[str, Fact]:
-    """As many as hide the loading behind the rest of the step, no more than there are cores, where these are known.
+def _workers(share: float, most: int) -> int:
+    """As many as hide the loading behind the rest of the step, no more than there are cores.
 
     PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.
     """
-    cores = profile.settings.threads.available_cores
-    needed = ceil(share / (1 - share)) if share < 1 else MOST_WORKERS
-    if not cores:
-        return {"workers": "", "at_once": min(needed, MOST_WORKERS), "cores": ""}
-    workers = min(needed, cores)
-    return {"workers": f"={workers}", "at_once": workers, "cores": f"; the process may use {cores} cores"}
+    return min(ceil(share / (1 - share)) if share < 1 else MOST_WORKERS, most)

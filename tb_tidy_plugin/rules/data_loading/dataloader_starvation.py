@@ -30,6 +30,7 @@ without them it is taken to be 1 ms, at medium confidence.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from tb_tidy_plugin.profile.critical import device_idle
@@ -37,7 +38,6 @@ from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, wai
 from tb_tidy_plugin.rulekit import (
     Category,
     Edit,
-    Fact,
     Intervals,
     Match,
     Nanoseconds,
@@ -53,7 +53,38 @@ OUTLIER = 2  # times the second longest wait: what comes from too few workers co
 SHORTEST_RHYTHM = 3  # waits: the distance between two is no rhythm
 
 
-class DataloaderStarvation(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """The waits for one loader's workers.
+
+    Attributes:
+        waiting: of a step. share: that by the step.
+        waited, batches: how many batches were late, and how many there are. longest: the longest wait.
+        apart: how many batches lie between two waits; 0 where they follow no rhythm.
+        given: what the loader was given; empty where that was not captured.
+        least, least_waits, least_share: from which wait, number of waits and part of the step on it is reported.
+    """
+
+    waiting: Nanoseconds
+    share: Share
+    waited: int
+    batches: int
+    longest: Nanoseconds
+    apart: int
+    given: str
+    least: Nanoseconds
+    least_waits: int
+    least_share: Share
+
+    @property
+    def rhythm(self) -> str:
+        """What the distance between waits means."""
+        if not self.apart:
+            return ""
+        return f"; the thread waits once in {self.apart} batches, as with {self.apart} workers that finish together"
+
+
+class DataloaderStarvation(Rule[Evidence]):
     """Workers that load more slowly than the step uses up."""
 
     code = "TT102"
@@ -75,7 +106,7 @@ class DataloaderStarvation(Rule):
     )
     min_waits = Threshold(2, "a single wait may be a pause of the disk or the start of an epoch")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         idle = device_idle(profile)
         for rows in batches_by_place(profile, "MultiProcessing"):
             later = rows[~is_first_batch(profile, rows)]
@@ -84,35 +115,37 @@ class DataloaderStarvation(Rule):
             waiting_ns = sum(lost[at].total_ns for at in long) // max(len(profile.steps.items), 1)
             share = profile.share_of_step(waiting_ns) or 0.0
             if len(long) >= self.min_waits and share >= self.min_share:
-                facts = self._facts(profile, lost, long, share, waiting_ns)
-                yield from _matches(profile, later, {at: lost[at] for at in long}, facts)
+                evidence = self._evidence(profile, lost, long, share, waiting_ns)
+                yield from _matches(profile, later, {at: lost[at] for at in long}, evidence)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        share = float(match.facts["share"])
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        share = match.evidence.share
         yield Scale(match.events, factor=max(1 - 1 / (2 * share), 0.0), low=0.0, high=1.0)
 
-    def _facts(
+    def _evidence(
         self, profile: Profile, lost: Sequence[Intervals], long: Sequence[int], share: float, waiting_ns: int
-    ) -> dict[str, Fact]:
-        return {
-            "waiting": Nanoseconds(waiting_ns),
-            "share": Share(share),
-            "waited": len(long),
-            "batches": len(lost),
-            "longest": Nanoseconds(max(lost[at].total_ns for at in long)),
-            "rhythm": _rhythm(long),
-            "given": _given(profile),
-            "least": Nanoseconds(int(self.min_wait_ns)),
-            "least_waits": int(self.min_waits),
-            "least_share": Share(self.min_share),
-        }
+    ) -> Evidence:
+        return Evidence(
+            waiting=Nanoseconds(waiting_ns),
+            share=Share(share),
+            waited=len(long),
+            batches=len(lost),
+            longest=Nanoseconds(max(lost[at].total_ns for at in long)),
+            apart=_apart(long),
+            given=_given(profile),
+            least=Nanoseconds(int(self.min_wait_ns)),
+            least_waits=int(self.min_waits),
+            least_share=Share(self.min_share),
+        )
 
 
-def _matches(profile: Profile, rows: Rows, waits: dict[int, Intervals], facts: dict[str, Fact]) -> Iterator[Match]:
+def _matches(
+    profile: Profile, rows: Rows, waits: dict[int, Intervals], evidence: Evidence
+) -> Iterator[Match[Evidence]]:
     has_functions = bool((profile.table.category == Category.PYTHON).any())
     for at, wait in waits.items():
         row = int(rows[at])
-        yield Match(row, (row,), facts, confidence="high" if has_functions else "medium", lost=wait.spans)
+        yield Match(row, (row,), evidence, confidence="high" if has_functions else "medium", lost=wait.spans)
 
 
 def _usual(long: list[int], lost: Sequence[Intervals]) -> list[int]:
@@ -121,13 +154,16 @@ def _usual(long: list[int], lost: Sequence[Intervals]) -> list[int]:
     return [at for at in long if longest <= OUTLIER * second or lost[at].total_ns < longest]
 
 
-def _rhythm(waited: Sequence[int]) -> str:
-    """Workers that started together finish together: as many batches come at once as there are workers."""
+def _apart(waited: Sequence[int]) -> int:
+    """How many batches lie between two waits, 0 for no rhythm.
+
+    Workers that started together finish together: as many batches come at once as there are workers.
+    """
     apart = {later - earlier for earlier, later in pairwise(waited)}
     is_even = len(waited) >= SHORTEST_RHYTHM and len(apart) == 1
     if not is_even or apart == {1}:
-        return ""
-    return f"; the thread waits once in {min(apart)} batches, as with {min(apart)} workers that finish together"
+        return 0
+    return min(apart)
 
 
 def _given(profile: Profile) -> str:

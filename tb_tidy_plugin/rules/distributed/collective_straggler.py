@@ -35,10 +35,11 @@ that is no more than the clocks' error; the warm-up; fewer than three steps;
 recordings of one rank.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
-from tb_tidy_plugin.rulekit import Fact, Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
+from tb_tidy_plugin.rulekit import Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
 
 WORK = {
     "data_loading": "loading data",
@@ -51,10 +52,61 @@ WORK = {
     "idle_unknown": "what was not recorded",
 }
 SHOWN_SHARE = 0.1  # parts below this share of the lateness do not explain it
-SHOWN_RANKS = 8
+SHOWN_RANKS, SHOWN_PARTS = 8, 2
 
 
-class CollectiveStraggler(RunRule):
+@dataclass(frozen=True)
+class Evidence:
+    """Who comes late, and what it costs the others.
+
+    Attributes:
+        ranks: all that come late. kind: of the collective.
+        lost: what the others wait per step. share: that by the step.
+        last, steps: in how many steps they come last, of how many. by_chance: in how many they would by chance.
+        late: after the middle one of the others, in ns.
+        more_on: on what they spend more time than the others, and how much more, the most first.
+        error: of the clocks. meetings: collectives that set them right.
+    """
+
+    ranks: tuple[int, ...]
+    kind: str
+    lost: Nanoseconds
+    share: Share
+    last: int
+    steps: int
+    by_chance: float
+    late: Nanoseconds
+    more_on: tuple[tuple[str, Nanoseconds], ...]
+    error: Nanoseconds
+    meetings: int
+
+    @property
+    def who(self) -> str:
+        """The ranks, the first of them by number."""
+        names = ", ".join(map(str, self.ranks[:SHOWN_RANKS]))
+        more = f" and {len(self.ranks) - SHOWN_RANKS} more" if len(self.ranks) > SHOWN_RANKS else ""
+        return f"Rank {names} is" if len(self.ranks) == 1 else f"Ranks {names}{more} are"
+
+    @property
+    def chance(self) -> str:
+        """In how many steps chance makes them last."""
+        return f"{self.by_chance:.1f}"
+
+    @property
+    def extra(self) -> str:
+        """What they do more than the others."""
+        parts = " and ".join(f"{by} more on {_words(part)}" for part, by in self.more_on)
+        return f"Per step it spends {parts}" if parts else "Its steps show no work that the others lack"
+
+    @property
+    def advice(self) -> str:
+        """Where to look."""
+        if not self.more_on:
+            return "its host or its device may be slower"
+        return f"it spends more time on {_words(self.more_on[0][0])}"
+
+
+class CollectiveStraggler(RunRule[Evidence]):
     """A rank that comes last step after step."""
 
     code = "TT1302"
@@ -83,13 +135,13 @@ class CollectiveStraggler(RunRule):
             "the same ones on all ranks, with a `schedule` and `prof.step()`."
         )
 
-    def detect(self, run: Run) -> Iterator[RunMatch]:
+    def detect(self, run: Run) -> Iterator[RunMatch[Evidence]]:
         found = straggler_of(run, steadiness=self.min_steadiness)
         if found is None or found.last_in < _clearly_more(found):
             return
         yield RunMatch(
             ranks=found.ranks,
-            facts=self._facts(run, found),
+            evidence=_evidence(run, found),
             cost_ns=found.lost_ns,
             saving_ns=min(found.shared_ns, found.lost_ns),
             matches=found.last_in,
@@ -98,27 +150,22 @@ class CollectiveStraggler(RunRule):
             confidence="high" if found.last_in == found.steps else "medium",
         )
 
-    def _facts(self, run: Run, found: Straggler) -> Mapping[str, Fact]:
-        ranks = ", ".join(map(str, found.ranks[:SHOWN_RANKS]))
-        more = f" and {len(found.ranks) - SHOWN_RANKS} more" if len(found.ranks) > SHOWN_RANKS else ""
-        parts = [part for part, by_ns in found.extra_ns.items() if by_ns >= SHOWN_SHARE * found.lost_ns][:2]
-        extra = [f"{Nanoseconds(found.extra_ns[part])} more on {_words(part)}" for part in parts]
-        return {
-            "who": f"Rank {ranks} is" if len(found.ranks) == 1 else f"Ranks {ranks}{more} are",
-            "kind": found.operation.kind,
-            "lost": Nanoseconds(found.lost_ns),
-            "share": Share(found.lost_ns / run.step_ns if run.step_ns else 0),
-            "last": found.last_in,
-            "steps": found.steps,
-            "chance": f"{_chance(found) * found.steps:.1f}",
-            "late": Nanoseconds(found.late_ns),
-            "extra": f"Per step it spends {' and '.join(extra)}"
-            if extra
-            else "Its steps show no work that the others lack",
-            "error": Nanoseconds(run.clock_error_ns),
-            "meetings": len(run.meetings),
-            "advice": f"it spends more time on {_words(parts[0])}" if parts else "its host or its device may be slower",
-        }
+
+def _evidence(run: Run, found: Straggler) -> Evidence:
+    parts = [part for part, by_ns in found.extra_ns.items() if by_ns >= SHOWN_SHARE * found.lost_ns]
+    return Evidence(
+        ranks=found.ranks,
+        kind=found.operation.kind,
+        lost=Nanoseconds(found.lost_ns),
+        share=Share(found.lost_ns / run.step_ns if run.step_ns else 0),
+        last=found.last_in,
+        steps=found.steps,
+        by_chance=_chance(found) * found.steps,
+        late=Nanoseconds(found.late_ns),
+        more_on=tuple((part, Nanoseconds(found.extra_ns[part])) for part in parts[:SHOWN_PARTS]),
+        error=Nanoseconds(run.clock_error_ns),
+        meetings=len(run.meetings),
+    )
 
 
 def _chance(found: Straggler) -> float:

@@ -36,10 +36,11 @@ collectives behind kernels or, on the CPU, behind operators and Python's own
 work. What is recorded of several ranks is looked at by collective-straggler.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
-from tb_tidy_plugin.rulekit import Bytes, Edit, Fact, Match, Nanoseconds, Overlap, Profile, Rule, Share, Threshold
+from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Nanoseconds, Overlap, Profile, Rule, Share, Threshold
 
 GRADIENTS = (
     "Let `DistributedDataParallel` send gradients in buckets while the backward pass runs (`bucket_cap_mb` sets their "
@@ -53,7 +54,55 @@ ASYNC = "Start it with `async_op=True` as soon as its input is ready, and `wait(
 ADVICE = {"all_reduce": GRADIENTS, "all_gather": PREFETCH, "reduce_scatter": PREFETCH}
 
 
-class ExposedCommunication(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """The collectives of one kind that nothing runs beside.
+
+    Attributes:
+        kind: of the collectives. per_step, bytes_per_step: how many, and what they send, where that was recorded.
+        exposed: what nothing runs beside, per step. share: that by the step.
+        on_device: whether the device was recorded, which else is the training thread.
+        total: what they take in all, per step. waiting: what of it looks like waiting for another rank.
+        least: from which part of the step on it is reported.
+    """
+
+    kind: str
+    per_step: float
+    bytes_per_step: Bytes | None
+    exposed: Nanoseconds
+    share: Share
+    on_device: bool
+    total: Nanoseconds
+    waiting: Nanoseconds
+    least: Share
+
+    @property
+    def lane(self) -> str:
+        """Who does nothing meanwhile."""
+        return "device" if self.on_device else "training thread"
+
+    @property
+    def state(self) -> str:
+        """What that is."""
+        return "computes nothing" if self.on_device else "waits"
+
+    @property
+    def count(self) -> str:
+        """How many there are per step."""
+        return f"{self.per_step:.3g}"
+
+    @property
+    def sent(self) -> str:
+        """What they send per step."""
+        return "" if self.bytes_per_step is None else f" with {self.bytes_per_step}"
+
+    @property
+    def advice(self) -> str:
+        """What helps against this kind."""
+        return ADVICE.get(self.kind, ASYNC)
+
+
+class ExposedCommunication(Rule[Evidence]):
     """Collectives that run in line with the step."""
 
     code = "TT1301"
@@ -72,35 +121,32 @@ class ExposedCommunication(Rule):
     def not_applicable(self, profile: Profile) -> str | None:
         return "The job has one rank." if profile.metadata.world_size == 1 else None
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for found in exposed_collectives(profile):
-            facts = self._facts(profile, found)
+            evidence = self._evidence(profile, found)
             sent_share = found.sending_ns / (found.sending_ns + found.waiting_ns)
             for rows, spans in found.steps:
                 yield Match(
                     anchor=found.issue,
                     events=tuple(rows.tolist()),
-                    facts=facts,
+                    evidence=evidence,
                     subject=found.kind,
                     confidence="medium" if sent_share >= self.min_sent_share else "low",
                     lost=spans,
                 )
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Overlap(match.events)
 
-    def _facts(self, profile: Profile, found: ExposedKind) -> Mapping[str, Fact]:
-        on_device = "device" in profile.recorded
-        return {
-            "kind": found.kind,
-            "exposed": Nanoseconds(found.sending_ns),
-            "share": Share(profile.share_of_step(found.sending_ns) or 0.0),
-            "lane": "device" if on_device else "training thread",
-            "state": "computes nothing" if on_device else "waits",
-            "count": f"{found.per_step:.3g}",
-            "sent": "" if found.bytes_per_step is None else f" with {Bytes(found.bytes_per_step)}",
-            "total": Nanoseconds(found.total_ns),
-            "waiting": Nanoseconds(found.waiting_ns),
-            "least": Share(self.min_share),
-            "advice": ADVICE.get(found.kind, ASYNC),
-        }
+    def _evidence(self, profile: Profile, found: ExposedKind) -> Evidence:
+        return Evidence(
+            kind=found.kind,
+            per_step=found.per_step,
+            bytes_per_step=None if found.bytes_per_step is None else Bytes(found.bytes_per_step),
+            exposed=Nanoseconds(found.sending_ns),
+            share=Share(profile.share_of_step(found.sending_ns) or 0.0),
+            on_device="device" in profile.recorded,
+            total=Nanoseconds(found.total_ns),
+            waiting=Nanoseconds(found.waiting_ns),
+            least=Share(self.min_share),
+        )

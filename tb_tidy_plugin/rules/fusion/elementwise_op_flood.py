@@ -30,6 +30,7 @@ loaders, compiled code, torch's own operators. The same few for one tensor after
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
 
 from tb_tidy_plugin.profile.calls import rows_of
@@ -47,10 +48,12 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Scale,
     Share,
+    Sizes,
     Threshold,
     aten,
     chain_of,
     fitting,
+    known_dtype,
 )
 
 COMPILED_CALL = 8  # operators that take about as long as the guards and the call of a compiled function (15 to 20 µs)
@@ -59,7 +62,46 @@ RESTARTS = 0.25  # of the operators; more are on tensors that do not come from o
 SUMMARY = 5  # names in the message
 
 
-class ElementwiseOpFlood(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A chain of operators.
+
+    Attributes:
+        shape, dtype: of what it works on; an empty type where torch has none of the name.
+        chain: the operators, by their names in the trace.
+        gradients: how many operators of the backward pass belong to it.
+        time: what all of them take.
+        ratio: the bytes they move, by those of one fused operator.
+        expected, best: parts of the time that fusing leaves, most likely and at least.
+        on_device: whether it is the device that takes longer.
+        least, least_small: from how many operators on it is reported, for large and for small tensors.
+    """
+
+    shape: Sizes
+    dtype: str
+    chain: tuple[str, ...]
+    gradients: int
+    time: Nanoseconds
+    ratio: int
+    expected: Share
+    best: Share
+    on_device: bool
+    least: int
+    least_small: int
+
+    @property
+    def count(self) -> int:
+        """How many operators there are."""
+        return len(self.chain)
+
+    @property
+    def names(self) -> str:
+        """The first of them as users write them."""
+        names = ", ".join(f"`{aten.plain(name)}`" for name in self.chain[:SUMMARY])
+        return names + (" …" if len(self.chain) > SUMMARY else "")
+
+
+class ElementwiseOpFlood(Rule[Evidence]):
     """Pointwise operators in a row."""
 
     code = "TT702"
@@ -81,7 +123,7 @@ class ElementwiseOpFlood(Rule):
     min_operators_small = Threshold(24, "a compiled call costs about eight operators, so fewer gain little or nothing")
     min_bytes = Threshold(262_144, "smaller tensors stay in the cache of a CPU; measured from 30,000 elements on")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for chain in pointwise_chains(profile, int(self.min_operators)):
             gradients = gradients_of(profile, chain.operators)
             if chain.restarts > RESTARTS * len(chain.operators) or _is_per_tensor(chain, gradients):
@@ -91,20 +133,19 @@ class ElementwiseOpFlood(Rule):
             if is_large or len(chain.operators) >= self.min_operators_small:
                 yield self._match(profile, chain, events, len(gradients), is_large)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        expected, least = (float(match.facts[name]) for name in ("expected", "best"))
-        yield Scale(match.events, expected, least, 1.0)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, match.evidence.expected, match.evidence.best, 1.0)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
         """The same operators in a row, with their backward pass; not used on a CPU: alone, memory is warm."""
-        chain, shape, dtype = chain_of(str(match.facts["chain"]).split()), match.sizes("shape"), match.dtype("dtype")
-        if chain is None or "float" not in dtype or not fitting(1, 16 * (int(match.facts["count"]) + 2) * prod(shape)):
+        chain, shape, dtype = chain_of(evidence.chain), tuple(evidence.shape), known_dtype(evidence.dtype)
+        if chain is None or "float" not in dtype or not fitting(1, 16 * (evidence.count + 2) * prod(shape)):
             return None
-        grad, after = (True, "\nresult.sum().backward()") if match.facts["gradients"] else (False, "")
+        grad, after = (True, "\nresult.sum().backward()") if evidence.gradients else (False, "")
         x = f"x = torch.rand({shape}, dtype=torch.{dtype}, device=device, requires_grad={grad})"
         setup = f"import torch\nimport torch.nn.functional as F\n{x}\n{chain}\ncompiled = torch.compile(chain)"
         return Benchmark(
-            f"result = chain(x){after}", f"result = compiled(x){after}", setup, of_events=bool(match.facts["on_device"])
+            f"result = chain(x){after}", f"result = compiled(x){after}", setup, of_events=evidence.on_device
         )
 
     def _fills_memory(self, profile: Profile, chain: Chain) -> bool:
@@ -112,24 +153,29 @@ class ElementwiseOpFlood(Rule):
         on_device = len(profile.device_activity_of_all(rows_of(chain.operators)))
         return not on_device and chain.least_bytes / 2 >= self.min_bytes
 
-    def _match(self, profile: Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool) -> Match:
+    def _match(
+        self, profile: Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool
+    ) -> Match[Evidence]:
         expected, best = part_left(profile, chain, events[0] >= profile.tree.size) if is_large else _launches(chain)
         dtype = TORCH_DTYPES.get(profile.inputs(chain.operators[0]).dtype(0), "")
-        names = [aten.plain(name) for name in chain.names]
         return Match(
             anchor=_caller(profile, chain),
             events=events,
-            facts={
-                "count": len(names), "shape": "×".join(map(str, chain.shape)), "gradients": gradients,
-                "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
-                "names": ", ".join(f"`{name}`" for name in names[:SUMMARY]) + (" …" if len(names) > SUMMARY else ""),
-                "ratio": round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)), "dtype": dtype,
-                "expected": Share(expected), "best": Share(best), "on_device": events[0] >= profile.tree.size,
-                "chain": " ".join(chain.names), "least": int(self.min_operators),
-                "least_small": int(self.min_operators_small),
-            },
-            confidence="medium" if 2 * chain.period <= len(names) else "high",
-        )  # fmt: skip
+            evidence=Evidence(
+                shape=Sizes(chain.shape),
+                dtype=dtype,
+                chain=tuple(chain.names),
+                gradients=gradients,
+                time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                ratio=round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)),
+                expected=Share(expected),
+                best=Share(best),
+                on_device=events[0] >= profile.tree.size,
+                least=int(self.min_operators),
+                least_small=int(self.min_operators_small),
+            ),
+            confidence="medium" if 2 * chain.period <= len(chain.names) else "high",
+        )
 
 
 def _is_per_tensor(chain: Chain, gradients: list[int]) -> bool:

@@ -34,6 +34,7 @@ recordings without steps.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.recurring import recurring
@@ -43,22 +44,63 @@ from tb_tidy_plugin.rulekit import (
     Bytes,
     Category,
     Edit,
-    Fact,
     Match,
     Nanoseconds,
     Profile,
-    Rows,
     Rule,
     Scale,
+    Sizes,
     Threshold,
     fitting,
+    known_dtype,
 )
 
 PAGEABLE = r"(?:HtoD|HostToDevice).{0,100}\(Pageable"
 NO_STEPS = {"whole_trace", "none"}
 
 
-class PageableH2dCopy(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A copy, and how fast pinned memory would be.
+
+    Attributes:
+        operator: that copies. size, shape, dtype: of what it copies; no shape where that is not known.
+        time: what the step waits for. host: how long the Python thread stands still.
+        bytes_per_ns: of this copy; None where it has no length. pinned_bytes_per_ns: of pinned memory.
+        is_measured: whether the latter was measured on other copies of the profile.
+        remains: the part of what all copies lose that pinned memory leaves.
+        least: from which size on it is reported.
+    """
+
+    operator: str
+    size: Bytes
+    shape: Sizes
+    dtype: str
+    time: Nanoseconds
+    host: Nanoseconds
+    bytes_per_ns: float | None
+    pinned_bytes_per_ns: float
+    is_measured: bool
+    remains: float
+    least: Bytes
+
+    @property
+    def speed(self) -> str:
+        """How fast the copy is."""
+        return "an unknown speed" if self.bytes_per_ns is None else f"{self.bytes_per_ns:.1f} GB/s"
+
+    @property
+    def pinned(self) -> str:
+        """How fast it would be from pinned memory."""
+        return f"{self.pinned_bytes_per_ns:.1f} GB/s"
+
+    @property
+    def source(self) -> str:
+        """Where the speed of pinned memory is known from."""
+        return "as other copies here" if self.is_measured else "as is usual for this device"
+
+
+class PageableH2dCopy(Rule[Evidence]):
     """Copy to the GPU from memory that is not pinned."""
 
     code = "TT203"
@@ -88,7 +130,7 @@ class PageableH2dCopy(Rule):
             )
         return None
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         table = profile.table
         rows = profile.matching(PAGEABLE, Category.COPY)
         rows = rows[(table.bytes[rows] >= self.min_bytes) & (profile.launched_by[rows] >= 0)]
@@ -96,20 +138,35 @@ class PageableH2dCopy(Rule):
         again = set(recurring(profile, causes).tolist())
         copies = rows[[cause in again for cause in causes.tolist()]]
         exposed = exposed_copies(profile, copies)
-        shared = self._shared_facts(profile, copies, sum(time.total_ns for time in exposed))
+        speed, is_measured = pinned_bytes_per_ns(profile)
+        lost_ns, needed_ns = sum(time.total_ns for time in exposed), int(table.bytes[copies].sum()) / speed
         for row, time in zip(copies.tolist(), exposed, strict=True):
             if time.total_ns:
                 cause = int(profile.launched_by[row])
                 operator = copying_operator(profile, cause) or cause
-                facts = shared | _facts(profile, row, operator) | {"time": Nanoseconds(time.total_ns)}
-                yield Match(operator, (operator,), facts, lost=time.spans)
+                size, time_ns = int(table.bytes[row]), profile.duration_ns(row)
+                shape, dtype = copied_input(profile, operator)
+                evidence = Evidence(
+                    operator=profile.name(operator),
+                    size=Bytes(size),
+                    shape=Sizes(shape if shape != (0,) else ()),
+                    dtype=TORCH_DTYPES.get(dtype, dtype),
+                    time=Nanoseconds(time.total_ns),
+                    host=Nanoseconds(profile.duration_ns(operator)),
+                    bytes_per_ns=size / time_ns if time_ns else None,
+                    pinned_bytes_per_ns=speed,
+                    is_measured=is_measured,
+                    remains=min(needed_ns / lost_ns, 1.0),
+                    least=Bytes(int(self.min_bytes)),
+                )
+                yield Match(operator, (operator,), evidence, lost=time.spans)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        yield Scale(match.events, factor=float(str(match.facts["remains"])), low=0.0, high=1.0)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, factor=match.evidence.remains, low=0.0, high=1.0)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        dtype, shape = match.dtype("dtype"), match.sizes("shape")
-        if not dtype or not shape or not fitting(1, 4 * int(match.facts["size"])):
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        dtype, shape = known_dtype(evidence.dtype), tuple(evidence.shape)
+        if not dtype or not shape or not fitting(1, 4 * evidence.size):
             return None
         made = f"torch.zeros({shape}, dtype=torch.{dtype}"
         return Benchmark(
@@ -118,26 +175,3 @@ class PageableH2dCopy(Rule):
             setup=f"import torch\npageable = {made})\npinned = {made}, pin_memory=True)",
             devices=("cuda",), of_events=True,
         )  # fmt: skip
-
-    def _shared_facts(self, profile: Profile, copies: Rows, lost_ns: int) -> dict[str, Fact]:
-        pinned, is_measured = pinned_bytes_per_ns(profile)
-        needed_ns = int(profile.table.bytes[copies].sum()) / pinned
-        return {
-            "pinned": f"{pinned:.1f} GB/s",
-            "source": "as other copies here" if is_measured else "as is usual for this device",
-            "remains": str(min(needed_ns / lost_ns, 1.0)) if lost_ns else "1",
-            "least": Bytes(int(self.min_bytes)),
-        }
-
-
-def _facts(profile: Profile, copy: int, operator: int) -> dict[str, Fact]:
-    size, time_ns = int(profile.table.bytes[copy]), profile.duration_ns(copy)
-    shape, dtype = copied_input(profile, operator)
-    return {
-        "operator": profile.name(operator),
-        "size": Bytes(size),
-        "speed": f"{size / time_ns:.1f} GB/s" if time_ns else "an unknown speed",
-        "host": Nanoseconds(profile.duration_ns(operator)),
-        "shape": "×".join(map(str, shape)) if shape != (0,) else "",
-        "dtype": TORCH_DTYPES.get(dtype, dtype),
-    }

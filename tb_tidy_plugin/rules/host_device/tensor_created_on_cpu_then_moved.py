@@ -29,6 +29,7 @@ factory of another shape or dtype, or more than 5 operators back.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator
 from tb_tidy_plugin.profile.inputs import tensor_bytes
@@ -44,9 +45,11 @@ from tb_tidy_plugin.rulekit import (
     Remove,
     Rule,
     Shape,
+    Sizes,
     Threshold,
     aten,
     fitting,
+    known_dtype,
 )
 
 FACTORIES = aten.names(
@@ -64,7 +67,30 @@ TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
 MEASURED = aten.names("factory", "ones rand randn zeros")  # that need no more than a shape
 
 
-class TensorCreatedOnCpuThenMoved(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A tensor, and how it is made and moved.
+
+    Attributes:
+        factory, move: what the user called to make and to move it. distance: how many operators later it is moved.
+        size, shape, dtype: of the tensor.
+        fill_time, copy_time: what making and copying it takes.
+        least: from which size on it is reported. farthest: up to which distance.
+    """
+
+    factory: str
+    move: str
+    distance: int
+    size: Bytes
+    shape: Sizes
+    dtype: str
+    fill_time: Nanoseconds
+    copy_time: Nanoseconds
+    least: Bytes
+    farthest: int
+
+
+class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
     """A factory or a fill on the CPU, then a copy of the same shape and dtype to the GPU."""
 
     code = "TT201"
@@ -80,7 +106,7 @@ class TensorCreatedOnCpuThenMoved(Rule):
     min_bytes = Threshold(1024, "below this the copy is lost in launch overhead")
     max_distance = Threshold(5, "no trace says that two operators are about one tensor: they must be near each other")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         causes = profile.launched_by[profile.matching(TO_DEVICE, Category.COPY)]
         moves = {copying_operator(profile, cause) for cause in causes[causes >= 0].tolist()}
         taken: set[int] = set()
@@ -94,13 +120,13 @@ class TensorCreatedOnCpuThenMoved(Rule):
                 taken.add(made)
                 yield self._match(profile, made, move, near.index(made) + 1)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         made, move = match.events
         yield Remove((_first_below(profile, made, FILLS), _first_below(profile, move, COPY)))
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        factory, dtype, shape = str(match.facts["factory"]), match.dtype("dtype"), match.sizes("shape")
-        is_small = fitting(1, 2 * int(match.facts["size"])) > 0
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        factory, dtype, shape = evidence.factory, known_dtype(evidence.dtype), tuple(evidence.shape)
+        is_small = fitting(1, 2 * evidence.size) > 0
         if aten.PREFIX + factory not in MEASURED or not dtype or not shape or not is_small:
             return None
         name = "made" if factory.startswith("rand") else "result"  # random numbers differ from device to device
@@ -108,18 +134,25 @@ class TensorCreatedOnCpuThenMoved(Rule):
         before, after = f"{made}).to(device)", f"{made}, device=device)"
         return Benchmark(before, after, "import torch", devices=("cuda", "mps", "xpu"), of_events=True)
 
-    def _match(self, profile: Profile, made: int, move: int, distance: int) -> Match:
+    def _match(self, profile: Profile, made: int, move: int, distance: int) -> Match[Evidence]:
         shape, dtype = copied_input(profile, move)
         return Match(
-            anchor=move, events=(made, move), confidence="high" if distance == 1 else "medium",
-            facts={
-                "factory": _called(profile, made), "fill_time": Nanoseconds(profile.duration_ns(made)),
-                "move": _called(profile, move), "copy_time": Nanoseconds(profile.duration_ns(move)),
-                "distance": distance, "size": Bytes(tensor_bytes(shape, dtype) or 0),
-                "shape": "×".join(map(str, shape)), "dtype": TORCH_DTYPES.get(dtype, dtype),
-                "least": Bytes(int(self.min_bytes)), "farthest": int(self.max_distance),
-            },
-        )  # fmt: skip
+            anchor=move,
+            events=(made, move),
+            confidence="high" if distance == 1 else "medium",
+            evidence=Evidence(
+                factory=_called(profile, made),
+                move=_called(profile, move),
+                distance=distance,
+                size=Bytes(tensor_bytes(shape, dtype) or 0),
+                shape=Sizes(shape),
+                dtype=TORCH_DTYPES.get(dtype, dtype),
+                fill_time=Nanoseconds(profile.duration_ns(made)),
+                copy_time=Nanoseconds(profile.duration_ns(move)),
+                least=Bytes(int(self.min_bytes)),
+                farthest=int(self.max_distance),
+            ),
+        )
 
 
 def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:

@@ -28,6 +28,7 @@ which `torch.stack` handles no faster. Data made once, such as constants. Time t
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -45,9 +46,11 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Scale,
+    Sizes,
     Threshold,
     aten,
     fitting,
+    known_dtype,
     parse_frame,
 )
 
@@ -67,7 +70,32 @@ class Conversion(NamedTuple):
     end_ns: int
 
 
-class TensorFromPythonData(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A tensor, and what it was made from.
+
+    Attributes:
+        function: that made it. shape, dtype: its own; no shape where that was not recorded.
+        holds_arrays: whether the data holds arrays or tensors, and not numbers.
+        time: from the call until the data is in place.
+        least, least_elements: from which time, and above how many elements it is reported.
+    """
+
+    function: str
+    shape: Sizes
+    dtype: str
+    holds_arrays: bool
+    time: Nanoseconds
+    least: Nanoseconds
+    least_elements: int
+
+    @property
+    def of(self) -> str:
+        """What the tensor holds."""
+        return f" of {self.shape} {self.dtype} values" if self.shape else ""
+
+
+class TensorFromPythonData(Rule[Evidence]):
     """Tensor made from Python objects, element by element."""
 
     code = "TT202"
@@ -83,7 +111,7 @@ class TensorFromPythonData(Rule):
     min_ns = Threshold(100_000, "for one tensor; below it, the calls of NumPy and PyTorch cost as much themselves")
     min_elements = Threshold(256, "so few are converted about as fast as an array is made of them")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         idle = device_idle(profile)
         made = profile.named("aten::lift_fresh")
         shapes = zip(made.tolist(), [given.shape(0) for given in profile.inputs_of(made)], strict=True)
@@ -93,39 +121,41 @@ class TensorFromPythonData(Rule):
         for row in recurring(profile, rows_of(slow)).tolist():
             yield self._match(profile, row, found[row], idle)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        if match.facts["holds"] == "numbers":
-            yield Scale(match.events, factor=0.13, low=0.0, high=0.36)
-        else:
-            yield Scale(match.events, factor=0.05, low=0.0, high=0.36)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, factor=0.05 if match.evidence.holds_arrays else 0.13, low=0.0, high=0.36)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        dtype, extents = match.dtype("dtype"), [*match.sizes("shape")]
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        dtype, extents = known_dtype(evidence.dtype), [*evidence.shape]
         extents[:1] = [fitting(extents[0], OBJECT_BYTES * prod(extents[1:]))] if extents else [0]
         if dtype not in FILLS or not prod(extents):
             return None
         data = f"torch.{FILLS[dtype]}({tuple(extents)}, dtype=torch.{dtype}).numpy()"
         given, array = f"{data}.tolist()", f"asarray(data, dtype=numpy.{dtype})"
-        given, array = (f"list({data})", "stack(data)") if match.facts["holds"] == "arrays" else (given, array)
+        given, array = (f"list({data})", "stack(data)") if evidence.holds_arrays else (given, array)
         before, after = f"result = torch.tensor(data, dtype=torch.{dtype})", f"result = torch.from_numpy(numpy.{array})"
         setup = f"import numpy\nimport torch\ndata = {given}"
         return Benchmark(before, after, setup, devices=("cpu",), of_events=True)
 
-    def _match(self, profile: Profile, row: int, each: Conversion, idle: Intervals) -> Match:
+    def _match(self, profile: Profile, row: int, each: Conversion, idle: Intervals) -> Match[Evidence]:
         time_ns, inputs = each.end_ns - each.start_ns, profile.inputs(row)
         extents, dtype = inputs.shape(0) or (), TORCH_DTYPES.get(inputs.dtype(0), inputs.dtype(0))
-        shape = "×".join(map(str, extents))
         is_numbers = each.looked_ns >= LOOKED_AT * time_ns or len(extents) == 1
         span = Intervals(rows_of([each.start_ns]), rows_of([each.end_ns]))
         return Match(
-            anchor=row, events=each.events, lost=span.intersection(idle).spans, confidence=_confidence(profile, row),
-            facts={
-                "function": each.function or f"torch.{CONSTRUCTORS.get(inputs.dtype(0), 'Tensor')}",
-                "of": f" of {shape} {dtype} values" if shape else "", "shape": shape, "dtype": dtype,
-                "holds": "numbers" if is_numbers else "arrays", "time": Nanoseconds(time_ns),
-                "least": Nanoseconds(int(self.min_ns)), "least_elements": int(self.min_elements),
-            },
-        )  # fmt: skip
+            anchor=row,
+            events=each.events,
+            lost=span.intersection(idle).spans,
+            confidence=_confidence(profile, row),
+            evidence=Evidence(
+                function=each.function or f"torch.{CONSTRUCTORS.get(inputs.dtype(0), 'Tensor')}",
+                shape=Sizes(extents),
+                dtype=dtype,
+                holds_arrays=not is_numbers,
+                time=Nanoseconds(time_ns),
+                least=Nanoseconds(int(self.min_ns)),
+                least_elements=int(self.min_elements),
+            ),
+        )
 
 
 def _confidence(profile: Profile, row: int) -> Confidence:

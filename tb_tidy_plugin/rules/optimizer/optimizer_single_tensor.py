@@ -32,13 +32,13 @@ in 0.7 to 1.1 times its time. Sparse gradients and complex parameters, for which
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import log, sqrt
 
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Edit,
-    Fact,
     Match,
     Nanoseconds,
     Profile,
@@ -60,11 +60,47 @@ SMALL, LARGE = 1_000, 65_000  # elements of a parameter
 
 ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
 UNSUPPORTED = aten.names("known", "coalesce view_as_real")  # of sparse gradients, of complex parameters
-CPU, GPU, FOREACH, FUSED = "CPU", "GPU", "foreach=True", "fused=True"
+FOREACH, FUSED = "foreach=True", "fused=True"
 TENSORS = 8  # of a parameter's size in the benchmark: itself, gradient, two states and one temporary for each optimizer
 
 
-class OptimizerSingleTensor(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """An optimizer, and what its step runs.
+
+    Attributes:
+        optimizer: its name. algorithm: that of `torch.optim`.
+        on_gpu: whether it updates parameters on a GPU, and not on the CPU.
+        parameters, operators: how many per step. each: how many operators for each parameter.
+        elements: of a parameter, 0 where shapes were not recorded.
+        time: what the updates take per step.
+        switches: what the job gave it, where that was captured.
+        least: from how many parameters on it is reported.
+    """
+
+    optimizer: str
+    algorithm: str
+    on_gpu: bool
+    parameters: int
+    operators: int
+    each: int
+    elements: int
+    time: Nanoseconds
+    switches: str
+    least: int
+
+    @property
+    def device(self) -> str:
+        """Where the step runs."""
+        return "GPU" if self.on_gpu else "CPU"
+
+    @property
+    def setting(self) -> str:
+        """What makes one update of all."""
+        return FUSED if self.algorithm in FUSED_ON_CPU else FOREACH
+
+
+class OptimizerSingleTensor(Rule[Evidence]):
     """Optimizer that updates one parameter at a time."""
 
     code = "TT301"
@@ -81,44 +117,43 @@ class OptimizerSingleTensor(Rule):
 
     min_parameters = Threshold(10, "per step: for fewer, the loop costs little more than what a fused update prepares")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         by_optimizer: dict[str, list[Update]] = {}
         for update in updates_one_by_one(profile):
             by_optimizer.setdefault(update.optimizer, []).append(update)
         for optimizer, updates in by_optimizer.items():
-            if facts := _facts(profile, updates, self.min_parameters):
+            if evidence := _evidence(profile, updates, self.min_parameters):
                 for update in updates:
-                    yield Match(update.events[0], update.events, facts, subject=optimizer)
+                    yield Match(update.events[0], update.events, evidence, subject=optimizer)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        yield Scale(match.events, *(_fused_on_cpu(match) if match.facts["device"] == CPU else ON_GPU))
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else _fused_on_cpu(match.evidence)))
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        elements, parameters, each = (int(match.facts[name]) for name in ("elements", "parameters", "each"))
-        if not elements or not (parameters := fitting(parameters, TENSORS * 4 * elements)):
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        elements, algorithm = evidence.elements, evidence.algorithm
+        if not elements or not (parameters := fitting(evidence.parameters, TENSORS * 4 * elements)):
             return None
-        optimizer = f"torch.optim.{WITH_FOREACH[str(match.facts['algorithm'])]}(parameters, lr=1e-3"
-        optimizer += ", momentum=0.9" if match.facts["algorithm"] == "sgd" and each > 1 else ""
-        setting = FUSED if match.facts["setting"] == FUSED else FOREACH
+        optimizer = f"torch.optim.{WITH_FOREACH[algorithm]}(parameters, lr=1e-3"
+        optimizer += ", momentum=0.9" if algorithm == "sgd" and evidence.each > 1 else ""
         setup = (
             f"import torch\nparameters = [torch.randn({elements}, device=device) for _ in range({parameters})]\n"
             "for parameter in parameters:\n    parameter.grad = torch.randn_like(parameter)\n"
-            f"one_by_one = {optimizer}, foreach=False)\ntogether = {optimizer}, {setting})"
+            f"one_by_one = {optimizer}, foreach=False)\ntogether = {optimizer}, {evidence.setting})"
         )
         return Benchmark(
             "one_by_one.step()", "together.step()", setup, compare=("parameters",), of_events=True,
-            devices=("cpu",) if match.facts["device"] == CPU else ("cuda", "xpu"),
+            devices=("cuda", "xpu") if evidence.on_gpu else ("cpu",),
         )  # fmt: skip
 
 
-def _fused_on_cpu(match: Match) -> tuple[float, float, float]:
+def _fused_on_cpu(evidence: Evidence) -> tuple[float, float, float]:
     """Factor, low and high; half way between small and large parameters where shapes were not recorded."""
-    (small, large), low, high = FUSED_ON_CPU[str(match.facts["algorithm"])]
-    elements = min(max(int(match.facts["elements"]), SMALL), LARGE) if match.facts["elements"] else sqrt(SMALL * LARGE)
+    (small, large), low, high = FUSED_ON_CPU[evidence.algorithm]
+    elements = min(max(evidence.elements, SMALL), LARGE) if evidence.elements else sqrt(SMALL * LARGE)
     return small + (large - small) * log(elements / SMALL) / log(LARGE / SMALL), low, high
 
 
-def _facts(profile: Profile, updates: list[Update], least: float) -> dict[str, Fact] | None:
+def _evidence(profile: Profile, updates: list[Update], least: float) -> Evidence | None:
     """What the updates of one optimizer have in common, None where there is nothing to gain."""
     largest = max(updates, key=lambda update: len(update.operators))
     steps = len({update.step for update in updates})
@@ -130,13 +165,18 @@ def _facts(profile: Profile, updates: list[Update], least: float) -> dict[str, F
     each, on_gpu = round(operators / parameters), any(len(profile.device_activity_of(row)) for row in largest.events)
     if not on_gpu and (largest.algorithm not in FUSED_ON_CPU or each == 1):
         return None
-    return {
-        "optimizer": largest.optimizer, "algorithm": largest.algorithm, "device": GPU if on_gpu else CPU,
-        "parameters": parameters, "operators": operators, "each": each, "least": round(least),
-        "time": Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
-        "setting": FUSED if largest.algorithm in FUSED_ON_CPU else FOREACH,
-        "elements": largest.elements(profile), "switches": _switches(profile, largest.optimizer),
-    }  # fmt: skip
+    return Evidence(
+        optimizer=largest.optimizer,
+        algorithm=largest.algorithm,
+        on_gpu=on_gpu,
+        parameters=parameters,
+        operators=operators,
+        each=each,
+        elements=largest.elements(profile),
+        time=Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
+        switches=_switches(profile, largest.optimizer),
+        least=round(least),
+    )
 
 
 def _switches(profile: Profile, optimizer: str) -> str:

@@ -34,6 +34,7 @@ confidence, because gradients may be views into its buckets.
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
 
 from tb_tidy_plugin.profile.calls import rows_of
@@ -46,9 +47,9 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Shape,
+    Sizes,
     aten,
     fitting,
-    sizes_in,
 )
 
 ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
@@ -59,7 +60,31 @@ GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
 
 
-class ZeroGradMemset(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """One call of `zero_grad`.
+
+    Attributes:
+        owner: whose gradients it clears. operator: that fills them.
+        fills, adds: how many fill gradients, and how many add to them then.
+        time: what all of them take.
+        shapes: how many gradients there are of each shape.
+    """
+
+    owner: str
+    operator: str
+    fills: int
+    adds: int
+    time: Nanoseconds
+    shapes: tuple[tuple[int, Sizes], ...]
+
+    @property
+    def additions(self) -> str:
+        """What is said of the additions."""
+        return f", then {self.adds} × `aten::add_` to them" if self.adds else ""
+
+
+class ZeroGradMemset(Rule[Evidence]):
     """Gradients filled with zeros."""
 
     code = "TT302"
@@ -74,7 +99,7 @@ class ZeroGradMemset(Rule):
         "gradient is skipped by the optimizer instead of being stepped with a gradient of zero."
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         if len(profile.matching(GRAPH_LAUNCH, Category.RUNTIME)):
             return
         reducer = profile.matching(DATA_PARALLEL, Category.ANNOTATION, Category.OPERATOR, Category.PYTHON)
@@ -86,30 +111,29 @@ class ZeroGradMemset(Rule):
             yield Match(
                 anchor=call,
                 events=events,
-                facts={
-                    "owner": owner,
-                    "fills": len(fills),
-                    "operator": profile.name(fills[0]),
-                    "additions": f", then {len(adds)} × `aten::add_` to them" if adds else "",
-                    "time": Nanoseconds(sum(profile.duration_ns(row) for row in events)),
-                    "shapes": " ".join("×".join(map(str, (count, *shape))) for shape, count in shapes.items()),
-                    "size": 8 * sum(prod(shape) * count for shape, count in shapes.items()),
-                },
+                evidence=Evidence(
+                    owner=owner,
+                    operator=profile.name(fills[0]),
+                    fills=len(fills),
+                    adds=len(adds),
+                    time=Nanoseconds(sum(profile.duration_ns(row) for row in events)),
+                    shapes=tuple((count, Sizes(shape)) for shape, count in shapes.items()),
+                ),
                 subject=owner,
                 confidence="medium" if len(reducer) else "high",
             )
 
-    def benchmark(self, match: Match) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
         """Each call gets gradients to clear, which takes the same time on both sides."""
-        counted = [sizes_in(text) for text in str(match.facts["shapes"]).split()]  # how many, then the shape
-        shapes = " + ".join(f"[{tuple(shape)}] * {count}" for count, *shape in filter(None, counted))
+        shapes = " + ".join(f"[{tuple(shape)}] * {count}" for count, shape in evidence.shapes)
+        elements = sum(prod(shape) * count for count, shape in evidence.shapes)
         setup = (
             f"import torch\nweights = [torch.zeros(shape, requires_grad=True, device=device) for shape in {shapes}]\n"
             "gradients = [torch.zeros_like(weight) for weight in weights]\noptimizer = torch.optim.SGD(weights)"
         )
         given = "for weight, gradient in zip(weights, gradients):\n    weight.grad = gradient\noptimizer.zero_grad({})"
         pair = Benchmark(given.format("set_to_none=False"), given.format(""), setup)
-        return pair if shapes and fitting(1, int(match.facts["size"])) else None
+        return pair if shapes and fitting(1, 8 * elements) else None
 
 
 def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:

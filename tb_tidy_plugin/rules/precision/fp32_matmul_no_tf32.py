@@ -31,6 +31,7 @@ wait for memory. Convolutions: TF32 is on for them by default.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.products import Product
@@ -54,7 +55,39 @@ SHORTEST_NS = 5_000  # a product on tensor cores takes about this long however s
 GRID = 20  # factors in twentieths: the model is no finer, and edits with equal factors are estimated together
 
 
-class Fp32MatmulNoTf32(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A product, and what tensor cores would make of it.
+
+    Attributes:
+        op: the operator. kernel: what it runs. device_name: the GPU's name, empty where that is not known.
+        batch, m, k, n: sizes of the product. sizes: the same in words.
+        products: how many float32 products the profile has.
+        time: of this one. expected, best: with TF32, most likely and at best.
+        most_left: up to which part of its time it is reported.
+    """
+
+    op: str
+    kernel: str
+    device_name: str
+    batch: int
+    m: int
+    k: int
+    n: int
+    sizes: str
+    products: int
+    time: Nanoseconds
+    expected: Nanoseconds
+    best: Nanoseconds
+    most_left: Share
+
+    @property
+    def device(self) -> str:
+        """How the GPU is called in a sentence."""
+        return self.device_name or "this GPU"
+
+
+class Fp32MatmulNoTf32(Rule[Evidence]):
     """Float32 matrix products on CUDA cores."""
 
     code = "TT401"
@@ -82,7 +115,7 @@ class Fp32MatmulNoTf32(Rule):
             return "TF32 needs compute capability 8.0 (Ampere); the GPUs of this profile are older."
         return None
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         products = profile.products("float")
         launched = profile.device_activity_of_all(rows_of(product.row for product in products))
         names = {profile.table.names[number] for number in set(profile.table.name[launched].tolist())}
@@ -95,19 +128,21 @@ class Fp32MatmulNoTf32(Rule):
             if events and (match := self._match(profile, product, events, len(products))):
                 yield match
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        time, expected, best = (int(match.facts[name]) for name in ("time", "expected", "best"))
-        yield Scale(match.events, _in_twentieths(expected / time), _in_twentieths(best / time), 1.0)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        expected, best = (each / match.evidence.time for each in (match.evidence.expected, match.evidence.best))
+        yield Scale(match.events, _in_twentieths(expected), _in_twentieths(best), 1.0)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        batch, m, k, n = (int(match.facts[name]) for name in ("batch", "m", "k", "n"))
-        batch = fitting(batch, 4 * (m * k + k * n + m * n))
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        m, k, n = evidence.m, evidence.k, evidence.n
+        batch = fitting(evidence.batch, 4 * (m * k + k * n + m * n))
         a, b = (f"torch.randn({batch}, {rows}, {columns}, device=device)" for rows, columns in ((m, k), (k, n)))
         before, after = (f'torch.set_float32_matmul_precision("{each}")\na @ b' for each in ("highest", "high"))
         pair = Benchmark(before, after, f"import torch\na = {a}\nb = {b}", devices=("cuda",), of_events=True)
         return pair if batch else None
 
-    def _match(self, profile: Profile, product: Product, events: tuple[int, ...], products: int) -> Match | None:
+    def _match(
+        self, profile: Profile, product: Product, events: tuple[int, ...], products: int
+    ) -> Match[Evidence] | None:
         device = profile.device_properties(int(profile.table.device[events[0]]))
         if device is None or (device.computeMajor or 0) < FIRST_WITH_TF32:
             return None
@@ -123,16 +158,24 @@ class Fp32MatmulNoTf32(Rule):
         return Match(
             anchor=product.row if forward is None else forward,
             events=events,
-            facts={
-                "op": profile.name(product.row), "sizes": str(product), "device": device.name or "this GPU",
-                "kernel": kernel[0] if kernel else "", "products": products,
-                "most_left": Share(self.max_left), "time": Nanoseconds(time_ns),
-                "expected": Nanoseconds(expected_ns), "best": Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
-                "batch": product.batch, "m": product.m, "k": product.k, "n": product.n,
-            },
+            evidence=Evidence(
+                op=profile.name(product.row),
+                kernel=kernel[0] if kernel else "",
+                device_name=device.name or "",
+                batch=product.batch,
+                m=product.m,
+                k=product.k,
+                n=product.n,
+                sizes=str(product),
+                products=products,
+                time=Nanoseconds(time_ns),
+                expected=Nanoseconds(expected_ns),
+                best=Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
+                most_left=Share(self.max_left),
+            ),
             # Where TF32 is allowed, as may be the case if this is not known, cuBLAS leaves it out of odd sizes.
             confidence="high" if is_off or (product.m | product.k | product.n) % 4 == 0 else "medium",
-        )  # fmt: skip
+        )
 
 
 def _in_twentieths(factor: float) -> float:

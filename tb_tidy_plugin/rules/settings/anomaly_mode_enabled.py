@@ -31,14 +31,31 @@ Anomaly detection with `check_nan=False` without stacks, where it leaves no trac
 kernels, as all do that do not block; fewer than 20 kernels of 50 µs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
-from tb_tidy_plugin.rulekit import Category, Fact, Match, Nanoseconds, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rows, Rule
 
 
-class AnomalyModeEnabled(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A mode, and what it does.
+
+    Attributes:
+        mode: which one. what: it does, and how often. time: what that takes per step.
+        sign: by which it is known. cure: how it is switched off.
+    """
+
+    mode: str
+    what: str
+    time: Nanoseconds
+    sign: str
+    cure: str
+
+
+class AnomalyModeEnabled(Rule[Evidence]):
     """Debug mode left on."""
 
     code = "TT1401"
@@ -46,7 +63,7 @@ class AnomalyModeEnabled(Rule):
     why = "{sign}"
     fix = "{cure}, except while looking for an error"
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         stacks, checks = formatted_stacks(profile).tolist(), nan_checks(profile).tolist()
         if stacks or checks:
             yield from _anomaly(profile, stacks, checks)
@@ -55,17 +72,18 @@ class AnomalyModeEnabled(Rule):
             yield _blocking(profile, launches)
 
 
-def _anomaly(profile: Profile, stacks: list[int], checks: list[int]) -> Iterator[Match]:
+def _anomaly(profile: Profile, stacks: list[int], checks: list[int]) -> Iterator[Match[Evidence]]:
     """One match per step, at the outermost frame that began in it: no event tells where the mode was switched on."""
     rows = rows_of(sorted([*stacks, *checks]))
     what = [f"{len(stacks):,} stacks formatted"] if stacks else []
     what += [f"{len(checks) // 3:,} checks for NaN"] if checks else []
-    facts: Mapping[str, Fact] = {
-        "mode": "Anomaly detection", "what": " and ".join(what) + " in the profile",
-        "time": Nanoseconds(profile.per_step_ns(rows)),
-        "sign": "Operators call `format_stack` for their nodes, or nodes of the backward pass check each result",
-        "cure": "Remove `set_detect_anomaly` and `detect_anomaly`",
-    }  # fmt: skip
+    evidence = Evidence(
+        mode="Anomaly detection",
+        what=" and ".join(what) + " in the profile",
+        time=Nanoseconds(profile.per_step_ns(rows)),
+        sign="Operators call `format_stack` for their nodes, or nodes of the backward pass check each result",
+        cure="Remove `set_detect_anomaly` and `detect_anomaly`",
+    )
     by_step: dict[int, list[int]] = {}
     for row, number in zip(rows.tolist(), profile.step_of(rows).tolist(), strict=True):
         by_step.setdefault(number, []).append(row)
@@ -73,18 +91,21 @@ def _anomaly(profile: Profile, stacks: list[int], checks: list[int]) -> Iterator
         begin_ns = profile.steps.items[number].start_ns if number >= 0 else 0
         around = [row for row in (events[0], *profile.ancestors(events[0])) if profile.start_ns(row) >= begin_ns]
         frames = [row for row in around if profile.category(row) is Category.PYTHON]
-        yield Match((frames or around)[-1], tuple(events), facts)
+        yield Match((frames or around)[-1], tuple(events), evidence)
 
 
-def _blocking(profile: Profile, launches: Rows) -> Match:
+def _blocking(profile: Profile, launches: Rows) -> Match[Evidence]:
     lost = blocked_time(profile, launches)
     return Match(
-        anchor=int(launches[0]), events=tuple(launches.tolist()), subject="launches",
-        facts={
-            "mode": "Blocking of launches", "what": f"{len(launches):,} launches wait for their kernels",
-            "time": Nanoseconds(lost.total_ns // max(len(profile.steps.items), 1)),
-            "sign": "Launches return when their kernels are done; others return within microseconds",
-            "cure": "Unset `CUDA_LAUNCH_BLOCKING` (on AMD `HIP_LAUNCH_BLOCKING`)",
-        },
+        anchor=int(launches[0]),
+        events=tuple(launches.tolist()),
+        subject="launches",
+        evidence=Evidence(
+            mode="Blocking of launches",
+            what=f"{len(launches):,} launches wait for their kernels",
+            time=Nanoseconds(lost.total_ns // max(len(profile.steps.items), 1)),
+            sign="Launches return when their kernels are done; others return within microseconds",
+            cure="Unset `CUDA_LAUNCH_BLOCKING` (on AMD `HIP_LAUNCH_BLOCKING`)",
+        ),
         lost=list(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True)),
-    )  # fmt: skip
+    )

@@ -31,10 +31,22 @@ libraries do well with many odd sizes. Products without a kernel in the profile,
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from statistics import median
 
 from tb_tidy_plugin.profile.products import Product
-from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Edit,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+    known_dtype,
+)
 
 HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}
 MULTIPLE = 8  # values of 2 bytes in one load of 16 bytes
@@ -52,14 +64,56 @@ MOST_BYTES = 1 << 30  # in the benchmark
 COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed of a kernel depends on both
 
 
-class TensorCoreShapeMisaligned(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A product, and what slows it.
+
+    Attributes:
+        op: the operator. kernel: what it runs. dtype: of its factors.
+        batch, m, k, n: sizes of the product. sizes: the same in words.
+        time: of this one. sign: what shows that it is slowed.
+        factor, least: parts of its time that padding leaves, most likely and at least.
+        slow: below which part of the speed of aligned products it is reported.
+    """
+
+    op: str
+    kernel: str
+    dtype: str
+    batch: int
+    m: int
+    k: int
+    n: int
+    sizes: str
+    time: Nanoseconds
+    sign: str
+    factor: Share
+    least: Share
+    slow: Share
+
+    @property
+    def odd_sizes(self) -> tuple[int, ...]:
+        """Sizes that are not multiples of 8, each once."""
+        return tuple(size for size in dict.fromkeys((self.m, self.k, self.n)) if size % MULTIPLE)
+
+    @property
+    def odd(self) -> str:
+        """These sizes."""
+        return " and ".join(map(str, self.odd_sizes))
+
+    @property
+    def padded(self) -> str:
+        """What to pad them to."""
+        return " and ".join(str(size + -size % MULTIPLE) for size in self.odd_sizes)
+
+
+class TensorCoreShapeMisaligned(Rule[Evidence]):
     """Half-precision matrix products with a slow odd size."""
 
     code = "TT501"
     needs = frozenset({"shapes"})
     message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is no multiple of 8"
     why = (
-        "`{kernel}` {evidence}. Reported where the kernel's name tells so, and below {slow} of the speed of aligned "
+        "`{kernel}` {sign}. Reported where the kernel's name tells so, and below {slow} of the speed of aligned "
         "products of half to twice the size"
     )
     fix = "Pad {odd} to {padded}; a multiple of 64 is better still"
@@ -78,7 +132,7 @@ class TensorCoreShapeMisaligned(Rule):
             return "The GPUs of this profile have no tensor cores."
         return None
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         timed = [(product, _time_ns(profile, product)) for product in profile.products(*HALF)]
         calls = [(product, time_ns) for product, time_ns in timed if time_ns >= self.min_kernel_ns]
         aligned: dict[Product, list[float]] = {}
@@ -89,11 +143,11 @@ class TensorCoreShapeMisaligned(Rule):
             if product != product.padded(MULTIPLE) and (judged := self._judged(profile, product, time_ns, aligned)):
                 yield self._match(profile, product, time_ns, *judged)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        yield Scale(match.events, float(match.facts["factor"]), float(match.facts["least"]), 1.0)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, match.evidence.factor, match.evidence.least, 1.0)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        (batch, m, k, n), dtype = (int(match.facts[name]) for name in ("batch", "m", "k", "n")), match.dtype("dtype")
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        batch, m, k, n, dtype = evidence.batch, evidence.m, evidence.k, evidence.n, known_dtype(evidence.dtype)
         wide = Product(0, batch, m, k, n, "c10::Half").padded(MULTIPLE)
         batch = min(batch, MOST_BYTES * batch // (2 * wide.bytes - 2 * batch * wide.m * wide.n))  # one result at a time
         shapes = {"a": (batch, m, k), "b": (batch, k, n), "c": (batch, wide.m, wide.k), "d": (batch, wide.k, wide.n)}
@@ -115,23 +169,30 @@ class TensorCoreShapeMisaligned(Rule):
         return f"reaches {Share(share)} of the speed of aligned products", left, left * median(peers) / max(peers)
 
     def _match(
-        self, profile: Profile, product: Product, time_ns: int, evidence: str, factor: float, least: float
-    ) -> Match:
+        self, profile: Profile, product: Product, time_ns: int, sign: str, factor: float, least: float
+    ) -> Match[Evidence]:
         events = tuple(profile.device_activity_of(product.row).tolist())
         forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
-        odd = [size for size in dict.fromkeys((product.m, product.k, product.n)) if size % MULTIPLE]
         return Match(
-            anchor=product.row if forward is None else forward, events=events,
-            facts={
-                "op": profile.name(product.row), "sizes": str(product), "dtype": HALF[product.dtype],
-                "batch": product.batch, "m": product.m, "k": product.k, "n": product.n, "time": Nanoseconds(time_ns),
-                "odd": " and ".join(map(str, odd)), "evidence": evidence,
-                "padded": " and ".join(str(size + -size % MULTIPLE) for size in odd), "slow": Share(self.max_speed),
-                "kernel": max(re.findall(r"\w+", " ".join(map(profile.name, events))), key=len),
-                "factor": Share(min(factor, 1)), "least": Share(min(least, 1)),
-            },
+            anchor=product.row if forward is None else forward,
+            events=events,
+            evidence=Evidence(
+                op=profile.name(product.row),
+                kernel=max(re.findall(r"\w+", " ".join(map(profile.name, events))), key=len),
+                dtype=HALF[product.dtype],
+                batch=product.batch,
+                m=product.m,
+                k=product.k,
+                n=product.n,
+                sizes=str(product),
+                time=Nanoseconds(time_ns),
+                sign=sign,
+                factor=Share(min(factor, 1)),
+                least=Share(min(least, 1)),
+                slow=Share(self.max_speed),
+            ),
             confidence="high" if _sign(profile, product) else "medium",
-        )  # fmt: skip
+        )
 
 
 def _time_ns(profile: Profile, product: Product) -> int:

@@ -35,6 +35,7 @@ loops that read fewer than 64 values per step or run other operators.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
@@ -42,7 +43,6 @@ from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
     Edit,
-    Fact,
     Match,
     Nanoseconds,
     Profile,
@@ -58,32 +58,79 @@ OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/
 LEFT = (0.3, 0.0, 0.7)  # of a loop's time: most likely, at least, at most; see the page
 
 
-class HostSyncScalarReadback(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """The reads of one place.
+
+    Attributes:
+        names: the operators that read, where the host waits for a device; none for a loop on a CPU.
+        per_step: reads per step.
+        time: what they cost per step. held: how long they hold the host per step.
+        values: how many one loop reads at most; 0 where the host waits for a device.
+        limit: from what on it is reported.
+    """
+
+    names: tuple[str, ...]
+    per_step: float
+    time: Nanoseconds
+    held: Nanoseconds
+    values: int
+    limit: str
+
+    @property
+    def reader(self) -> str:
+        """Who reads."""
+        if self.values:
+            return "A Python loop reads single values of tensors"
+        names = ", ".join(f"`{name}`" for name in self.names)
+        return f"Reading values ({names}) makes the host wait for the device"
+
+    @property
+    def calls(self) -> str:
+        """How often."""
+        if self.values:
+            return f"{round(self.per_step)} times"
+        return "once" if self.per_step == 1 else f"{self.per_step:.4g} times"
+
+    @property
+    def effect(self) -> str:
+        """What the time is."""
+        return "this takes" if self.values else "then the device idles for"
+
+    @property
+    def reason(self) -> str:
+        """Why that is slow."""
+        if self.values:
+            return "Each read is a call of its own for one number, where one operator takes a whole tensor"
+        return f"The host is held there for {self.held} per step, and launches nothing meanwhile"
+
+
+class HostSyncScalarReadback(Rule[Evidence]):
     """Values of tensors read one by one in Python."""
 
     code = "TT801"
     # The checks for NaN read a value for each node of the backward pass.
     yields_to = ("anomaly-mode-enabled",)
     message = "{reader} {calls} per step; {effect} {time} per step"
-    why = "{evidence}. Reported from {limit} per step on"
+    why = "{reason}. Reported from {limit} per step on"
     fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"
 
     min_idle_ns = Threshold(50_000, "per step and place; less is what a few launches that come late cost")
     min_steps = Threshold(0.5, "part of the steps in which a place reads; what happens less often is logging")
     min_values = Threshold(64, "read per step in loops on a CPU; fewer take some 20 µs")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         return self._waits(profile) if "device" in profile.recorded else self._loops(profile)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT) if match.facts["values"] else Unblock(match.anchor)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT) if match.evidence.values else Unblock(match.anchor)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        setup, values = "import torch\nx = torch.zeros({}, device=device)", int(match.facts["values"])
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        setup, values = "import torch\nx = torch.zeros({}, device=device)", evidence.values
         before, after = "result = [value.item() for value in x]", "result = x.tolist()"
         return Benchmark(before, after, setup.format(values), of_events=True) if values else None
 
-    def _waits(self, profile: Profile) -> Iterator[Match]:
+    def _waits(self, profile: Profile) -> Iterator[Match[Evidence]]:
         places = _by_place(profile, device_readbacks(profile).tolist())
         usual = [rows for rows in places if self._is_usual(profile, rows)]
         idle = idle_after(profile, rows_of(sorted(row for rows in usual for row in rows)))
@@ -91,31 +138,33 @@ class HostSyncScalarReadback(Rule):
         for rows in usual:
             idle_ns = sum(end - start for row in rows for start, end in idle[row]) / steps
             held = Nanoseconds(sum(map(profile.duration_ns, rows)) / steps)
-            names = ", ".join(sorted({f"`{profile.name(row)}`" for row in rows}))
-            facts: dict[str, Fact] = {
-                "reader": f"Reading values ({names}) makes the host wait for the device",
-                "calls": "once" if len(rows) == steps else f"{len(rows) / steps:.4g} times",
-                "effect": "then the device idles for", "time": Nanoseconds(idle_ns), "values": 0,
-                "limit": f"{Nanoseconds(self.min_idle_ns)} of idle time",
-                "evidence": f"The host is held there for {held} per step, and launches nothing meanwhile",
-            }  # fmt: skip
+            evidence = Evidence(
+                names=tuple(sorted({profile.name(row) for row in rows})),
+                per_step=len(rows) / steps,
+                time=Nanoseconds(idle_ns),
+                held=held,
+                values=0,
+                limit=f"{Nanoseconds(self.min_idle_ns)} of idle time",
+            )
             if idle_ns >= self.min_idle_ns:
-                yield from (Match(row, (row,), facts, lost=idle[row]) for row in rows)
+                yield from (Match(row, (row,), evidence, lost=idle[row]) for row in rows)
 
-    def _loops(self, profile: Profile) -> Iterator[Match]:
+    def _loops(self, profile: Profile) -> Iterator[Match[Evidence]]:
         loops = {loop.calls[0]: (loop.calls, reads) for loop, reads in read_loops(profile, _is_own)}
         for firsts in _by_place(profile, loops):
             values = round(profile.per_step_count(rows_of(row for first in firsts for row in loops[first][1])))
             spans = {at: (profile.start_ns(at), profile.end_ns(loops[at][0][-1])) for at in firsts}
             time_ns = sum(end - start for start, end in spans.values()) / len(profile.steps.items)
-            facts: dict[str, Fact] = {
-                "reader": "A Python loop reads single values of tensors", "calls": f"{values} times",
-                "effect": "this takes", "time": Nanoseconds(time_ns), "limit": f"{round(self.min_values)} values",
-                "evidence": "Each read is a call of its own for one number, where one operator takes a whole tensor",
-                "values": max(len(loops[first][1]) for first in firsts),
-            }  # fmt: skip
+            evidence = Evidence(
+                names=(),
+                per_step=values,
+                time=Nanoseconds(time_ns),
+                held=Nanoseconds(time_ns),
+                values=max(len(loops[first][1]) for first in firsts),
+                limit=f"{round(self.min_values)} values",
+            )
             if values >= self.min_values and self._is_usual(profile, firsts):
-                yield from (Match(_anchor(profile, at), loops[at][0], facts, lost=(spans[at],)) for at in firsts)
+                yield from (Match(_anchor(profile, at), loops[at][0], evidence, lost=(spans[at],)) for at in firsts)
 
     def _is_usual(self, profile: Profile, rows: list[int]) -> bool:
         """Whether a place reads in enough of the steps."""

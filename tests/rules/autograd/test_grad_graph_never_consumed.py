@@ -97,7 +97,7 @@ class TestReports:
 
     def test_benchmarks_as_many_nodes_with_and_without_a_graph(self) -> None:
         (match, *_) = matches_of(GradGraphNeverConsumed, training().profile())
-        benchmark = GradGraphNeverConsumed().benchmark(match)
+        benchmark = GradGraphNeverConsumed().benchmark(match.evidence)
         assert benchmark is not None
         assert "range(12)" in benchmark.before
         assert benchmark.after.startswith("with torch.no_grad():\n    result = x")
@@ -110,7 +110,7 @@ class TestReports:
         others = [line for line in lines if "aten::mul" not in line]
         text = "\n".join(sorted([*others, *outer], key=_start))
         (match, *_) = matches_of(GradGraphNeverConsumed, draw(text))
-        assert match.facts["nodes"] == 12
+        assert match.evidence.nodes == 12
 
 
 class TestSaves:
@@ -127,7 +127,7 @@ class TestSaves:
         (match, *_) = matches_of(GradGraphNeverConsumed, slowed)
         assert match.lost is not None
         assert sum(end - start for start, end in match.lost) == 12 * 8_000, "no more than the operators' own time"
-        assert float(match.facts["usual"]) == pytest.approx((2 * 1_200 + 1_200) / 8_000)
+        assert match.evidence.usual == pytest.approx((2 * 1_200 + 1_200) / 8_000)
 
     def test_on_a_device_what_does_not_hide_behind_its_work(self) -> None:
         drawing = Drawing()

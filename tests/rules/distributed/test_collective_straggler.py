@@ -48,19 +48,19 @@ class TestReports:
     def test_what_it_does_meanwhile(self) -> None:
         parts = ({"forward": 4_000_000, "data_loading": 500_000}, {"forward": 4_000_000, "data_loading": 2_500_000})
         (match,) = matches(draw_run(*LATE_RANK_1, parts=parts))
-        assert match.facts["extra"] == "Per step it spends 2 ms more on loading data"
-        assert "loading data" in str(match.facts["advice"])
+        assert match.evidence.extra == "Per step it spends 2 ms more on loading data"
+        assert "loading data" in match.evidence.advice
 
     def test_that_its_longer_steps_are_not_explained_by_communication(self) -> None:
         parts = ({"communication": 1_000_000}, {"communication": 3_000_000})
         (match,) = matches(draw_run(*LATE_RANK_1, parts=parts))
-        assert match.facts["extra"] == "Its steps show no work that the others lack"
+        assert match.evidence.extra == "Its steps show no work that the others lack"
 
     def test_all_ranks_of_a_slow_host_together(self) -> None:
         run = draw_run(*with_slow(spread(8, 12, seed=1), slow=(2, 3), by_us=6000))
         (match,) = matches(run)
         assert match.ranks == (2, 3)
-        assert match.facts["who"] == "Ranks 2, 3 are"
+        assert match.evidence.who == "Ranks 2, 3 are"
 
     def test_it_among_ranks_that_are_late_by_chance(self) -> None:
         run = draw_run(*with_slow(spread(16, 12, seed=2), slow=(5,), by_us=3000))

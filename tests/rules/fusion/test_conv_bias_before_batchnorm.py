@@ -127,7 +127,7 @@ class TestReports:
         profile = draw(MODULES.replace("True,0.1,1e-05,True", ",,,"))
         (match,) = matches(profile)
         assert match.confidence == "medium"
-        assert "a mode that the profile does not name" in str(match.facts["mode"])
+        assert "a mode that the profile does not name" in match.evidence.mode
 
     def test_a_cast_in_between(self) -> None:
         text = MODULES.replace(
@@ -164,7 +164,7 @@ class TestSaves:
 
     def test_a_benchmark_of_the_same_sizes(self) -> None:
         (match,) = matches(draw(MODULES))
-        assert ConvBiasBeforeBatchnorm().benchmark(match) == Benchmark(
+        assert ConvBiasBeforeBatchnorm().benchmark(match.evidence) == Benchmark(
             before="norm(biased(x)).sum().backward()",
             after="norm(plain(x)).sum().backward()",
             setup="import torch\n"

@@ -61,21 +61,21 @@ class TestReports:
         lines[3:3] = ["    aten::view 391-395 dims=512x1024 types=float"]
         lines[5:5] = ["    aten::zeros_like 491-495 dims=512x1024 types=float"]
         (match,) = matches(step(*lines))
-        assert match.facts["count"] == 8
+        assert match.evidence.count == 8
 
     def test_parts_that_are_broadcast_belong_to_it(self) -> None:
         lines = [*chain(MISH[:4]), f"    {operator('sigmoid', 500, 590, '1024')}", *chain(MISH[4:], start=600)]
         (match,) = matches(step(*lines))
-        assert match.facts["count"] == 9
+        assert match.evidence.count == 9
 
     def test_scalars_on_the_way_neither_count_nor_interrupt(self) -> None:
         lines = [*chain(MISH[:4]), f"    {operator('mul', 500, 510, '1')}", *chain(MISH[4:], start=600)]
         (match,) = matches(step(*lines))
-        assert match.facts["count"] == 8
+        assert match.evidence.count == 8
 
     def test_many_operators_on_small_tensors(self) -> None:
         (match,) = matches(step(*chain(SCALED * 3, size=SMALL, long=5)))
-        assert match.facts["count"] == 24
+        assert match.evidence.count == 24
 
     def test_repetition_with_gradients_is_less_sure(self) -> None:
         lines = chain(SCALED * 2)

@@ -122,7 +122,7 @@ class TestSaves:
 
     def test_a_benchmark_of_the_same_sizes(self) -> None:
         (match,) = matches(step(WHOLE))
-        benchmark = UnfusedAttention().benchmark(match)
+        benchmark = UnfusedAttention().benchmark(match.evidence)
         assert benchmark is not None
         assert "query = torch.randn(8, 1, 128, 32, dtype=torch.float32, device=device)" in benchmark.setup
         assert benchmark.after == "result = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)"

@@ -48,7 +48,7 @@ class TestReports:
 
     def test_a_copy_into_memory_of_the_gpu(self) -> None:
         profile = draw(steps().replace("aten::to ", "other ").replace("aten::_to_copy", "other"), V100)
-        assert {match.facts["operator"] for match in matches(profile)} == {"aten::copy_"}
+        assert {match.evidence.operator for match in matches(profile)} == {"aten::copy_"}
 
     def test_the_speed_of_pinned_memory_from_the_recording_itself(self) -> None:
         pinned = f"\n{INDENT}aten::copy_ 3000-3010 copy=Memcpy_HtoD_(Pinned_->_Device)@3020-3062:{SIZE}"
@@ -82,7 +82,7 @@ class TestSaves:
         assert saving_ns(PageableH2dCopy, draw(step(1) + step(2), V100))[2] == (242_000 + 292_000) / 2
 
     def test_a_benchmark_of_the_same_tensor(self) -> None:
-        assert PageableH2dCopy().benchmark(matches(draw(steps(), V100))[0]) == Benchmark(
+        assert PageableH2dCopy().benchmark(matches(draw(steps(), V100))[0].evidence) == Benchmark(
             before="result = pageable.to(device)\ntorch.cuda.synchronize()",
             after="result = pinned.to(device, non_blocking=True)\ntorch.cuda.synchronize()",
             setup=(
@@ -96,7 +96,7 @@ class TestSaves:
 
     def test_no_benchmark_without_shapes(self) -> None:
         profile = draw(steps().replace(BATCH, "").replace("dims=256x1024,256x1024 types=float,float", ""), V100)
-        assert PageableH2dCopy().benchmark(matches(profile)[0]) is None
+        assert PageableH2dCopy().benchmark(matches(profile)[0].evidence) is None
 
 
 class TestStaysQuiet:

@@ -60,7 +60,7 @@ class TestReports:
             A100,
         )
         (match,) = matches(profile)
-        assert (match.facts["factory"], match.facts["move"]) == ("randn", "cuda")
+        assert (match.evidence.factory, match.evidence.move) == ("randn", "cuda")
 
     def test_the_factory_in_a_function_of_its_own(self) -> None:
         profile = draw(
@@ -85,7 +85,7 @@ class TestReports:
             A100,
         )
         (match,) = matches(profile)
-        assert match.facts["factory"] == "uniform_"
+        assert match.evidence.factory == "uniform_"
 
     def test_a_range_whose_size_stands_only_in_its_resize(self) -> None:
         profile = draw(
@@ -121,7 +121,7 @@ class TestReports:
             A100,
         )
         (match,) = matches(profile)
-        assert (match.confidence, match.facts["distance"]) == ("medium", 2)
+        assert (match.confidence, match.evidence.distance) == ("medium", 2)
 
     def test_each_function_is_one_finding(self) -> None:
         step = """
@@ -140,7 +140,7 @@ class TestSaves:
 
     def test_a_benchmark_of_the_same_tensor(self) -> None:
         (match,) = matches(draw(ONES_TO, A100))
-        assert TensorCreatedOnCpuThenMoved().benchmark(match) == Benchmark(
+        assert TensorCreatedOnCpuThenMoved().benchmark(match.evidence) == Benchmark(
             before="result = torch.ones((64, 64), dtype=torch.float32).to(device)",
             after="result = torch.ones((64, 64), dtype=torch.float32, device=device)",
             setup="import torch",
@@ -150,7 +150,7 @@ class TestSaves:
 
     def test_no_benchmark_for_a_factory_with_more_arguments(self) -> None:
         (match,) = matches(draw(ONES_TO.replace("aten::ones", "aten::full"), A100))
-        assert TensorCreatedOnCpuThenMoved().benchmark(match) is None
+        assert TensorCreatedOnCpuThenMoved().benchmark(match.evidence) is None
 
 
 class TestStaysQuiet:

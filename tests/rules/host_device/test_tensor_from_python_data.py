@@ -68,7 +68,7 @@ class TestReports:
         ],
     )
     def test_other_functions_that_take_lists(self, call: str, function: str) -> None:
-        assert {match.facts["function"] for match in matches(draw(two_steps(call=call)))} == {function}
+        assert {match.evidence.function for match in matches(draw(two_steps(call=call)))} == {function}
 
     def test_a_constructor_which_is_recorded_by_its_operators_alone(self) -> None:
         profile = draw(CONSTRUCTOR)
@@ -119,7 +119,7 @@ class TestSaves:
 
     def test_a_benchmark_of_arrays(self) -> None:
         match = matches(draw(two_steps()))[0]
-        assert TensorFromPythonData().benchmark(match) == Benchmark(
+        assert TensorFromPythonData().benchmark(match.evidence) == Benchmark(
             before="result = torch.tensor(data, dtype=torch.float32)",
             after="result = torch.from_numpy(numpy.stack(data))",
             setup="import numpy\nimport torch\ndata = list(torch.rand((64, 32), dtype=torch.float32).numpy())",
@@ -129,7 +129,7 @@ class TestSaves:
 
     def test_a_benchmark_of_numbers(self) -> None:
         match = matches(draw(CONSTRUCTOR))[0]
-        assert TensorFromPythonData().benchmark(match) == Benchmark(
+        assert TensorFromPythonData().benchmark(match.evidence) == Benchmark(
             before="result = torch.tensor(data, dtype=torch.int64)",
             after="result = torch.from_numpy(numpy.asarray(data, dtype=numpy.int64))",
             setup="import numpy\nimport torch\ndata = torch.ones((2000,), dtype=torch.int64).numpy().tolist()",
@@ -141,7 +141,7 @@ class TestSaves:
     @pytest.mark.parametrize("text", [two_steps(), two_steps(allocated=100), CONSTRUCTOR])
     def test_both_sides_of_a_benchmark_make_the_same(self, text: str) -> None:
         torch = pytest.importorskip("torch")
-        benchmark = TensorFromPythonData().benchmark(matches(draw(text))[0])
+        benchmark = TensorFromPythonData().benchmark(matches(draw(text))[0].evidence)
         assert benchmark is not None
         names: dict[str, object] = {}
         exec(f"{benchmark.setup}\n{benchmark.before}\nbefore = result\n{benchmark.after}", names)
@@ -150,7 +150,7 @@ class TestSaves:
     def test_no_benchmark_without_shapes_or_of_other_dtypes(self) -> None:
         for shaped in ("", "dims=64x32 types=bool"):
             match = matches(draw(two_steps(shaped=shaped)))[0]
-            assert TensorFromPythonData().benchmark(match) is None
+            assert TensorFromPythonData().benchmark(match.evidence) is None
 
 
 class TestStaysQuiet:

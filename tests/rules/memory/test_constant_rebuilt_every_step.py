@@ -61,7 +61,7 @@ class TestReports:
 
     def test_the_whole_chain_is_one_match_of_the_factory(self) -> None:
         first, second = matches(steps(MASK, MASK))
-        assert first.facts["chain"] == second.facts["chain"] == "ones, triu, to"
+        assert first.evidence.chain == second.evidence.chain == "ones, triu, to"
 
     def test_what_a_function_makes_for_each_of_its_layers(self) -> None:
         text = body(ONES, "\n".join(_later(line, 100) for line in ONES.splitlines() if line.strip()))
@@ -69,7 +69,7 @@ class TestReports:
 
     def test_sizes_that_differ_from_layer_to_layer_but_not_from_step_to_step(self) -> None:
         smaller = "\n".join(_later(line, 100) for line in ONES.replace("32x32", "16x16").splitlines() if line.strip())
-        assert {match.facts["elements"] for match in matches(steps(*[body(ONES, USE, smaller)] * 2))} == {1024, 256}
+        assert {match.evidence.elements for match in matches(steps(*[body(ONES, USE, smaller)] * 2))} == {1024, 256}
 
     def test_positions_and_frequencies_that_are_multiplied(self) -> None:
         text = """
@@ -85,8 +85,8 @@ class TestReports:
       aten::add          90-99   dims=4x64x16,64x16  types=float,float          scalars=,
         """
         match = matches(steps(text, text))[0]
-        assert match.facts["chain"] == "arange, unsqueeze, linspace, mul, sin"
-        assert match.facts["elements"] == 1024
+        assert match.evidence.chain == "arange, unsqueeze, linspace, mul, sin"
+        assert match.evidence.elements == 1024
 
     def test_a_constant_that_is_filled_with_constants(self) -> None:
         text = body(
@@ -98,7 +98,7 @@ class TestReports:
             "      aten::copy_ 55-60 dims=32x16,32x16,- types=float,float,Scalar scalars=,,False",
             USE,
         )
-        assert matches(steps(text, text))[0].facts["chain"] == "zeros, slice, full, copy_"
+        assert matches(steps(text, text))[0].evidence.chain == "zeros, slice, full, copy_"
 
     def test_three_times_in_the_only_step_all_but_the_first(self) -> None:
         text = body(
@@ -113,7 +113,7 @@ class TestReports:
         aten::arange     12-29   dims=-,-,-,0    types=Scalar,Scalar,Scalar,float   scalars=0,401,1,
           aten::resize_  13-18   dims=0,-,-      types=float,ScalarList,-     scalars=,[401],
         """
-        assert matches(steps(text, text))[0].facts["factory"] == "hann_window"
+        assert matches(steps(text, text))[0].evidence.factory == "hann_window"
 
     def test_less_surely_without_stacks(self) -> None:
         text = "\n".join(
@@ -138,7 +138,7 @@ class TestReports:
         assert finding.cost_ns == 50_000 + 50_000
 
     def test_benchmarks_what_is_made_of_sizes_alone(self) -> None:
-        benchmark = ConstantRebuiltEveryStep().benchmark(matches(steps(MASK, MASK))[0])
+        benchmark = ConstantRebuiltEveryStep().benchmark(matches(steps(MASK, MASK))[0].evidence)
         assert benchmark is not None
         assert benchmark.before == "result = torch.ones((32, 32), device=device).triu(1).bool()"
         assert benchmark.setup == "import torch\nkept = torch.ones((32, 32), device=device).triu(1).bool()"
@@ -150,11 +150,11 @@ class TestReports:
         text = MASK.replace("[32x32]", sizes)
         found = matches(steps(text, text))
         assert found
-        assert all(ConstantRebuiltEveryStep().benchmark(match) is None for match in found)
+        assert all(ConstantRebuiltEveryStep().benchmark(match.evidence) is None for match in found)
 
     def test_benchmarks_nothing_else(self) -> None:
         text = MASK.replace("aten::ones", "aten::full")
-        assert ConstantRebuiltEveryStep().benchmark(matches(steps(text, text))[0]) is None
+        assert ConstantRebuiltEveryStep().benchmark(matches(steps(text, text))[0].evidence) is None
 
 
 def _shifted(text: str, by: int) -> list[str]:
@@ -253,12 +253,12 @@ class TestStaysQuiet:
         zeros = "\n".join(_shifted(ZEROS.replace("32x32", "64x32"), 100))
         write = "      aten::add_ 190-199 dims=64x32,64x32,- types=float,float,Scalar scalars=,,1"
         found = matches(steps(*[body(ONES, TRIU, zeros, write)] * 2))
-        assert [match.facts["chain"] for match in found] == ["ones, triu", "ones, triu"]
+        assert [match.evidence.chain for match in found] == ["ones, triu", "ones, triu"]
 
     def test_about_products_of_a_constant_and_data_of_its_shape(self) -> None:
         other = "\n".join(_shifted(ZEROS, 40))
         product = "      aten::mul 90-99 dims=32x32,32x32 types=float,float scalars=,"
-        assert matches(steps(*[body(ONES, other, product)] * 2))[0].facts["chain"] == "ones, zeros"
+        assert matches(steps(*[body(ONES, other, product)] * 2))[0].evidence.chain == "ones, zeros"
 
     @pytest.mark.parametrize(
         "function",

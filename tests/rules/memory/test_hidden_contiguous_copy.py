@@ -60,7 +60,7 @@ class TestReports:
     )
     def test_in_what_way_the_tensor_lies_in_memory(self, strides: str, kind: str) -> None:
         (match,) = matches(step(copy(strides=strides), ADD))
-        assert match.facts["kind"] == kind
+        assert match.evidence.kind == kind
 
     def test_a_clone_that_is_asked_to_be_contiguous(self) -> None:
         assert matches(step(copy("clone"), ADD))
@@ -68,7 +68,7 @@ class TestReports:
     def test_views_between_the_copy_and_its_reader(self) -> None:
         unsqueeze = "aten::unsqueeze dims=512x256,- types=float,Scalar scalars=,0"
         (match,) = matches(step(copy(), unsqueeze, ADD))
-        assert match.facts["reader"] == "aten::add"
+        assert match.evidence.reader == "aten::add"
 
     @pytest.mark.parametrize("reader", ["mm", "sum", "scaled_dot_product_attention", "to", "matmul"])
     def test_readers_that_take_any_layout(self, reader: str) -> None:
@@ -78,11 +78,11 @@ class TestReports:
     def test_less_surely_without_strides(self) -> None:
         text = "\n".join(" ".join(w for w in line.split(" ") if "strides" not in w) for line in copy().splitlines())
         (match,) = matches(step(text, ADD))
-        assert (match.confidence, match.facts["kind"]) == ("medium", "not recorded")
+        assert (match.confidence, match.evidence.kind) == ("medium", "not recorded")
 
     def test_least_surely_a_large_copy_that_its_reader_may_need(self) -> None:
         (match,) = matches(step(copy(), "aten::view dims=512x256,- types=float,ScalarList scalars=,[131072]"))
-        assert (match.confidence, match.facts["reader"]) == ("low", "aten::view")
+        assert (match.confidence, match.evidence.reader) == ("low", "aten::view")
 
     @pytest.mark.parametrize("name", ["reshape", "flatten"])
     def test_least_surely_one_that_merges_dimensions(self, name: str) -> None:
@@ -91,7 +91,7 @@ class TestReports:
 
     def test_least_surely_one_whose_reader_is_not_near(self) -> None:
         (match,) = matches(step(copy()))
-        assert (match.confidence, match.facts["reader"]) == ("low", "an operator far behind")
+        assert (match.confidence, match.evidence.reader) == ("low", "an operator far behind")
 
     def test_what_the_device_copies(self) -> None:
         call = copy(work="kernel=elementwise@300-390")
@@ -100,7 +100,7 @@ class TestReports:
 
     def test_benchmarks_a_tensor_laid_out_the_same(self) -> None:
         (match,) = matches(step(copy(), ADD))
-        benchmark = HiddenContiguousCopy().benchmark(match)
+        benchmark = HiddenContiguousCopy().benchmark(match.evidence)
         assert benchmark is not None
         assert "shape, strides = (512, 256), (1, 512)\n" in benchmark.setup
         assert (benchmark.before, benchmark.after) == ("result = x.contiguous() + 1", "result = x + 1")
@@ -109,7 +109,7 @@ class TestReports:
 
     def test_benchmarks_nothing_that_may_be_needed(self) -> None:
         (match,) = matches(step(copy("reshape", scalar=""), ADD))
-        assert HiddenContiguousCopy().benchmark(match) is None
+        assert HiddenContiguousCopy().benchmark(match.evidence) is None
 
 
 def _at(call: str) -> str:

@@ -120,7 +120,7 @@ class TestWritesThroughViews:
     def test_a_tensor_that_is_only_read_is_one(self, recorded: Recorder, view: str) -> None:
         matches = found(recorded(f"v = {view}\ny = (v * 1).abs().sum()"))
         assert len(matches) == STEPS
-        assert {match.facts["factory"] for match in matches} == {"zeros"}
+        assert {match.evidence.factory for match in matches} == {"zeros"}
 
     def test_a_view_of_a_view_of_a_view(self, recorded: Recorder) -> None:
         assert not found(recorded("v = m.unbind()[1].view(6, 8).transpose(0, 1).unfold(0, 2, 2)\nv.mul_(data(v))"))
@@ -248,4 +248,4 @@ class TestConstantsOfConstants:
             y = (torch.rand(48, 48) + mask).sum()
         """
         matches = found(_recorded(cleandoc(lines), values))
-        assert {match.facts["chain"] for match in matches} == {"full, arange, add, view, lt, masked_fill_"}
+        assert {match.evidence.chain for match in matches} == {"full, arange, add, view, lt, masked_fill_"}

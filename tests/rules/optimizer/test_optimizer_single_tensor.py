@@ -144,7 +144,7 @@ class TestReports:
 
     def test_benchmarks_of_the_recorded_sizes(self) -> None:
         (match,) = matches(without_stacks("SGD", parameters=16))
-        benchmark = OptimizerSingleTensor().benchmark(match)
+        benchmark = OptimizerSingleTensor().benchmark(match.evidence)
         assert benchmark is not None
         assert "torch.randn(4096, device=device) for _ in range(16)" in benchmark.setup
         assert "torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, fused=True)" in benchmark.setup

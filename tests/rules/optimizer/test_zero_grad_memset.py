@@ -111,7 +111,7 @@ class TestReports:
         fill = "aten::zero_ {} dims={} types=float"
         fills = [fill.format("10-19", "8x4"), fill.format("20-29", "8"), fill.format("30-39", "8x4")]
         (match,) = matches(draw("\n  ".join(["Optimizer.zero_grad#SGD.zero_grad 0-100", *fills])))
-        benchmark = ZeroGradMemset().benchmark(match)
+        benchmark = ZeroGradMemset().benchmark(match.evidence)
         assert benchmark is not None
         assert "for shape in [(8, 4)] * 2 + [(8,)] * 1]" in benchmark.setup
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
@@ -120,10 +120,10 @@ class TestReports:
     def test_benchmarks_gradients_that_foreach_fills_at_once(self) -> None:
         text = "Optimizer.zero_grad#SGD.zero_grad 0-100\n  aten::_foreach_zero_ 10-20 dims=8x4+8 types=TensorList"
         (match,) = matches(draw(text))
-        assert match.facts["shapes"] == "1×8×4 1×8"
+        assert match.evidence.shapes == ((1, (8, 4)), (1, (8,)))
 
     def test_benchmarks_nothing_without_shapes(self) -> None:
-        assert ZeroGradMemset().benchmark(matches(draw(OF_A_MODULE))[0]) is None
+        assert ZeroGradMemset().benchmark(matches(draw(OF_A_MODULE))[0].evidence) is None
 
 
 ACCUMULATED = """

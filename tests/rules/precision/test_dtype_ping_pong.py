@@ -99,7 +99,7 @@ class TestSaves:
 
     def test_a_benchmark_of_the_same_tensor(self) -> None:
         (match,) = matches(step(THERE, BACK))
-        benchmark = DtypePingPong().benchmark(match)
+        benchmark = DtypePingPong().benchmark(match.evidence)
         assert benchmark is not None
         assert benchmark.before == "result = torch.relu(torch.relu(x).to(torch.float32).to(torch.bfloat16))"
         assert "torch.randn((64, 512), dtype=torch.bfloat16, device=device)" in benchmark.setup

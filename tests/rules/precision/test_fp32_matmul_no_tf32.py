@@ -118,13 +118,13 @@ class TestSaves:
         text = "aten::mm 10-90 dims=8192x64,64x8192 types=float,float kernel=ampere_sgemm_128x64_nn@100-600"
         profile = draw(text, A100)
         (match,) = matches(profile)
-        assert str(match.facts["expected"]) == "178 µs"
+        assert str(match.evidence.expected) == "178 µs"
         _, expected_ns, _ = saving_ns(Fp32MatmulNoTf32, profile)
         assert expected_ns == round(500_000 * (1 - 0.35))  # 178 of 500 µs are 7 twentieths
 
     def test_a_benchmark_of_the_same_sizes(self) -> None:
         (match,) = matches(draw(LARGE.format(kernel=SGEMM), A100))
-        assert Fp32MatmulNoTf32().benchmark(match) == Benchmark(
+        assert Fp32MatmulNoTf32().benchmark(match.evidence) == Benchmark(
             before='torch.set_float32_matmul_precision("highest")\na @ b',
             after='torch.set_float32_matmul_precision("high")\na @ b',
             setup="import torch\na = torch.randn(1, 4096, 4096, device=device)\n"
@@ -193,7 +193,7 @@ class TestStaysQuiet:
 
     def test_a_gpu_unknown_to_the_rule_promises_no_more_than_the_slowest(self) -> None:
         (match,) = matches(draw(LARGE.format(kernel=SGEMM), Gpu("NVIDIA Next", 13, 0)))
-        assert int(match.facts["best"]) == round(2 * 4096**3 / 77.4e3)
+        assert match.evidence.best == round(2 * 4096**3 / 77.4e3)
 
     def test_a_product_that_would_keep_more_of_its_time_than_the_user_wants_to_hear_of(self) -> None:
         # 1.76 ms of 10 ms are expected to be left.

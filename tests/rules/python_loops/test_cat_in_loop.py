@@ -59,7 +59,7 @@ class TestReports:
     def test_one_that_begins_empty(self) -> None:
         empty = "aten::cat dims=0+4x8,- types=TensorList,Scalar scalars=,0"
         (match,) = matches(step([empty, *growing(4)]))
-        assert match.facts["calls"] == 5
+        assert match.evidence.calls == 5
 
     def test_pieces_put_in_front(self) -> None:
         calls = [f"aten::cat dims=4x8+{4 + 4 * at}x8,- types=TensorList,Scalar scalars=,0" for at in range(5)]
@@ -68,7 +68,7 @@ class TestReports:
     def test_along_a_last_dimension_that_is_counted_from_the_end(self) -> None:
         calls = [f"aten::cat dims=1x8x{4 + 4 * at}+1x8x4,- types=TensorList,Scalar scalars=,-1" for at in range(5)]
         (match,) = matches(step(calls))
-        assert (match.facts["dim"], match.facts["result"]) == (2, "1×8×24")
+        assert (match.evidence.dim, match.evidence.result) == (2, (1, 8, 24))
 
     def test_pieces_of_unequal_size(self) -> None:
         rows = [4, 8, 13, 15, 22, 23]
@@ -77,11 +77,11 @@ class TestReports:
 
     def test_two_tensors_that_grow_in_turns(self) -> None:
         found = matches(step([call for at in range(5) for call in (cat(4 + 4 * at), cat(4 + 4 * at))]))
-        assert [match.facts["calls"] for match in found] == [5, 5]
+        assert [match.evidence.calls for match in found] == [5, 5]
 
     def test_other_work_between_the_calls(self) -> None:
         (match,) = matches(step(growing(5, "aten::linear dims=4x16,8x16 types=float,float")))
-        assert match.facts["calls"] == 5
+        assert match.evidence.calls == 5
 
     def test_pieces_of_which_one_has_the_size_of_the_tensor(self) -> None:
         assert matches(step(growing(8, "aten::relu dims=8x8 types=float")))
@@ -94,7 +94,7 @@ class TestReports:
             for at in range(1, 6)
         ]
         (match,) = matches(draw("\n".join([f"{MAIN} 0-900", *lines])))
-        assert match.facts["operator"] == f"aten::{outer}"
+        assert match.evidence.operator == f"aten::{outer}"
 
     def test_a_list_that_is_stacked_again_with_each_piece(self) -> None:
         calls = [
@@ -102,7 +102,7 @@ class TestReports:
             for count in range(1, 7)
         ]
         (match,) = matches(step(calls))
-        assert (match.facts["calls"], match.facts["result"]) == (6, "6×8")
+        assert (match.evidence.calls, match.evidence.result) == (6, (6, 8))
 
     def test_a_method_that_is_called_for_each_piece(self) -> None:
         lines = [
@@ -118,7 +118,7 @@ class TestReports:
     def test_each_step_by_itself(self) -> None:
         second = body(growing(5), start=1010)
         text = f"ProfilerStep#1 0-999\n{body(growing(5))}\nProfilerStep#2 1000-1999\n{second}"
-        assert [match.facts["calls"] for match in matches(draw(text))] == [5, 5]
+        assert [match.evidence.calls for match in matches(draw(text))] == [5, 5]
 
     def test_what_the_device_copies(self) -> None:
         launching = [f"{call} kernel=cat@{500 + 50 * at}-{540 + 50 * at}" for at, call in enumerate(growing(5))]
@@ -127,7 +127,7 @@ class TestReports:
 
     def test_benchmarks_of_the_recorded_sizes(self) -> None:
         (match,) = matches(step(growing(5)))
-        benchmark = CatInLoop().benchmark(match)
+        benchmark = CatInLoop().benchmark(match.evidence)
         assert benchmark is not None
         assert benchmark.setup == "import torch\npieces = [torch.zeros((4, 8), device=device) for _ in range(6)]"
         for statement in (benchmark.setup, benchmark.before, benchmark.after):

@@ -54,7 +54,7 @@ class TestReports:
     def test_iterations_whose_body_begins_before_it_picks(self) -> None:
         # Upstream splits at each pick, so the last group is cut short and does not count.
         (match,) = matches(step(loop(10, "aten::arange 2", "aten::add 2", SELECT, "aten::copy_ 2")))
-        assert match.facts["iterations"] == 10
+        assert match.evidence.iterations == 10
 
     def test_nested_loops(self) -> None:
         cell = SELECT.replace("64x16", "16")
@@ -65,7 +65,7 @@ class TestReports:
             for line in calls([pick, FILL][: 1 + (pick is cell)], 10 + at, "  ", index)
         ]
         (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *body])))
-        assert (match.facts["iterations"], match.confidence) == (120, "high")
+        assert (match.evidence.iterations, match.confidence) == (120, "high")
 
     def test_a_condition_in_the_body(self) -> None:
         body = [
@@ -74,11 +74,11 @@ class TestReports:
             for line in calls([SELECT, "aten::exp 2" if index % 3 else FILL], 10 + 20 * index, "  ", index)
         ]
         (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *body])))
-        assert match.facts["iterations"] == 20
+        assert match.evidence.iterations == 20
 
     def test_picks_under_a_condition_leave_places_out(self) -> None:
         (match,) = matches(step(loop(12, SELECT, FILL, indices=[1, 2, 4, 8, 9, 11, 15, 16, 18, 22, 23, 25])))
-        assert match.facts["stride"] == "unequal"
+        assert match.evidence.stride == "unequal"
         assert match.confidence == "medium"
 
     def test_picks_inside_a_function_that_the_loop_calls(self) -> None:
@@ -96,7 +96,7 @@ class TestReports:
         head = ["  torch/_tensor.py(1142): __iter__ 1-9", "    aten::unbind 2-8"]
         body = [line for number in range(10) for line in calls(["aten::mul 2", "aten::add 2"], 10 + 20 * number, "  ")]
         (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *head, *body])))
-        assert (match.facts["iterations"], match.confidence) == (10, "high")
+        assert (match.evidence.iterations, match.confidence) == (10, "high")
 
     def test_a_list_comprehension_over_a_tensor(self) -> None:
         body = [line for number in range(10) for line in calls(["aten::softmax 2"], 10 + 20 * number, "    ")]
@@ -113,7 +113,7 @@ class TestReports:
     def test_less_surely_without_the_index(self) -> None:
         (match,) = matches(step(loop(10, "aten::select 2", "aten::fill_ 2")))
         assert match.confidence == "medium"
-        assert match.facts["stride"] == "not recorded"
+        assert match.evidence.stride == "not recorded"
 
     def test_less_surely_with_a_matrix_product_in_the_body(self) -> None:
         (match,) = matches(step(loop(12, SELECT, "aten::linear 2", "aten::tanh 2")))
@@ -127,7 +127,7 @@ class TestReports:
             for line in calls([SELECT, FILL][: 1 + number % 2], 10 + 20 * number, "  ", index)
         ]
         (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *body])))
-        assert match.facts["iterations"] == 12
+        assert match.evidence.iterations == 12
 
     def test_every_loop_of_a_function_is_in_one_finding(self) -> None:
         first, second = (loop(10, SELECT, FILL, start=10 + 1000 * number) for number in range(2))
@@ -143,7 +143,7 @@ class TestReports:
 
     def test_benchmarks_of_the_recorded_sizes(self) -> None:
         (match,) = matches(step(loop(10, SELECT, FILL)))
-        benchmark = PythonLoopTensorIndexing().benchmark(match)
+        benchmark = PythonLoopTensorIndexing().benchmark(match.evidence)
         assert benchmark is not None
         assert benchmark.setup == "import torch\nx = torch.zeros(10, 16, device=device)"
         for statement in (benchmark.setup, benchmark.before, benchmark.after):

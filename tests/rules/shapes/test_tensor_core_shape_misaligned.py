@@ -56,7 +56,7 @@ class TestReports:
     def test_half_the_speed_of_aligned_products(self) -> None:
         profile = draw(HEAD.format("bfloat16", ALIGN8) + PEERS, A100)
         (match,) = matches(profile)
-        assert match.facts["evidence"] == "reaches 50 % of the speed of aligned products"
+        assert match.evidence.sign == "reaches 50 % of the speed of aligned products"
         assert match.confidence == "medium"
 
     def test_amd_by_speed(self) -> None:
@@ -117,7 +117,7 @@ class TestSaves:
 
     def test_a_benchmark_of_both_sizes(self) -> None:
         (match,) = matches(draw(HEAD.format("bfloat16", ALIGN1), A100))
-        assert TensorCoreShapeMisaligned().benchmark(match) == Benchmark(
+        assert TensorCoreShapeMisaligned().benchmark(match.evidence) == Benchmark(
             before="a @ b",
             after="c @ d",
             setup="import torch\n"

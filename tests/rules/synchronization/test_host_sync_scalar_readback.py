@@ -72,7 +72,7 @@ class TestReports:
     def test_a_tensor_of_few_bytes_brought_to_the_host(self) -> None:
         copy = "    aten::to 20-410\n      aten::_to_copy 21-409 wait=25-408 copy=DtoH@400-405:4096"
         (match,) = matches_of(HostSyncScalarReadback, step(WORK, copy, NEXT))
-        assert match.facts["reader"] == "Reading values (`aten::to`) makes the host wait for the device"
+        assert match.evidence.reader == "Reading values (`aten::to`) makes the host wait for the device"
 
     def test_on_rocm(self) -> None:
         assert matches_of(HostSyncScalarReadback, step(WORK, READ, NEXT, gpu=MI300))
@@ -109,7 +109,7 @@ class TestReports:
         ]
         profile = draw("\n".join(["ProfilerStep#1 0-1000", "  eval.py(3): count 1-999", *body]))
         (match,) = matches_of(HostSyncScalarReadback, profile)
-        assert match.facts["calls"] == "70 times"
+        assert match.evidence.calls == "70 times"
 
     def test_the_loop_of_a_generator_at_its_own_line(self) -> None:
         body = [
@@ -135,13 +135,13 @@ class TestReports:
 
     def test_a_benchmark_of_as_many_values(self) -> None:
         (match,) = matches_of(HostSyncScalarReadback, loop(70))
-        benchmark = HostSyncScalarReadback().benchmark(match)
+        benchmark = HostSyncScalarReadback().benchmark(match.evidence)
         assert benchmark is not None
         assert "torch.zeros(70, device=device)" in benchmark.setup
         for statement in (benchmark.setup, benchmark.before, benchmark.after):
             ast.parse(statement)
         (match,) = matches_of(HostSyncScalarReadback, step(WORK, READ, NEXT))
-        assert HostSyncScalarReadback().benchmark(match) is None
+        assert HostSyncScalarReadback().benchmark(match.evidence) is None
 
 
 class TestSaves:

@@ -38,6 +38,7 @@ backward pass, as a recording of a forward pass alone leaves them, get a low con
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from textwrap import indent
 
 from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
@@ -48,7 +49,38 @@ MOST, USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what p
 NO_MODULE = -1
 
 
-class GradGraphNeverConsumed(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A pass whose nodes nobody uses.
+
+    Attributes:
+        nodes: how many operators record one. first: the name of the first.
+        module: whose pass it is; empty where that is not known.
+        time: what recording takes at most. usual: the part of it that recording mostly takes.
+        has_backward: whether any backward pass runs.
+        least: from how many nodes on it is reported.
+    """
+
+    nodes: int
+    first: str
+    module: str
+    time: Nanoseconds
+    usual: Share
+    has_backward: bool
+    least: int
+
+    @property
+    def where(self) -> str:
+        """Of which module."""
+        return f" of `{self.module}`" if self.module else ""
+
+    @property
+    def others(self) -> str:
+        """What is said of the profile's backward passes."""
+        return "" if self.has_backward else ", which runs none at all"
+
+
+class GradGraphNeverConsumed(Rule[Evidence]):
     """Graph recorded for a backward pass that never runs."""
 
     code = "TT1101"
@@ -64,31 +96,34 @@ class GradGraphNeverConsumed(Rule):
 
     min_nodes = Threshold(10, "fewer are a statistic or an unused output, whose nodes take some microseconds")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for unused in unused_passes(profile, self.min_nodes):
             yield self._match(profile, unused)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        yield Scale(match.events, factor=1 - float(match.facts["usual"]), low=0.0, high=1.0)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, factor=1 - match.evidence.usual, low=0.0, high=1.0)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        run = f"result = x\nfor _ in range({int(match.facts['nodes'])}):\n    result = result * 0.5"
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        run = f"result = x\nfor _ in range({evidence.nodes}):\n    result = result * 0.5"
         after = "with torch.no_grad():\n" + indent(run, "    ")
         return Benchmark(run, after, "import torch\nx = torch.ones(64, requires_grad=True, device=device)")
 
-    def _match(self, profile: Profile, unused: UnusedPass) -> Match:
+    def _match(self, profile: Profile, unused: UnusedPass) -> Match[Evidence]:
         nodes, has_module = unused.nodes.tolist(), unused.module != NO_MODULE
         module = profile.name(unused.module).removeprefix(MODULE) if has_module else ""
         lost, usual = (unused.time_recording(profile, *each) for each in (MOST, USUAL))
         return Match(
             anchor=unused.module if has_module else nodes[0],
             events=tuple(nodes),
-            facts={
-                "nodes": len(nodes), "where": f" of `{module}`" if module else "", "first": profile.name(nodes[0]),
-                "usual": Share(usual.total_ns / max(lost.total_ns, 1)),
-                "time": Nanoseconds(lost.total_ns), "least": round(self.min_nodes),
-                "others": "" if unused.has_backward else ", which runs none at all",
-            },
+            evidence=Evidence(
+                nodes=len(nodes),
+                first=profile.name(nodes[0]),
+                module=module,
+                time=Nanoseconds(lost.total_ns),
+                usual=Share(usual.total_ns / max(lost.total_ns, 1)),
+                has_backward=unused.has_backward,
+                least=round(self.min_nodes),
+            ),
             confidence="low" if not unused.has_backward else "high" if module else "medium",
             lost=list(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True)),
-        )  # fmt: skip
+        )

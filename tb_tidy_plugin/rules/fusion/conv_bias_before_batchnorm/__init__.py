@@ -30,9 +30,10 @@ Convolutions without a bias. Anything but the batch norm using the output first,
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
 
-from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Threshold, aten, fitting
+from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Sizes, Threshold, aten, fitting
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import ParameterCosts, costs_of_parameters
 
@@ -42,12 +43,44 @@ CONVOLUTIONS = (*MODULES, *TRANSPOSED, "aten::convolution")
 TRAINING = 5  # which input of a batch norm this is
 SYNCHRONISED = "SyncBatchNorm"  # runs in training mode only
 BATCH_NORMS = aten.names("known", "batch_norm cudnn_batch_norm native_batch_norm") | {SYNCHRONISED}
-OPTIONS = {"stride": 3, "padding": 4, "dilation": 5}  # which inputs of a convolution these are
+STRIDE, PADDING, DILATION = 3, 4, 5  # which inputs of a convolution these are
 PASSING_ON = aten.names("known", "_to_copy contiguous to")
 FUSED_SHARE = 0.005  # of a convolution that adds the bias itself: measured on a CPU, where the step stays the same
 
 
-class ConvBiasBeforeBatchnorm(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A convolution, and the batch norm after it.
+
+    Attributes:
+        op: the convolution's operator. dtype, input, weight: of its inputs; the type as PyTorch's profiler names it.
+        stride, padding, dilation: its options, empty where they were not recorded.
+        channels: how many it gives a bias.
+        conv, norm: the modules of both, or their operators.
+        is_training: whether the norm is known to be in training mode.
+        time: what the bias takes in operators of its own.
+    """
+
+    op: str
+    dtype: str
+    input: Sizes
+    weight: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+    channels: int
+    conv: str
+    norm: str
+    is_training: bool
+    time: Nanoseconds
+
+    @property
+    def mode(self) -> str:
+        """The mode of the norm."""
+        return "training mode" if self.is_training else "a mode that the profile does not name"
+
+
+class ConvBiasBeforeBatchnorm(Rule[Evidence]):
     """Convolutions with a bias that batch norm in training mode takes away again."""
 
     code = "TT701"
@@ -62,7 +95,7 @@ class ConvBiasBeforeBatchnorm(Rule):
 
     max_operators = Threshold(8, "batch norm counts its calls and may make its arguments before it uses the output")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         convs = profile.named(*CONVOLUTIONS)
         convs = convs[~profile.inside(convs)[convs]]
         given, reach = zip(convs.tolist(), profile.inputs_of(convs), strict=True), int(self.max_operators)
@@ -71,12 +104,13 @@ class ConvBiasBeforeBatchnorm(Rule):
         for conv, norm in norms.items():
             yield _match(profile, conv, profile.inputs(conv), norm, costs)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        module, data, weight = MODULES.get(str(match.facts["op"])), match.sizes("input"), match.sizes("weight")
-        if module is None or match.facts["dtype"] != "float" or not (data and weight):
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        module, data, weight = MODULES.get(evidence.op), tuple(evidence.input), tuple(evidence.weight)
+        if module is None or evidence.dtype != "float" or not (data and weight):
             return None
         batch = fitting(data[0], 16 * prod(data[2:]) * (data[1] + weight[0]))
-        options = "".join(f"{key}={given}, " for key in OPTIONS if len(given := match.sizes(key)) == len(weight) - 2)
+        given = {"stride": evidence.stride, "padding": evidence.padding, "dilation": evidence.dilation}
+        options = "".join(f"{key}={tuple(each)}, " for key, each in given.items() if len(each) == len(weight) - 2)
         sizes = f"{data[1]}, {weight[0]}, {weight[2:]}, {options}groups={data[1] // weight[1]}"
         module, norm = f"torch.nn.{module}({sizes}, device=device", f"torch.nn.{module.replace('Conv', 'BatchNorm')}"
         setup = f"import torch\nx = torch.randn({(batch, *data[1:])}, device=device)\nbiased = {module})\n"
@@ -103,7 +137,7 @@ def _uses(inputs: Inputs, rank: int, batch_and_channels: tuple[int, int]) -> boo
     return any(shape is not None and len(shape) == rank and shape[:2] == batch_and_channels for shape in shapes)
 
 
-def _match(profile: Profile, conv: int, inputs: Inputs, norm: int, costs: ParameterCosts) -> Match:
+def _match(profile: Profile, conv: int, inputs: Inputs, norm: int, costs: ParameterCosts) -> Match[Evidence]:
     work, handed = bias_work(profile, conv), [row for row in bias_handed_over(profile, conv, inputs) if row in costs]
     conv_module, norm_module = _module(profile, conv), _module(profile, norm)
     are_modules = conv_module != norm_module  # not two calls in the `forward` of one
@@ -111,18 +145,23 @@ def _match(profile: Profile, conv: int, inputs: Inputs, norm: int, costs: Parame
     return Match(
         anchor=conv,
         events=(*(work or (conv,)), *handed),
-        facts={
-            "op": profile.name(conv), "dtype": inputs.dtype(0), "input": "×".join(map(str, inputs.shape(0) or ())),
-            "weight": "×".join(map(str, inputs.shape(1) or ())), "channels": (inputs.shape(BIAS) or (0,))[0],
-            **{key: "×".join(map(str, inputs.integers(at))) for key, at in OPTIONS.items()},
-            "conv": conv_module if are_modules else profile.name(conv),
-            "norm": norm_module if are_modules else profile.name(norm),
-            "mode": "training mode" if mode == "True" else "a mode that the profile does not name",
-            "time": Nanoseconds(sum(profile.duration_ns(row) for row in work)),
-        },
+        evidence=Evidence(
+            op=profile.name(conv),
+            dtype=inputs.dtype(0),
+            input=Sizes(inputs.shape(0) or ()),
+            weight=Sizes(inputs.shape(1) or ()),
+            stride=Sizes(inputs.integers(STRIDE)),
+            padding=Sizes(inputs.integers(PADDING)),
+            dilation=Sizes(inputs.integers(DILATION)),
+            channels=(inputs.shape(BIAS) or (0,))[0],
+            conv=conv_module if are_modules else profile.name(conv),
+            norm=norm_module if are_modules else profile.name(norm),
+            is_training=mode == "True",
+            time=Nanoseconds(sum(profile.duration_ns(row) for row in work)),
+        ),
         confidence="high" if mode == "True" else "medium",
         lost=[*_lost(profile, conv, work), *(span for row in handed for span in costs[row])],
-    )  # fmt: skip
+    )
 
 
 def _lost(profile: Profile, conv: int, work: tuple[int, ...]) -> list[tuple[int, int]]:

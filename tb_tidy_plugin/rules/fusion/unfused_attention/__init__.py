@@ -33,6 +33,7 @@ used; where nothing seems to use them, the finding is of medium confidence.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import gradients_of
@@ -47,8 +48,10 @@ from tb_tidy_plugin.rulekit import (
     Remove,
     Rule,
     Scale,
+    Sizes,
     Threshold,
     fitting,
+    known_dtype,
 )
 from tb_tidy_plugin.rules.fusion.unfused_attention.attention import Attention, attentions
 
@@ -57,7 +60,43 @@ LEFT_OF_PRODUCTS = (0.85, 0.7, 1.0)  # most likely, at least, at most
 WITHOUT_WEIGHTS = "Pass `need_weights=False` to `nn.MultiheadAttention`"
 
 
-class UnfusedAttention(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """One attention.
+
+    Attributes:
+        queries, keys: their numbers. width: of a head. batch: how many heads there are in all.
+        sizes, dtype: of the scores.
+        is_masked: whether a mask is added to them. averages_weights: whether only their average needs the weights.
+        operators, gradients: how many go over the scores, in the forward and the backward pass.
+        time: what they take. least: from how many queries and keys on it is reported.
+    """
+
+    queries: int
+    keys: int
+    width: int
+    batch: int
+    sizes: Sizes
+    dtype: str
+    is_masked: bool
+    averages_weights: bool
+    operators: int
+    gradients: int
+    time: Nanoseconds
+    least: int
+
+    @property
+    def ratio(self) -> str:
+        """The size of the scores by that of the queries."""
+        return f"{self.keys / self.width:.3g}"
+
+    @property
+    def fix(self) -> str:
+        """What to call instead."""
+        return WITHOUT_WEIGHTS if self.averages_weights else FUSED
+
+
+class UnfusedAttention(Rule[Evidence]):
     """Attention written out."""
 
     code = "TT703"
@@ -72,32 +111,30 @@ class UnfusedAttention(Rule):
 
     min_length = Threshold(64, "for fewer queries or keys the matrix of scores is small, and so is what fusing saves")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for attention in attentions(profile):
             if min(attention.sizes[-2:]) >= self.min_length:
                 yield self._match(profile, attention)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Remove(match.events)
         yield Scale(match.related, *LEFT_OF_PRODUCTS)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        dtype = match.dtype("dtype")
-        queries, keys, width, batch = (int(match.facts[name]) for name in ("queries", "keys", "width", "batch"))
-        batch = fitting(batch, 8 * (3 * queries * keys + (queries + 2 * keys) * width))
-        is_masked = match.facts["masked"] == "yes"
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        dtype, queries, keys, width = known_dtype(evidence.dtype), evidence.queries, evidence.keys, evidence.width
+        batch = fitting(evidence.batch, 8 * (3 * queries * keys + (queries + 2 * keys) * width))
         options = f"dtype=torch.{dtype}, device=device"
-        added, given = (" + mask", ", attn_mask=mask") if is_masked else ("", "")
+        added, given = (" + mask", ", attn_mask=mask") if evidence.is_masked else ("", "")
         return Benchmark(
             before=f"result = (query @ key.transpose(-2, -1) / {width} ** 0.5{added}).softmax(-1) @ value",
             after=f"result = F.scaled_dot_product_attention(query, key, value{given})",
             setup="import torch\nimport torch.nn.functional as F\n"
             f"query = torch.randn({batch}, 1, {queries}, {width}, {options})\n"
             f"key, value = (torch.randn({batch}, 1, {keys}, {width}, {options}) for _ in range(2))"
-            + (f"\nmask = torch.zeros({queries}, {keys}, {options})" if is_masked else ""),
+            + (f"\nmask = torch.zeros({queries}, {keys}, {options})" if evidence.is_masked else ""),
         ) if dtype and batch else None  # fmt: skip
 
-    def _match(self, profile: Profile, attention: Attention) -> Match:
+    def _match(self, profile: Profile, attention: Attention) -> Match[Evidence]:
         gradients = gradients_of(profile, attention.between)
         events = slower_side(profile, (*attention.between, *gradients))
         products = (*attention.products, *gradients_of(profile, attention.products))
@@ -106,14 +143,20 @@ class UnfusedAttention(Rule):
         return Match(
             anchor=attention.softmax,
             events=events,
-            facts={
-                "queries": queries, "keys": keys, "width": scores.k, "batch": scores.batch,
-                "dtype": TORCH_DTYPES.get(scores.dtype, scores.dtype), "masked": "yes" if attention.is_masked else "no",
-                "sizes": "×".join(map(str, attention.sizes)), "ratio": f"{keys / scores.k:.3g}",
-                "operators": len(attention.between), "gradients": len(gradients), "least": int(self.min_length),
-                "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
-                "fix": FUSED if attention.averages is None else WITHOUT_WEIGHTS,
-            },
+            evidence=Evidence(
+                queries=queries,
+                keys=keys,
+                width=scores.k,
+                batch=scores.batch,
+                sizes=Sizes(attention.sizes),
+                dtype=TORCH_DTYPES.get(scores.dtype, scores.dtype),
+                is_masked=attention.is_masked,
+                averages_weights=attention.averages is not None,
+                operators=len(attention.between),
+                gradients=len(gradients),
+                time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                least=int(self.min_length),
+            ),
             confidence="high" if attention.averages is None else "medium",
             related=slower_side(profile, products),
-        )  # fmt: skip
+        )

@@ -35,6 +35,7 @@ which the host did something else than launch. Steps that warm up.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.lanes import devices_of
 from tb_tidy_plugin.rulekit import (
@@ -59,7 +60,47 @@ EVIDENCE, NAMED = 200, 3  # longest gaps whose events are shown; places in the t
 NO_LAUNCH = -1
 
 
-class GpuIdleHostBound(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """The idle time of one device.
+
+    Attributes:
+        idle: per step. share: that by the step.
+        places: where most of it is, with the part of it that each has.
+        gaps: how many there are per step. kernel: the median kernel's time.
+        shallow: the part of the launches that find at most one other piece of work to do.
+        has_stacks: whether Python stacks were recorded, which slows the host further.
+        beyond: the part of the idle time that recording cannot explain, however slow it is.
+        recorded: the part of the idle time that recording likely causes.
+        least, longest: from which part of the step on it is reported, and up to which gap.
+    """
+
+    idle: Nanoseconds
+    share: Share
+    places: tuple[tuple[str, Share], ...]
+    gaps: int
+    kernel: Nanoseconds
+    shallow: Share
+    has_stacks: bool
+    beyond: Share
+    recorded: Share
+    least: Share
+    longest: Nanoseconds
+
+    @property
+    def where(self) -> str:
+        """The places, with their parts."""
+        return ", ".join(f"{place} {share}" for place, share in self.places)
+
+    @property
+    def recorder(self) -> str:
+        """What recording does to the host."""
+        what = "Recording Python stacks" if self.has_stacks else "Recording"
+        most = RECORDER[self.has_stacks][1]
+        return f"{what} slows the host up to {most} times, which leaves {self.beyond} of this time"
+
+
+class GpuIdleHostBound(Rule[Evidence]):
     """Device idle because the host launches too slowly."""
 
     code = "TT901"
@@ -80,20 +121,20 @@ class GpuIdleHostBound(Rule):
         "longer ones the host builds a kernel, reads a file or computes",
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for device in devices_of(profile.table):
             idle = host_bound_idle(profile, device, self.most_gap_ns)
             if idle.time.total_ns:
                 yield self._match(profile, device, idle)
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        yield Scale(match.events, factor=float(match.facts["recorded"]), low=0.0, high=1.0)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, factor=match.evidence.recorded, low=0.0, high=1.0)
 
     def not_applicable(self, profile: Profile) -> str | None:
         known = (profile.launch != NO_LAUNCH).any()
         return None if known else "The profile does not tell which call launched which work of the device."
 
-    def _match(self, profile: Profile, device: int, idle: HostBoundIdle) -> Match:
+    def _match(self, profile: Profile, device: int, idle: HostBoundIdle) -> Match[Evidence]:
         total_ns, steps = idle.time.total_ns, max(len(profile.steps.items), 1)
         median_ns = profile.steps.median_ns or total_ns
         has_stacks = "stacks" in profile.recorded
@@ -103,17 +144,23 @@ class GpuIdleHostBound(Rule):
         return Match(
             anchor=own[0] if own else places[0][2],
             events=tuple(idle.longest(EVIDENCE)),
-            facts={
-                "share": Share(total_ns / steps / median_ns), "idle": Nanoseconds(total_ns / steps),
-                "where": _names(profile, places, total_ns), "gaps": round(len(idle.time.starts) / steps),
-                "kernel": Nanoseconds(idle.median_kernel_ns), "shallow": Share(idle.shallow),
-                "recorder": _recorder(has_stacks, most / total_ns), "recorded": Share(1 - likely / total_ns),
-                "least": Share(self.min_share), "longest": Nanoseconds(self.most_gap_ns),
-            },
+            evidence=Evidence(
+                idle=Nanoseconds(total_ns / steps),
+                share=Share(total_ns / steps / median_ns),
+                places=_largest(profile, places, total_ns),
+                gaps=round(len(idle.time.starts) / steps),
+                kernel=Nanoseconds(idle.median_kernel_ns),
+                shallow=Share(idle.shallow),
+                has_stacks=has_stacks,
+                beyond=Share(most / total_ns),
+                recorded=Share(1 - likely / total_ns),
+                least=Share(self.min_share),
+                longest=Nanoseconds(self.most_gap_ns),
+            ),
             subject=f"device {device}",
             confidence=self._confidence(has_stacks, likely / steps / median_ns, most / steps / median_ns),
             lost=tuple(zip(idle.time.starts.tolist(), idle.time.ends.tolist(), strict=True)),
-        )  # fmt: skip
+        )
 
     def _confidence(self, has_stacks: bool, likely: float, at_least: float) -> Confidence:
         """By what part of the step remains if recording slowed the host as it does often, and as it does at most."""
@@ -132,7 +179,7 @@ def _frame(name: str) -> str | None:
     return f"`{frame.function}` ({frame.file}:{frame.line})" if frame and frame.own_code else None
 
 
-def _names(profile: Profile, places: list[tuple[int, int, int]], total_ns: int) -> str:
+def _largest(profile: Profile, places: list[tuple[int, int, int]], total_ns: int) -> tuple[tuple[str, Share], ...]:
     """The places with most of the time; all of the backward pass is one, whatever its operators."""
     shares: dict[str, int] = {}
     for place, time_ns, _ in places:
@@ -140,9 +187,4 @@ def _names(profile: Profile, places: list[tuple[int, int, int]], total_ns: int) 
         text = _frame(name) or ("the backward pass" if name.startswith(BACKWARD) else f"`{name}`")
         shares[text] = shares.get(text, 0) + time_ns
     largest = sorted(shares.items(), key=lambda entry: -entry[1])[:NAMED]
-    return ", ".join(f"{text} {Share(time_ns / total_ns)}" for text, time_ns in largest)
-
-
-def _recorder(has_stacks: bool, beyond: float) -> str:
-    what = "Recording Python stacks" if has_stacks else "Recording"
-    return f"{what} slows the host up to {RECORDER[has_stacks][1]} times, which leaves {Share(beyond)} of this time"
+    return tuple((text, Share(time_ns / total_ns)) for text, time_ns in largest)

@@ -41,6 +41,7 @@ none. Tensors that are handed to NumPy are left out where the recording shows th
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
@@ -49,7 +50,7 @@ from tb_tidy_plugin.rulekit import (
     Nanoseconds,
     Profile,
     Rule,
-    Shape,
+    Sizes,
     Threshold,
     aten,
     fitting,
@@ -61,7 +62,43 @@ CHAIN_SHOWN = 8
 BOOL = 11  # the number that ATen has for this dtype
 
 
-class ConstantRebuiltEveryStep(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A constant, and how it is made.
+
+    Attributes:
+        names: the operators that make it, the factory first, as users write them.
+        sizes: what the factory is given. numbers: what each further operator is given; empty where one takes more.
+        elements: of the constant. time: what making it once takes.
+        times, steps: how often it is made, in how many steps. least: from how many elements on it is reported.
+    """
+
+    names: tuple[str, ...]
+    sizes: Sizes
+    numbers: Sizes
+    elements: int
+    time: Nanoseconds
+    times: int
+    steps: int
+    least: int
+
+    @property
+    def factory(self) -> str:
+        """The operator that makes it out of nothing."""
+        return self.names[0]
+
+    @property
+    def operators(self) -> int:
+        """How many make it."""
+        return len(self.names)
+
+    @property
+    def chain(self) -> str:
+        """The first of them."""
+        return ", ".join(self.names[:CHAIN_SHOWN]) + (", …" if len(self.names) > CHAIN_SHOWN else "")
+
+
+class ConstantRebuiltEveryStep(Rule[Evidence]):
     """Constant tensor made anew in each step."""
 
     code = "TT1201"
@@ -79,45 +116,47 @@ class ConstantRebuiltEveryStep(Rule):
     min_elements = Threshold(256, "below, what is paid is a call, and such tensors mostly are counters, states or sums")
     min_repeats = Threshold(3, "calls within one step, where no second step shows that they are repeated")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for constant in constants_made_again(profile, round(self.min_repeats), self.min_elements):
             yield from (self._match(profile, run, constant) for run in constant.runs)
 
-    def _match(self, profile: Profile, run: tuple[int, ...], constant: Constant) -> Match:
+    def _match(self, profile: Profile, run: tuple[int, ...], constant: Constant) -> Match[Evidence]:
         frame = parse_frame(profile.calls.caller_name(run[0]))
-        names = [aten.plain(profile.name(row)) for row in run]
         return Match(
             anchor=run[0],
             events=(*run, *profile.device_activity_of_all(rows_of(run)).tolist()),
-            facts={
-                "factory": names[0], "elements": constant.elements, "operators": len(run),
-                "chain": ", ".join(names[:CHAIN_SHOWN]) + (", …" if len(names) > CHAIN_SHOWN else ""),
-                "times": len(constant.runs), "steps": constant.steps, "least": round(self.min_elements),
-                "time": Nanoseconds(sum(map(profile.duration_ns, run))), "further": " ".join(names[1:]),
-                "sizes": "×".join(map(str, profile.inputs(run[0]).integers(0))), "numbers": _numbers(profile, run[1:]),
-            },
+            evidence=Evidence(
+                names=tuple(aten.plain(profile.name(row)) for row in run),
+                sizes=Sizes(profile.inputs(run[0]).integers(0)),
+                numbers=_numbers(profile, run[1:]),
+                elements=constant.elements,
+                time=Nanoseconds(sum(map(profile.duration_ns, run))),
+                times=len(constant.runs),
+                steps=constant.steps,
+                least=round(self.min_elements),
+            ),
             confidence="high" if frame is not None and frame.own_code and constant.steps > 1 else "medium",
-        )  # fmt: skip
+        )
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        factory, further = str(match.facts["factory"]), str(match.facts["further"]).split()
-        made = _expression(factory, match.sizes("sizes"), further, match.sizes("numbers"))
-        if not made or not fitting(1, 16 * int(match.facts["elements"])):
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        factory, *further = evidence.names
+        made = _expression(factory, evidence.sizes, further, evidence.numbers)
+        if not made or not fitting(1, 16 * evidence.elements):
             return None
         return Benchmark(f"result = {made}", "result = kept", f"import torch\nkept = {made}", of_events=True)
 
 
-def _numbers(profile: Profile, rows: tuple[int, ...]) -> str:
+def _numbers(profile: Profile, rows: tuple[int, ...]) -> Sizes:
     """What each operator behind the factory was given beside its tensor; empty where that is not one integer each."""
     given = [profile.inputs(row).integers(1) for row in rows]
-    return "×".join(str(number) for (number,) in given) if all(len(each) == 1 for each in given) else ""
+    return Sizes(number for (number,) in given) if all(len(each) == 1 for each in given) else Sizes()
 
 
-def _expression(factory: str, sizes: Shape, further: Sequence[str], numbers: Shape) -> str:
+def _expression(factory: str, sizes: Sizes, further: Sequence[str], numbers: Sizes) -> str:
     """The constant in Python, empty where it is not made by a few well-known operators."""
     if factory not in {"ones", "zeros"} or not sizes or len(further) != len(numbers):
         return ""
-    made = f"torch.{factory}({sizes}, device=device)"
+    made = f"torch.{factory}({tuple(sizes)}, device=device)"
     for name, number in zip(further, numbers, strict=True):
         if name in {"tril", "triu"}:
             made += f".{name}({number})"

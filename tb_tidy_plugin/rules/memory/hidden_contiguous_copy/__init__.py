@@ -34,6 +34,7 @@ the finding is of low confidence.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.model_work import function_of
@@ -47,8 +48,10 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Scale,
     Share,
+    Sizes,
     Threshold,
     fitting,
+    known_dtype,
 )
 from tb_tidy_plugin.rules.memory.hidden_contiguous_copy.layouts import LayoutCopy, layout_copies
 
@@ -63,7 +66,53 @@ COST = {
 }
 
 
-class HiddenContiguousCopy(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A copy, and who reads it.
+
+    Attributes:
+        operator: that copies. size, shape, strides, dtype: of what it copies; no strides where they were not recorded.
+        kind: in which way that is not contiguous, a key of `COST`.
+        reader_name: the operator that reads the copy; empty for one far behind.
+        is_needed: whether that may need the copy.
+        part: the part of a step that the copies of this function take; None where there are no steps.
+        least, least_share: from which size, and from which part of a step on it is reported.
+    """
+
+    operator: str
+    size: Bytes
+    shape: Sizes
+    strides: Sizes
+    dtype: str
+    kind: str
+    reader_name: str
+    is_needed: bool
+    part: Share | None
+    least: Bytes
+    least_share: Share
+
+    @property
+    def reader(self) -> str:
+        """Who reads the copy."""
+        return self.reader_name or "an operator far behind"
+
+    @property
+    def layout(self) -> str:
+        """What is special about the tensor's memory."""
+        return COST[self.kind]
+
+    @property
+    def reads(self) -> str:
+        """Whether the reader may need the copy."""
+        return f"`{self.reader}` " + ("may need it so." if self.is_needed else "reads a tensor in any layout.")
+
+    @property
+    def share(self) -> str:
+        """The part of a step, where it is known."""
+        return "an unknown part" if self.part is None else str(self.part)
+
+
+class HiddenContiguousCopy(Rule[Evidence]):
     """Tensor copied into another layout before it is read."""
 
     code = "TT1202"
@@ -82,7 +131,7 @@ class HiddenContiguousCopy(Rule):
     )
     min_needed_share = Threshold(0.1, "a copy that its reader may need goes only with a new order of dimensions")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         by_function: dict[tuple[str, bool], list[LayoutCopy]] = {}
         for copy in layout_copies(profile, self.min_bytes):
             by_function.setdefault((function_of(profile, copy.row), copy.is_needed), []).append(copy)
@@ -92,30 +141,35 @@ class HiddenContiguousCopy(Rule):
             if not is_needed or (share is not None and share >= self.min_needed_share):
                 yield from (self._match(profile, copy, share) for copy in copies)
 
-    def _match(self, profile: Profile, copy: LayoutCopy, share: float | None) -> Match:
-        reader = copy.reader or "an operator far behind"
+    def _match(self, profile: Profile, copy: LayoutCopy, share: float | None) -> Match[Evidence]:
         return Match(
             anchor=copy.row,
             events=_events(profile, copy),
-            facts={
-                "operator": profile.name(copy.row), "size": Bytes(copy.size), "shape": "×".join(map(str, copy.shape)),
-                "reader": reader, "layout": COST[copy.layout], "kind": copy.layout, "needed": int(copy.is_needed),
-                "reads": f"`{reader}` " + ("may need it so." if copy.is_needed else "reads a tensor in any layout."),
-                "share": Share(share) if share is not None else "an unknown part",
-                "least": Bytes(round(self.min_bytes)), "least_share": Share(self.min_needed_share),
-                "dtype": TORCH_DTYPES.get(copy.dtype, ""), "strides": "×".join(map(str, copy.strides)),
-            },
+            evidence=Evidence(
+                operator=profile.name(copy.row),
+                size=Bytes(copy.size),
+                shape=Sizes(copy.shape),
+                strides=Sizes(copy.strides),
+                dtype=TORCH_DTYPES.get(copy.dtype, ""),
+                kind=copy.layout,
+                reader_name=copy.reader,
+                is_needed=copy.is_needed,
+                part=None if share is None else Share(share),
+                least=Bytes(round(self.min_bytes)),
+                least_share=Share(self.min_needed_share),
+            ),
             subject="needed" if copy.is_needed else "",
             confidence="low" if copy.is_needed else "high" if copy.strides else "medium",
-        )  # fmt: skip
+        )
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        yield Scale(match.events, LEFT_OF_NEEDED if match.facts["needed"] else LEFT_OF_USELESS, low=0.0, high=1.0)
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        left = LEFT_OF_NEEDED if match.evidence.is_needed else LEFT_OF_USELESS
+        yield Scale(match.events, left, low=0.0, high=1.0)
 
-    def benchmark(self, match: Match) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
         """A pointwise operator behind the copy, on a tensor laid out as the recorded one."""
-        shape, strides, dtype = match.sizes("shape"), match.sizes("strides"), match.dtype("dtype")
-        if match.facts["needed"] or not strides or not dtype or not fitting(1, 4 * int(match.facts["size"])):
+        shape, strides, dtype = tuple(evidence.shape), tuple(evidence.strides), known_dtype(evidence.dtype)
+        if evidence.is_needed or not strides or not dtype or not fitting(1, 4 * evidence.size):
             return None
         elements = (
             f"torch.zeros(1 + sum((n - 1) * s for n, s in zip(shape, strides)), dtype=torch.{dtype}, device=device)"

@@ -30,6 +30,7 @@ in more bits. Casts of weights under autocast, which are not cast back. Dtypes o
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import gradients_of
@@ -43,9 +44,11 @@ from tb_tidy_plugin.rulekit import (
     Nanoseconds,
     Profile,
     Rule,
+    Sizes,
     Threshold,
     aten,
     fitting,
+    known_dtype,
 )
 from tb_tidy_plugin.rules.precision.dtype_ping_pong.casts import Cast, casts
 
@@ -55,7 +58,39 @@ EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_po
 BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
 
 
-class DtypePingPong(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """Two casts.
+
+    Attributes:
+        shape, size: of what is cast. dtype, other: from which type, and to which and back.
+        apart: how many operators lie between the casts. others: those of them that work on elements.
+        time: what the casts take. least, most: from which size, and up to how many operators apart it is reported.
+    """
+
+    shape: Sizes
+    size: Bytes
+    dtype: str
+    other: str
+    apart: int
+    others: tuple[str, ...]
+    time: Nanoseconds
+    least: Bytes
+    most: int
+
+    @property
+    def distance(self) -> str:
+        """How soon the second cast follows."""
+        return f"{self.apart + 1} operators later" if self.others else "straight"
+
+    @property
+    def between(self) -> str:
+        """What runs between the casts."""
+        names = " and ".join(f"`{name}`" for name in self.others)
+        return f"between them only {names} runs" if names else "nothing runs between them"
+
+
+class DtypePingPong(Rule[Evidence]):
     """Casts to another dtype and straight back."""
 
     code = "TT402"
@@ -71,7 +106,7 @@ class DtypePingPong(Rule):
     min_bytes = Threshold(4096, "smaller tensors are cast in the time of the call itself")
     max_operators = Threshold(5, "no trace says that two casts are about one tensor, so they must be near each other")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found = casts(profile, int(self.min_bytes))
         taken: set[int] = set()
         for at, there in enumerate(found):
@@ -84,14 +119,14 @@ class DtypePingPong(Rule):
                     yield self._match(profile, there, back, between)
                     break
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        shape, dtype, other = match.sizes("shape"), match.dtype("dtype"), match.dtype("other")
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        shape, dtype, other = tuple(evidence.shape), known_dtype(evidence.dtype), known_dtype(evidence.other)
         y = "result" if other in {"float32", "float64"} and dtype != "float64" else "y"  # equal with no fewer bits
         return Benchmark(
             before=f"{y} = torch.relu(torch.relu(x).to(torch.{other}).to(torch.{dtype}))",
             after=f"{y} = torch.relu(torch.relu(x))",
             setup=f"import torch\nx = torch.randn({shape}, dtype=torch.{dtype}, device=device)",
-        ) if shape and dtype and other and fitting(1, 5 * int(match.facts["size"])) else None  # fmt: skip
+        ) if shape and dtype and other and fitting(1, 5 * evidence.size) else None  # fmt: skip
 
     def _between(self, profile: Profile, there: Cast, back: Cast) -> list[str] | None:
         """Names of what runs between two casts; None where that has a reason to run in their dtype, or is too much."""
@@ -103,22 +138,25 @@ class DtypePingPong(Rule):
         names = [profile.name(row) for row in rows]
         return names if all(_may_run_in_either(name, there) for name in names) else None
 
-    def _match(self, profile: Profile, there: Cast, back: Cast, between: Sequence[str]) -> Match:
+    def _match(self, profile: Profile, there: Cast, back: Cast, between: Sequence[str]) -> Match[Evidence]:
         events = slower_side(profile, (there.row, back.row, *gradients_of(profile, (there.row, back.row))))
-        others = list(dict.fromkeys(f"`{aten.plain(name)}`" for name in between if not is_passing(name)))
+        others = tuple(dict.fromkeys(aten.plain(name) for name in between if not is_passing(name)))
         return Match(
             anchor=there.row,
             events=events,
-            facts={
-                "shape": "×".join(map(str, there.shape)), "size": Bytes(there.size),
-                "dtype": TORCH_DTYPES[there.source], "other": TORCH_DTYPES[there.target],
-                "distance": f"{len(between) + 1} operators later" if others else "straight",
-                "between": f"between them only {' and '.join(others)} runs" if others else "nothing runs between them",
-                "time": Nanoseconds(profile.covered(rows_of(events)).total_ns),
-                "least": Bytes(int(self.min_bytes)), "most": int(self.max_operators),
-            },
+            evidence=Evidence(
+                shape=Sizes(there.shape),
+                size=Bytes(there.size),
+                dtype=TORCH_DTYPES[there.source],
+                other=TORCH_DTYPES[there.target],
+                apart=len(between),
+                others=others,
+                time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                least=Bytes(int(self.min_bytes)),
+                most=int(self.max_operators),
+            ),
             confidence="medium" if others or _narrows(there) else "high",
-        )  # fmt: skip
+        )
 
 
 def _may_run_in_either(name: str, there: Cast) -> bool:

@@ -32,6 +32,7 @@ step. Calls made by libraries.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from tb_tidy_plugin.profile.calls import rows_of
@@ -44,8 +45,8 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Scale,
-    Shape,
     Share,
+    Sizes,
     Threshold,
     fitting,
     parse_frame,
@@ -53,7 +54,27 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.rules.python_loops.cat_in_loop.growth import growing_tensors, is_read_between
 
 
-class CatInLoop(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A tensor that grows.
+
+    Attributes:
+        calls: how many make it grow. operator: theirs. dim: along which dimension.
+        piece, result: the last piece and the last result. again: the part of what they copy that was copied before.
+        time: what they take. least: from how many calls on it is reported.
+    """
+
+    calls: int
+    operator: str
+    dim: int
+    piece: Sizes
+    result: Sizes
+    again: Share
+    time: Nanoseconds
+    least: int
+
+
+class CatInLoop(Rule[Evidence]):
     """Tensor that grows by one cat after the other."""
 
     code = "TT602"
@@ -68,30 +89,35 @@ class CatInLoop(Rule):
 
     min_calls = Threshold(5, "with n calls, 2/(n + 1) of the copies are needed: below, less than two thirds can go")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for series in growing_tensors(profile, round(self.min_calls), _is_own):
             if not is_read_between(profile, series):
                 yield self._match(profile, series)
 
-    def _match(self, profile: Profile, series: Sequence[Join]) -> Match:
+    def _match(self, profile: Profile, series: Sequence[Join]) -> Match[Evidence]:
         rows, last = [join.row for join in series], series[-1]
         all_elements, needed = sum(prod(join.result) for join in series), prod(last.result)
         return Match(
             anchor=rows[0],
             events=(*rows, *profile.device_activity_of_all(rows_of(rows)).tolist()),
-            facts={
-                "calls": len(rows), "operator": profile.name(rows[0]), "again": Share(1 - needed / all_elements),
-                "piece": _text(last.piece), "result": _text(last.result), "dim": last.dim,
-                "least": round(self.min_calls), "time": Nanoseconds(sum(map(profile.duration_ns, rows))),
-            },
-        )  # fmt: skip
+            evidence=Evidence(
+                calls=len(rows),
+                operator=profile.name(rows[0]),
+                dim=last.dim,
+                piece=Sizes(last.piece),
+                result=Sizes(last.result),
+                again=Share(1 - needed / all_elements),
+                time=Nanoseconds(sum(map(profile.duration_ns, rows))),
+                least=round(self.min_calls),
+            ),
+        )
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        needed = 1 - float(match.facts["again"])
-        yield Scale(match.events, needed, low=min(needed, 1 / int(match.facts["calls"])), high=min(2 * needed, 1.0))
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        needed = 1 - match.evidence.again
+        yield Scale(match.events, needed, low=min(needed, 1 / match.evidence.calls), high=min(2 * needed, 1.0))
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        pieces, dim, extents = int(match.facts["calls"]) + 1, int(match.facts["dim"]), match.sizes("piece")
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        pieces, dim, extents = evidence.calls + 1, evidence.dim, tuple(evidence.piece)
         if not extents or fitting(pieces, 16 * prod(extents)) < pieces:
             return None
         setup = f"import torch\npieces = [torch.zeros({extents}, device=device) for _ in range({pieces})]"
@@ -102,7 +128,3 @@ class CatInLoop(Rule):
 def _is_own(function: str) -> bool | None:
     frame = parse_frame(function)
     return frame.own_code if frame else None
-
-
-def _text(shape: Shape) -> str:
-    return "×".join(map(str, shape))

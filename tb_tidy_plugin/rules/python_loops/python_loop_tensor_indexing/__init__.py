@@ -33,6 +33,7 @@ Libraries' loops.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
@@ -69,7 +70,43 @@ STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = â€
 SHOWN, NO_CALLER = 8, -1
 
 
-class PythonLoopTensorIndexing(Rule):
+@dataclass(frozen=True)
+class Evidence:
+    """A loop over pieces of a tensor.
+
+    Attributes:
+        iterations, operators: how many it has. elements: of a piece, 0 where that was not recorded.
+        work: the part of the operators' time that is work on elements. part: the part of the loop that is in them.
+        names: the operators of one iteration. step: of the index; 0 for unequal ones, None where it was not recorded.
+        time: from the first to the last iteration.
+        least, least_share, most_work: from how many iterations and which part of the step on, and up to which part of
+            work it is reported.
+    """
+
+    iterations: int
+    operators: int
+    elements: int
+    work: Share
+    part: Share
+    names: tuple[str, ...]
+    step: int | None
+    time: Nanoseconds
+    least: int
+    least_share: Share
+    most_work: Share
+
+    @property
+    def body(self) -> str:
+        """The operators of one iteration."""
+        return ", ".join(self.names)
+
+    @property
+    def stride(self) -> str:
+        """The steps of the index."""
+        return "not recorded" if self.step is None else str(self.step) if self.step else "unequal"
+
+
+class PythonLoopTensorIndexing(Rule[Evidence]):
     """Tensor handled piece by piece in a Python loop."""
 
     code = "TT601"
@@ -87,20 +124,20 @@ class PythonLoopTensorIndexing(Rule):
     min_loop_share = Threshold(0.01, "what a loop of views costs less, one operator on the whole hardly gains back")
     most_work = Threshold(0.5, "of the time in operators; above, the pieces are large enough")
 
-    def detect(self, profile: Profile) -> Iterator[Match]:
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         work = host_work(profile)
-        by_place: dict[str, list[Match]] = {}
+        by_place: dict[str, list[Match[Evidence]]] = {}
         for loop in loops_over_pieces(profile, round(self.min_iterations), _is_own):
             if match := self._match(profile, loop, work):
                 caller = profile.calls.caller_name(loop.calls[0])
                 by_place.setdefault(caller if _is_own(caller) else "", []).append(match)
         for matches in by_place.values():
             runs = profile.per_step_count(rows_of(match.events[0] for match in matches)) / len(matches)
-            share = profile.share_of_step(round(runs * sum(int(match.facts["time"]) for match in matches)))
+            share = profile.share_of_step(round(runs * sum(match.evidence.time for match in matches)))
             if share is None or share >= self.min_loop_share:
                 yield from matches
 
-    def _match(self, profile: Profile, loop: Loop, host: HostWork) -> Match | None:
+    def _match(self, profile: Profile, loop: Loop, host: HostWork) -> Match[Evidence] | None:
         least = round(self.min_iterations)
         if loop.alike < MIN_ALIKE:
             return None
@@ -122,25 +159,31 @@ class PythonLoopTensorIndexing(Rule):
         first, taken, caller = loop.calls[0], time_of_loop(profile, loop), int(profile.calls.caller[loop.calls[0]])
         return Match(
             anchor=first if profile.category(first) is Category.OPERATOR or caller == NO_CALLER else caller,
-            events=taken.events, lost=taken.spans,
-            facts={
-                "iterations": iterations, "operators": len(operators), "work": Share(work), "part": Share(taken.part),
-                "elements": next((prod(shape[1:]) for each in inputs if (shape := each.shape(0))), 0),
-                "body": ", ".join(names[: min(len(names) // iterations, SHOWN)]),
-                "stride": str(stride) if stride else "unequal" if movement else "not recorded",
-                "time": Nanoseconds(profile.end_ns(loop.calls[-1]) - profile.start_ns(first)),
-                "least": least, "least_share": Share(self.min_loop_share), "most_work": Share(self.most_work),
-            },
+            events=taken.events,
+            lost=taken.spans,
+            evidence=Evidence(
+                iterations=iterations,
+                operators=len(operators),
+                elements=next((prod(shape[1:]) for each in inputs if (shape := each.shape(0))), 0),
+                work=Share(work),
+                part=Share(taken.part),
+                names=tuple(names[: min(len(names) // iterations, SHOWN)]),
+                step=stride if stride or movement else None,
+                time=Nanoseconds(profile.end_ns(loop.calls[-1]) - profile.start_ns(first)),
+                least=least,
+                least_share=Share(self.min_loop_share),
+                most_work=Share(self.most_work),
+            ),
             confidence="high" if stride > 0 and not is_model else "medium",
-        )  # fmt: skip
+        )
 
-    def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
-        one, work = 1 / int(match.facts["iterations"]), float(match.facts["work"])
-        part = float(match.facts["part"])  # what Python does in between may be for something else
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        one, work = 1 / match.evidence.iterations, match.evidence.work
+        part = match.evidence.part  # what Python does in between may be for something else
         yield Scale(match.events, max(one, work * part), 0.4 * one, 1 - part * (1 - min(2 * max(one, work), 1.0)))
 
-    def benchmark(self, match: Match) -> Benchmark | None:
-        iterations, operators, elements = (int(match.facts[name]) for name in ("iterations", "operators", "elements"))
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        iterations, operators, elements = evidence.iterations, evidence.operators, evidence.elements
         each = f"for _ in range({operators // iterations}):"
         before = f"for i in range({iterations}):\n    piece = x[i]\n    {each}\n        piece.add_(1)"
         setup = f"import torch\nx = torch.zeros({iterations}, {elements}, device=device)"

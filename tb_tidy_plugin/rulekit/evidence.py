@@ -1,0 +1,38 @@
+"""Evidence: the typed facts of a match, from which a rule's sentences, edits and statements are made.
+
+Each rule has its own: a frozen dataclass of numbers, words and their units (`tb_tidy_plugin.units`), whose properties
+say in words what its fields hold. A sentence names fields and properties in braces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    E = TypeVar("E", default=Any)
+else:
+    from typing import TypeVar
+
+    E = TypeVar("E")  # defaults of type variables came with Python 3.13
+
+
+def sentence(template: str, evidence: object) -> str:
+    """The template with each name in braces replaced by what `evidence` has under this name, in its unit."""
+    return template.format_map({name: str(getattr(evidence, name)) for name in names_in(template)})
+
+
+def names_in(template: str) -> set[str]:
+    """The names in braces."""
+    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+def names_of(evidence: type | None) -> set[str]:
+    """The names that sentences may use: fields and properties of a class of evidence; none without one."""
+    if evidence is None or not is_dataclass(evidence):
+        return set()
+    properties = {name for name in dir(evidence) if isinstance(getattr(evidence, name), property)}
+    return properties | {field.name for field in fields(evidence)}
