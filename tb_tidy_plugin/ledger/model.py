@@ -187,7 +187,7 @@ class Entry(Value, frozen=True):
 
 
 class Ledger(Value, frozen=True):
-    """One account of the steps of a profile, or of its window where there are no steps.
+    """Where the time of a profile's steps goes; without steps, where the time of its window goes.
 
     Attributes:
         step_source: where steps come from; `repeating_unit` may be a layer and not a step.
