@@ -898,8 +898,8 @@ export interface Outcome {
  *
  * `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
  * the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
- * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is longer
- * than the median where devices fall behind their host. `outliers` are the steps that differ most from the others, at
+ * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is the
+ * median step of the ledger. `outliers` are the steps that differ most from the others, at
  * most twenty, in order of time. `ledger` accounts for every nanosecond of the steps.
  */
 export interface ProfileReport {
@@ -1020,7 +1020,14 @@ export interface Ledger {
   recording: "capture" | "compilation" | "no-device" | "start-up" | "steady" | "thinned";
   step_ns: StepLength;
   step_source:
-    "framework_step" | "optimizer_step" | "profiler_step" | "repeating_unit" | "serving_step" | "whole_trace";
+    | "data_loader"
+    | "framework_step"
+    | "none"
+    | "optimizer_step"
+    | "profiler_step"
+    | "repeating_unit"
+    | "serving_step"
+    | "whole_trace";
   steps: LedgerStep[];
   unnamed_ns: number;
   window: Window;
@@ -1362,7 +1369,8 @@ export interface Versions {
  * The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step.
  */
 export interface Steps {
-  basis: "data_loader" | "none" | "optimizer_step" | "profiler_step" | "whole_trace";
+  basis:
+    "data_loader" | "framework_step" | "none" | "optimizer_step" | "profiler_step" | "serving_step" | "whole_trace";
   count: number;
   items: StepItem[];
   median_ns: number | null;
