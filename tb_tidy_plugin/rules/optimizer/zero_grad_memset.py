@@ -55,6 +55,7 @@ from tb_tidy_plugin.rulekit import (
 ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
 FUNCTION = re.compile(r"\): zero_grad$")
 FILLS = aten.names("in_place", "_foreach_zero_ zero_")
+ADDITION = "aten::add_"  # of a gradient to one of zeros
 MODULE = "Module"  # owner of a call without annotation, which only optimizers have
 GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
@@ -81,7 +82,7 @@ class Evidence:
     @property
     def additions(self) -> str:
         """What is said of the additions."""
-        return f", then {self.adds} × `aten::add_` to them" if self.adds else ""
+        return f", then {self.adds} × `{ADDITION}` to them" if self.adds else ""
 
 
 class ZeroGradMemset(Rule[Evidence]):

@@ -1,4 +1,4 @@
-"""Constant tensor made anew in each step.
+"""Constant tensor rebuilt in each step.
 
 ## What it finds
 A tensor that a factory such as `torch.ones`, `torch.arange` or `torch.hann_window` makes with the same arguments in
@@ -99,7 +99,7 @@ class Evidence:
 
 
 class ConstantRebuiltEveryStep(Rule[Evidence]):
-    """Constant tensor made anew in each step."""
+    """Constant tensor rebuilt in each step."""
 
     code = "TT1201"
     needs = frozenset({"shapes"})
