@@ -1,0 +1,79 @@
+"""Evidence: what sentences make of it, and how a rule's class of it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tb_tidy_plugin.rulekit import Bytes, Match, Nanoseconds, Profile, Rule, Share, Sizes
+from tb_tidy_plugin.rulekit.evidence import names_in, names_of, sentence
+
+
+@dataclass(frozen=True)
+class Copy:
+    size: Bytes
+    time: Nanoseconds
+    share: Share
+    shape: Sizes
+    operators: tuple[str, ...]
+
+    @property
+    def first(self) -> str:
+        return self.operators[0]
+
+
+COPY = Copy(Bytes(4096), Nanoseconds(1_250_000), Share(0.125), Sizes((64, 3)), ("aten::clone",))
+
+
+class Copies(Rule[Copy]):
+    code = "MY1"
+
+    def detect(self, profile: Profile) -> Iterator[Match[Copy]]:
+        raise NotImplementedError
+
+
+class LargeCopies(Copies):
+    code = "MY2"
+
+
+class Plain(Rule):
+    code = "MY3"
+
+    def detect(self, profile: Profile) -> Iterator[Match]:
+        raise NotImplementedError
+
+
+def test_a_sentence_shows_fields_in_their_units_and_properties_as_words() -> None:
+    text = "`{first}` copies {size} of {shape} in {time}, {share} of a step; {{}} stays"
+    assert sentence(text, COPY) == "`aten::clone` copies 4 KiB of 64×3 in 1.25 ms, 12.5 % of a step; {} stays"
+
+
+def test_a_sentence_without_names_needs_no_evidence() -> None:
+    assert sentence("It was here", None) == "It was here"
+
+
+def test_a_sentence_cannot_name_what_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="nothing"):
+        sentence("{nothing}", COPY)
+
+
+def test_braces_in_what_is_shown_stay() -> None:
+    assert sentence("`{first}`", replace(COPY, operators=("{size}",))) == "`{size}`"
+
+
+def test_the_names_that_sentences_may_use() -> None:
+    assert names_of(Copy) == {"size", "time", "share", "shape", "operators", "first"}
+    assert names_of(None) == set()
+    assert names_in("{a}, {b} and {{c}}") == {"a", "b"}
+
+
+@pytest.mark.parametrize(("rule", "evidence"), [(Copies, Copy), (LargeCopies, Copy), (Plain, None)])
+def test_a_rule_names_the_class_of_its_evidence(rule: type[Rule], evidence: type | None) -> None:
+    assert rule.evidence() is evidence
+
+
+@pytest.mark.parametrize(("sizes", "text"), [((64, 3), "64×3"), ((1,), "1"), ((), ""), ((-1, 0), "-1×0")])
+def test_sizes(sizes: tuple[int, ...], text: str) -> None:
+    assert str(Sizes(sizes)) == text
