@@ -34,6 +34,13 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "elementwise-op-flood": ("unfused-attention", "python-loop-tensor-indexing"),
     # A copy between the products of attention; that which merges heads behind them lies outside, and may stay.
     "hidden-contiguous-copy": ("unfused-attention",),
+    # What makes tensors on the host is fixed where it makes them; a loop over pieces and checks for NaN go as a whole.
+    "host-work-holds-device": (
+        "tensor-created-on-cpu-then-moved",
+        "tensor-from-python-data",
+        "python-loop-tensor-indexing",
+        "anomaly-mode-enabled",
+    ),
     # The checks for NaN read a value for each node of the backward pass.
     "host-sync-scalar-readback": ("anomaly-mode-enabled",),
     # A tensor made where it is used is not copied, from pageable memory or any other.

@@ -1,6 +1,7 @@
 """All that a rule may import: the kit."""
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.ledger.host_work import HostWait, waits_for_host_work
 from tb_tidy_plugin.profile.attention import Attention, attentions
 from tb_tidy_plugin.profile.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.profile.calls import rows_of
@@ -65,6 +66,7 @@ __all__ = [
     "ExposedKind",
     "Fact",
     "HostBoundIdle",
+    "HostWait",
     "HostWork",
     "Inputs",
     "Intervals",
@@ -146,5 +148,6 @@ __all__ = [
     "time_of_loop",
     "unused_passes",
     "updates_one_by_one",
+    "waits_for_host_work",
     "waits_for_workers",
 ]

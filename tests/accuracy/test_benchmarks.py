@@ -23,6 +23,7 @@ WITHOUT_STATEMENTS = {
     "dataloader-starvation": "more workers are a matter of the machine that trains",
     "exposed-communication": "several ranks",
     "gpu-idle-host-bound": "any host code",
+    "host-work-holds-device": "any host code",
     "torch-compile-graph-break": "the user's own function",
     "torch-compile-recompilation": "the user's own function",
 }
