@@ -32,6 +32,8 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     # Scale, bias and mask of scores, which the fused attention does; and one iteration of a loop after the other, which
     # looks like a long chain, and whose operators come once where the loop is gone.
     "elementwise-op-flood": ("unfused-attention", "python-loop-tensor-indexing"),
+    # TF32 takes products to the matrix units, too, by one line.
+    "fp32-on-ordinary-cores": ("fp32-matmul-no-tf32",),
     # A copy between the products of attention; that which merges heads behind them lies outside, and may stay.
     "hidden-contiguous-copy": ("unfused-attention",),
     # What makes tensors on the host is fixed where it makes them; a loop over pieces and checks for NaN go as a whole.

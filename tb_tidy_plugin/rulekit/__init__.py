@@ -12,6 +12,7 @@ from tb_tidy_plugin.profile.constants import Constant, constants_made_again
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
+from tb_tidy_plugin.profile.float32 import float32_kernels, has_matrix_units
 from tb_tidy_plugin.profile.gradients import first_additions, gradients_of
 from tb_tidy_plugin.profile.growth import Join, growing_tensors, is_read_between
 from tb_tidy_plugin.profile.idle import HostBoundIdle, host_bound_idle
@@ -118,10 +119,12 @@ __all__ = [
     "falls",
     "first_additions",
     "fitting",
+    "float32_kernels",
     "formatted_stacks",
     "function_of",
     "gradients_of",
     "growing_tensors",
+    "has_matrix_units",
     "host_bound_idle",
     "host_work",
     "idle_after",

@@ -22,6 +22,7 @@ WITHOUT_STATEMENTS = {
     "collective-straggler": "several ranks",
     "dataloader-starvation": "more workers are a matter of the machine that trains",
     "exposed-communication": "several ranks",
+    "fp32-on-ordinary-cores": "the whole model",
     "gpu-idle-host-bound": "any host code",
     "host-work-holds-device": "any host code",
     "torch-compile-graph-break": "the user's own function",
