@@ -30,8 +30,9 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     # Its factories make pieces for the loop: one operator on the whole tensor needs none of them.
     "constant-rebuilt-every-step": ("python-loop-tensor-indexing",),
     # Scale, bias and mask of scores, which the fused attention does; and one iteration of a loop after the other, which
-    # looks like a long chain, and whose operators come once where the loop is gone.
-    "elementwise-op-flood": ("unfused-attention", "python-loop-tensor-indexing"),
+    # looks like a long chain, and whose operators come once where the loop is gone. Pieces of a decoder have a name and
+    # kernels of their own.
+    "elementwise-op-flood": ("unfused-attention", "python-loop-tensor-indexing", "decoder-pieces-written-out"),
     # TF32 takes products to the matrix units, too, by one line.
     "fp32-on-ordinary-cores": ("fp32-matmul-no-tf32",),
     # A copy between the products of attention; that which merges heads behind them lies outside, and may stay.

@@ -12,6 +12,7 @@ from tb_tidy_plugin.profile.constants import Constant, constants_made_again
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
+from tb_tidy_plugin.profile.decoder import DecoderPiece, decoder_pieces
 from tb_tidy_plugin.profile.float32 import float32_kernels, has_matrix_units
 from tb_tidy_plugin.profile.gradients import first_additions, gradients_of
 from tb_tidy_plugin.profile.growth import Join, growing_tensors, is_read_between
@@ -62,6 +63,7 @@ __all__ = [
     "Compilation",
     "Confidence",
     "Constant",
+    "DecoderPiece",
     "DeviceKind",
     "Edit",
     "ExposedKind",
@@ -111,6 +113,7 @@ __all__ = [
     "copied_input",
     "copying_operator",
     "costs_of_parameters",
+    "decoder_pieces",
     "device_idle",
     "device_readbacks",
     "devices_of",

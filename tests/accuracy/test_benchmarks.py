@@ -21,6 +21,7 @@ WITHOUT_STATEMENTS = {
     "anomaly-mode-enabled": "a mode of the whole program",
     "collective-straggler": "several ranks",
     "dataloader-starvation": "more workers are a matter of the machine that trains",
+    "decoder-pieces-written-out": "kernels that only a device has",
     "exposed-communication": "several ranks",
     "fp32-on-ordinary-cores": "the whole model",
     "gpu-idle-host-bound": "any host code",
