@@ -91,6 +91,25 @@ def waits_for_host_work(profile: Profile) -> list[HostWait]:
     return sorted(found, key=lambda wait: -wait.time.total_ns)
 
 
+def loading_functions(profile: Profile, batches: Rows) -> tuple[tuple[int, int], ...]:
+    """The functions that the step waits for while it loads `batches`, the largest first.
+
+    Each is a row of a function outside PyTorch and the standard library that a batch's loading calls, and its time in
+    ns over all steps. None where no functions were recorded.
+    """
+    account, table = account_of(profile), profile.table
+    time = profile.covered(batches)
+    is_loading = (account.segments.cause == NUMBER["data_loading"]) & (account.calls != ABSENT)
+    here = np.flatnonzero(is_loading & time.containing(account.segments.starts))
+    rows = account.calls[here]
+    rows = np.where(rows < profile.tree.size, rows, profile.launched_by[rows])
+    names = _Names(profile)
+    function = names.inclusive(names.named(is_library_frame))[rows]
+    called = (function != ABSENT) & time.containing(table.start_ns[function])
+    length = account.segments.ends[here] - account.segments.starts[here]
+    return _largest(function[called], table.name[function[called]], length[called])
+
+
 class _Names:
     """Masks over the rows of the tree, and the nearest row around each for which one holds.
 

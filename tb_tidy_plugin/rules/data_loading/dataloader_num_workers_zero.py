@@ -52,10 +52,13 @@ from tb_tidy_plugin.rulekit import (
     Share,
     Threshold,
     batches_by_place,
+    loading_functions,
+    parse_frame,
 )
 
 MOST_WORKERS = 8  # expected of a machine whose cores are not known
 HANDING_OVER_NS = 1_000_000  # of each batch, which the training thread takes from a worker
+LEAST_NAMED = 0.2  # of the loading, that a function takes which is named
 LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
 
 
@@ -63,7 +66,7 @@ class DataloaderNumWorkersZero(Rule):
     """Batches loaded in the training process."""
 
     code = "TT101"
-    message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share})"
+    message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
         "`_SingleProcessDataLoaderIter.__next__` runs {batches} times in {steps} steps, the longest one "
         "{longest}{cores}. Reported from {least_share} and {least} of a step on; what is loaded before the first step "
@@ -111,6 +114,7 @@ class DataloaderNumWorkersZero(Rule):
             "loading": Nanoseconds(loading_ns),
             "rest": Nanoseconds(max((profile.steps.median_ns or 0) - loading_ns, 0)),
             "share": Share(share),
+            "where": _where(profile, rows),
             "batches": len(rows),
             "steps": len(profile.steps.items),
             "longest": Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
@@ -126,6 +130,16 @@ def _usual_ns(profile: Profile, rows: Rows) -> int:
     """What loading takes of a step where all batches are like the shorter half of them."""
     lengths_ns = sorted(profile.duration_ns(row) for row in rows.tolist())
     return round(lengths_ns[(len(rows) - 1) // 2] * profile.per_step_count(rows))
+
+
+def _where(profile: Profile, rows: Rows) -> str:
+    """The function that takes most of the loading, where one takes a good part of it."""
+    row, time_ns = next(iter(loading_functions(profile, rows)), (0, 0))
+    share = time_ns / max(profile.covered(rows).total_ns, 1)
+    frame = parse_frame(profile.name(row))
+    if share < LEAST_NAMED or frame is None:
+        return ""
+    return f", {Share(share)} of it in `{frame.function}` ({frame.file}:{frame.line})"
 
 
 def _workers(profile: Profile, share: float) -> dict[str, Fact]:
