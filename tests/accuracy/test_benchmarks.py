@@ -20,6 +20,7 @@ from tests.accuracy.processes import record_in
 WITHOUT_STATEMENTS = {
     "anomaly-mode-enabled": "a mode of the whole program",
     "collective-straggler": "several ranks",
+    "convolution-layout-converted": "the whole model",
     "dataloader-starvation": "more workers are a matter of the machine that trains",
     "decoder-pieces-written-out": "kernels that only a device has",
     "exposed-communication": "several ranks",

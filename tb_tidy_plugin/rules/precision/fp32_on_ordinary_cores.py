@@ -84,13 +84,14 @@ class Fp32OnOrdinaryCores(Rule):
 
     def detect(self, profile: Profile) -> Iterator[Match]:
         kernels = float32_kernels(profile)
-        if len(kernels) and _share(profile, kernels) >= self.min_share:
-            yield self._match(profile, kernels)
+        time_ns = profile.per_step_ns(kernels)
+        if len(kernels) and profile.share_of_time(time_ns) >= self.min_share:
+            yield self._match(profile, kernels, time_ns)
 
     def remedy(self, profile: Profile, match: Match) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)
 
-    def _match(self, profile: Profile, kernels: Rows) -> Match:
+    def _match(self, profile: Profile, kernels: Rows, time_ns: int) -> Match:
         longest = max(kernels.tolist(), key=profile.duration_ns)
         operator = int(profile.launched_by[longest])
         forward = profile.forward_of(operator) if 0 <= operator < profile.tree.size else None
@@ -100,20 +101,13 @@ class Fp32OnOrdinaryCores(Rule):
             anchor=forward if forward is not None else operator if operator >= 0 else longest,
             events=tuple(kernels.tolist()),
             facts={
-                "time": Nanoseconds(profile.per_step_ns(kernels)), "share": Share(_share(profile, kernels)),
+                "time": Nanoseconds(time_ns), "share": Share(profile.share_of_time(time_ns)),
                 "device": (device.name if device else "") or "this GPU",
                 "kernels": f"{profile.per_step_count(kernels):.3g}", "kernel": _shown(_costliest(profile, kernels)),
                 "least": Share(self.min_share), "dtype": "bfloat16" if has_bfloat16 else "float16",
                 "scaling": "" if has_bfloat16 else ", with `torch.amp.GradScaler` where it trains",
             },
         )  # fmt: skip
-
-
-def _share(profile: Profile, kernels: Rows) -> float:
-    """Of the step, or of the recording where there are no steps."""
-    time_ns = profile.per_step_ns(kernels)
-    share = profile.share_of_step(time_ns)
-    return time_ns / profile.time_spent.wall_ns if share is None else share
 
 
 def _costliest(profile: Profile, kernels: Rows) -> str:
