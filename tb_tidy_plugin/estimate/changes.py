@@ -127,6 +127,7 @@ def _touch(
         work = np.union1d(work, _inside(graph.device.launch_cut, begin, end))
     cuts, cut_shares = _stretches(graph, begin, end, spans)
     work_shares = _shares(graph, work, spans)
+    work, work_shares = work[work_shares > 0], work_shares[work_shares > 0]
     beside_ns = 0.0
     if kind is Overlap:
         beside_ns = (covered(graph.profile.table, rows) if spans is None else spans).total_ns / at_once

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -79,11 +80,13 @@ class Account:
 
     Attributes:
         segments: the window in pieces. entry: for each piece the position of its entry in `ledger.entries`.
+        calls: for each piece the row of what the host does, `ABSENT` for none.
     """
 
     ledger: Ledger
     segments: Segments = field(repr=False)
     entry: Rows = field(repr=False)
+    calls: Rows = field(repr=False)
 
     def overlaps(self, time: Intervals) -> Rows:
         """How many ns of `time` lie in each entry."""
@@ -96,8 +99,17 @@ class Account:
         return Intervals.union(self.segments.starts[here], self.segments.ends[here])
 
 
+_ACCOUNTS: WeakKeyDictionary[Profile, Account] = WeakKeyDictionary()
+
+
 def account_of(profile: Profile) -> Account:
-    """The ledger of a profile, with its pieces."""
+    """The ledger of a profile, with its pieces; added up once, since rules and the report both ask for it."""
+    if profile not in _ACCOUNTS:
+        _ACCOUNTS[profile] = _account(profile)
+    return _ACCOUNTS[profile]
+
+
+def _account(profile: Profile) -> Account:
     work, span = profile.device_work, profile.step_bounds
     host = Host(profile, span.main)
     segments = segments_of(profile, work, span, host)
@@ -119,7 +131,7 @@ def account_of(profile: Profile) -> Account:
         unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
         entries=entries,
     )
-    return Account(ledger, segments, entry)
+    return Account(ledger, segments, entry, np.append(host.rows, ABSENT)[segments.call])
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:

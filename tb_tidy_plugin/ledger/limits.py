@@ -7,18 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from tb_tidy_plugin.ledger.causes import Segments, named_among
+from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit
 from tb_tidy_plugin.profile.collectives import collectives_of
-from tb_tidy_plugin.profile.devices import known_device
+from tb_tidy_plugin.profile.float32 import float32_kernels
 from tb_tidy_plugin.profile.flops import PLAUSIBLE, device_of, estimates_of
-from tb_tidy_plugin.profile.kernels import uses_float32_cores
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
-
-MATRIX_UNITS_SINCE = (7, 0)
-HALF_IS_FASTER = 2
-"""Half precision is more than this many times as fast as single precision where a device has matrix units."""
+from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
 
 MOSTLY = 0.5
 
@@ -65,34 +60,19 @@ class Limits:
 
     @cached_property
     def _float32(self) -> Mask:
-        """By row: products in float32 on ordinary cores."""
-        table = self.profile.table
-        work = np.flatnonzero(table.category == Category.KERNEL)
-        return named_among(table, work, uses_float32_cores)
-
-    @cached_property
-    def _has_matrix_units(self) -> bool:
-        names = [(entry.name, entry.computeMajor, entry.computeMinor) for entry in self.profile.metadata.devices]
-        for name, major, minor in names:
-            device = known_device(name)
-            if device is not None:
-                half, single = device.peaks.get("c10::Half"), device.peaks.get("float")
-                fast = max(half.matrix or 0, half.cores or 0) if half else 0
-                return bool(single and single.cores and fast > HALF_IS_FASTER * single.cores)
-            if self.profile.platform == "cuda" and major is not None and "GTX 16" not in name:
-                return (major, minor or 0) >= MATRIX_UNITS_SINCE
-        return False
+        """By row: products in float32 on ordinary cores of a device that has matrix units."""
+        found = np.zeros(len(self.profile.table), np.bool_)
+        found[float32_kernels(self.profile)] = True
+        return found
 
     def of(self, segments: Segments) -> Limit | None:
         """The limit of device work, None where nothing is known of it."""
         length = segments.ends - segments.starts
         total = int(length.sum())
         reached, bound, known_share = self._reached(segments, length, total)
-        if self._has_matrix_units:
-            by_name = self._float32[segments.work]
-            float32 = int(length[by_name].sum())
-            if float32 > MOSTLY * total:
-                return Limit(share_reached=reached, bound="fp32-cores", known_share=float32 / total, by="name")
+        float32 = int(length[self._float32[segments.work]].sum())
+        if float32 > MOSTLY * total:
+            return Limit(share_reached=reached, bound="fp32-cores", known_share=float32 / total, by="name")
         if bound is None or not known_share:
             return None
         return Limit(share_reached=reached, bound=bound, known_share=known_share, by="shapes")

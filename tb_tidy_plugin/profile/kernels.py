@@ -78,7 +78,8 @@ NO_TENSOR_CORE = re.compile(
 
 FLOAT32_CORES = re.compile(
     r"(?:volta|turing|ampere|maxwell|sm\d\d)_(?:sgemm|scudnn)|xmma_(?:gemm|[fdw]prop|wgrad|dgrad)\w*_f32f32_f32f32_f32"
-    r"|_ffma\b|simt_sgemm|implicit_convolve_sgemm|convolve_common_engine_float|_engine<float\b|magma_sgemm"
+    r"|_ffma\b|simt_sgemm|plicit_convolve_sgemm|convolve_common_engine_float|_engine<float\b|magma_sgemm"
+    r"|winograd_nonfused::\w{1,60}<float\b"
     r"|gemv2[NT]_kernel<\w+, \w+, float\b|gemmk1_kernel<float\b|conv_depthwise2d\w*<float\b",
     re.IGNORECASE,
 )

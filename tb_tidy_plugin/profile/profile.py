@@ -399,6 +399,11 @@ class Profile:
         """`time_ns` as a part of the average recorded step, None where there are no steps."""
         return time_ns / self.pace.mean_ns if self.pace.mean_ns else None
 
+    def share_of_time(self, time_ns: int) -> float:
+        """`time_ns` as a part of the recorded step, and of the whole recording where there are no steps."""
+        share = self.share_of_step(time_ns)
+        return time_ns / max(self.time_spent.wall_ns, 1) if share is None else share
+
     def covered(self, rows: Rows) -> Intervals:
         """The time that `rows` cover together."""
         return covered(self.table, rows)

@@ -20,9 +20,13 @@ from tests.accuracy.processes import record_in
 WITHOUT_STATEMENTS = {
     "anomaly-mode-enabled": "a mode of the whole program",
     "collective-straggler": "several ranks",
+    "convolution-layout-converted": "the whole model",
     "dataloader-starvation": "more workers are a matter of the machine that trains",
+    "decoder-pieces-written-out": "kernels that only a device has",
     "exposed-communication": "several ranks",
+    "fp32-on-ordinary-cores": "the whole model",
     "gpu-idle-host-bound": "any host code",
+    "host-work-holds-device": "any host code",
     "torch-compile-graph-break": "the user's own function",
     "torch-compile-recompilation": "the user's own function",
 }

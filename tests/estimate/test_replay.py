@@ -159,6 +159,11 @@ class TestHost:
         saving = Estimates(self.PROFILE).saving(Fix([Remove((row_of(self.PROFILE, "aten::mul"),))], lost))
         assert saving.expected_ns == 75 * US
 
+    def test_work_outside_the_lost_time_stays(self) -> None:
+        profile = draw("ProfilerStep#1  0-1000\n  load  0-600\n    aten::mm  400-500  kernel=gemm@450-950", A100)
+        fix = Fix([Overlap((row_of(profile, "load"),))], [(0, 400_000)])
+        assert Estimates(profile).saving(fix).expected_ns == 400 * US
+
     def test_what_runs_beside_the_rest_takes_at_least_its_own_time(self) -> None:
         profile = draw("ProfilerStep#1  0-1000\n  load  100-900")
         saving = Estimates(profile).saving(Fix([Overlap((row_of(profile, "load"),))]))

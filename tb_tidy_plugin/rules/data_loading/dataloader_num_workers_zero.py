@@ -40,6 +40,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
+from tb_tidy_plugin.ledger.host_work import loading_functions
 from tb_tidy_plugin.profile.loading import batches_by_place
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -52,10 +53,12 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Share,
     Threshold,
+    parse_frame,
 )
 
 MOST_WORKERS = 8  # expected of a machine whose cores are not known
 HANDING_OVER_NS = 1_000_000  # of each batch, which the training thread takes from a worker
+LEAST_NAMED = 0.2  # of the loading, that a function takes which is named
 LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
 
 
@@ -65,6 +68,7 @@ class Evidence:
 
     Attributes:
         loading: of a step. rest: the rest of the step. share: loading's part of the step.
+        where: the function that takes most of it; empty where none takes a good part.
         batches, steps: how many there are. longest: the longest batch.
         cores_available: how many the process may use; 0 where that is not known.
         at_once: how many workers hide the loading.
@@ -74,6 +78,7 @@ class Evidence:
     loading: Nanoseconds
     rest: Nanoseconds
     share: Share
+    where: str
     batches: int
     steps: int
     longest: Nanoseconds
@@ -97,7 +102,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     """Batches loaded in the training process."""
 
     code = "TT101"
-    message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share})"
+    message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
         "`_SingleProcessDataLoaderIter.__next__` runs {batches} times in {steps} steps, the longest one "
         "{longest}{cores}. Reported from {least_share} and {least} of a step on; what is loaded before the first step "
@@ -146,6 +151,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
             loading=Nanoseconds(loading_ns),
             rest=Nanoseconds(max((profile.steps.median_ns or 0) - loading_ns, 0)),
             share=Share(share),
+            where=_where(profile, rows),
             batches=len(rows),
             steps=len(profile.steps.items),
             longest=Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
@@ -162,6 +168,16 @@ def _usual_ns(profile: Profile, rows: Rows) -> int:
     """What loading takes of a step where all batches are like the shorter half of them."""
     lengths_ns = sorted(profile.duration_ns(row) for row in rows.tolist())
     return round(lengths_ns[(len(rows) - 1) // 2] * profile.per_step_count(rows))
+
+
+def _where(profile: Profile, rows: Rows) -> str:
+    """The function that takes most of the loading, where one takes a good part of it."""
+    row, time_ns = next(iter(loading_functions(profile, rows)), (0, 0))
+    share = time_ns / max(profile.covered(rows).total_ns, 1)
+    frame = parse_frame(profile.name(row))
+    if share < LEAST_NAMED or frame is None:
+        return ""
+    return f", {Share(share)} of it in `{frame.function}` ({frame.file}:{frame.line})"
 
 
 def _workers(share: float, most: int) -> int:

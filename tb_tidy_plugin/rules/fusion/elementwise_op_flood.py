@@ -107,8 +107,9 @@ class ElementwiseOpFlood(Rule[Evidence]):
     code = "TT702"
     needs = frozenset({"shapes"})
     # Scale, bias and mask of scores, which the fused attention does; and one iteration of a loop after the other, which
-    # looks like a long chain, and whose operators come once where the loop is gone.
-    yields_to = ("unfused-attention", "python-loop-tensor-indexing")
+    # looks like a long chain, and whose operators come once where the loop is gone. Pieces of a decoder have a name and
+    # kernels of their own.
+    yields_to = ("unfused-attention", "python-loop-tensor-indexing", "decoder-pieces-written-out")
     message = "{count} pointwise operators in a row on {shape} take {time}: {names}"
     why = (
         "Together they move {ratio} times the bytes of one fused operator, which should leave {expected} of the time; "

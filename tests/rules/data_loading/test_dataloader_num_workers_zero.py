@@ -52,6 +52,20 @@ class TestReports:
         assert (finding.matches, finding.matches_per_step) == (2, 1.0)
         assert finding.severity == "high"
 
+    @pytest.mark.parametrize(("inner_us", "where"), [(2000, ", 66.7 % of it in `zoom` (scipy/zoom.py:7)"), (500, "")])
+    def test_the_function_that_takes_most_of_it(self, inner_us: int, where: str) -> None:
+        """The function around the loop takes the rest, and does not load."""
+        profile = draw(
+            f"""
+            ProfilerStep#1                                          0-10000
+              train.py(3): train                                    1-9999
+                {LOADING}  10-3010
+                  scipy/zoom.py(7): zoom                            20-{20 + inner_us}
+            """
+        )
+        (finding,) = findings(DataloaderNumWorkersZero, profile)
+        assert finding.message.partition("(30 %)")[2] == where
+
     def test_the_loop_over_the_loader_is_the_place(self) -> None:
         profile = draw(
             f"""

@@ -1,0 +1,37 @@
+"""Products and convolutions in float32 that leave a device's matrix units unused, told by kernels' names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tidy_plugin.profile.devices import known_device
+from tb_tidy_plugin.profile.kernels import uses_float32_cores
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import Category, Rows
+from tb_tidy_plugin.trace.strings import numbers_where
+
+MATRIX_UNITS_SINCE = (7, 0)
+HALF_IS_FASTER = 2
+"""Half precision is more than this many times as fast as single precision where a device has matrix units."""
+
+
+def float32_kernels(profile: Profile) -> Rows:
+    """Kernels that multiply in float32 on ordinary cores, in row order; none where the device has no matrix units."""
+    table = profile.table
+    if not has_matrix_units(profile):
+        return np.empty(0, np.int64)
+    named = np.isin(table.name, numbers_where(table.names, uses_float32_cores))
+    return np.flatnonzero(named & (table.category == Category.KERNEL))
+
+
+def has_matrix_units(profile: Profile) -> bool:
+    """Whether the first device of a profile that is known has matrix units, by its peaks or its compute capability."""
+    for entry in profile.metadata.devices:
+        device = known_device(entry.name)
+        if device is not None:
+            half, single = device.peaks.get("c10::Half"), device.peaks.get("float")
+            fast = max(half.matrix or 0, half.cores or 0) if half else 0
+            return bool(single and single.cores and fast > HALF_IS_FASTER * single.cores)
+        if profile.platform == "cuda" and entry.computeMajor is not None and "GTX 16" not in entry.name:
+            return (entry.computeMajor, entry.computeMinor or 0) >= MATRIX_UNITS_SINCE
+    return False

@@ -1,0 +1,150 @@
+"""RMSNorm, rotary embedding or gated activation written out.
+
+## What it finds
+Pieces of decoder models that user or library code runs operator by operator: RMSNorm (`pow`, `mean`, `add`, `rsqrt`,
+`mul`, with its casts), rotary embedding (`mul`, `neg`, `cat`, `mul`, `add`) and gated activation (`silu` or `gelu`,
+then `mul`, as in SwiGLU), told by their operators and shapes.
+
+## Why it is slow
+Each operator reads its tensors from memory and writes a new one, often in float32. One kernel reads a row once, keeps
+it in registers and writes the result: a ninth of the bytes for RMSNorm with casts, a fifth for the rotary embedding,
+three fifths for the gated activation. Every layer has two or three of them.
+
+## Example
+```python
+variance = x.float().pow(2).mean(-1, keepdim=True)
+y = weight * (x * torch.rsqrt(variance + eps)).to(x.dtype)
+```
+
+Use instead:
+```python
+y = F.rms_norm(x, weight.shape, weight, eps)
+```
+
+## How the saving is estimated
+Time goes down to the bytes that one kernel must move, divided by those that the operators move, and a quarter more;
+gradients as well. At best the quarter is not needed. Where launching takes longer than the work, one launch of all is
+left. At worst nothing is gained.
+
+## When it stays quiet
+Less than 1 % of the step for one kind of piece in one function. Without a device, as there is no such kernel for CPUs.
+Compiled code. Other forms: LayerNorm by hand, norms by `x.norm()`, rotary embeddings of complex numbers or of a part of
+each head.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.sides import slower_side
+from tb_tidy_plugin.rulekit import (
+    Edit,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Share,
+    Sizes,
+    Threshold,
+)
+from tb_tidy_plugin.profile.decoder import DecoderPiece, decoder_pieces
+
+BEYOND_BYTES = 1.25  # times as long as its bytes alone let one kernel take; it also reduces, or takes sines
+COMPILE = "`torch.compile` the model, or take the kernels of Liger (`apply_liger_kernel_to_…`)"
+FIXES = {
+    "RMSNorm": f"Call `F.rms_norm`, which has a kernel of its own in newer versions of PyTorch, or {COMPILE}",
+    "Rotary embedding": COMPILE,
+    "Gated activation": COMPILE,
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A piece of a decoder.
+
+    Attributes:
+        piece: what it is, a key of `FIXES`. operators: what it is written out as. shape: of what they work on.
+        gradients: how many operators of the backward pass belong to it.
+        time: what all of them take.
+        bytes_ratio: the bytes that they move, by those of one kernel.
+        expected, best: parts of the time that one kernel leaves, most likely and at least.
+        least: from which part of the step on it is reported.
+    """
+
+    piece: str
+    operators: tuple[str, ...]
+    shape: Sizes
+    gradients: int
+    time: Nanoseconds
+    bytes_ratio: float
+    expected: Share
+    best: Share
+    least: Share
+
+    @property
+    def count(self) -> int:
+        """How many operators there are."""
+        return len(self.operators)
+
+    @property
+    def names(self) -> str:
+        """The operators as users write them."""
+        return ", ".join(f"`{name.rpartition('::')[2]}`" for name in self.operators)
+
+    @property
+    def ratio(self) -> str:
+        """The bytes that they move, by those of one kernel."""
+        return f"{self.bytes_ratio:.2g}"
+
+    @property
+    def fix(self) -> str:
+        """What to call instead."""
+        return FIXES[self.piece]
+
+
+class DecoderPiecesWrittenOut(Rule[Evidence]):
+    """RMSNorm, rotary embedding or gated activation written out."""
+
+    code = "TT704"
+    needs = frozenset({"shapes", "device"})
+    message = "{piece} is written out as {count} operators on {shape}, which take {time} a call: {names}"
+    why = (
+        "Together they move {ratio} times the bytes of one kernel, which should leave {expected} of the time; "
+        "{gradients} operators of the backward pass belong to them. Reported from {least} of a step on"
+    )
+    fix = "{fix}"
+    caveat = "One kernel rounds less often: results differ in their last bits."
+
+    min_share = Threshold(0.01, "to compile a model or swap its functions for less is not worth a user's while")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        for piece in decoder_pieces(profile):
+            yield self._match(profile, piece)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, match.evidence.expected, match.evidence.best, 1.0)
+
+    def _match(self, profile: Profile, piece: DecoderPiece) -> Match[Evidence]:
+        gradients = gradients_of(profile, piece.operators)
+        events = slower_side(profile, (*piece.operators, *gradients))
+        is_on_device = events[0] >= profile.tree.size
+        best = piece.least_bytes / piece.moved_bytes if is_on_device else 1 / len(piece.operators)
+        expected = min(BEYOND_BYTES * best, 1.0) if is_on_device else best
+        return Match(
+            anchor=piece.operators[0],
+            events=events,
+            evidence=Evidence(
+                piece=piece.name,
+                operators=tuple(profile.name(row) for row in piece.operators),
+                shape=Sizes(piece.shape),
+                gradients=len(gradients),
+                time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                bytes_ratio=piece.moved_bytes / piece.least_bytes,
+                expected=Share(expected),
+                best=Share(best),
+                least=Share(self.min_share),
+            ),
+            subject=piece.name,
+        )

@@ -1,0 +1,165 @@
+"""Device idle while the host computes.
+
+## What it finds
+Python code, or operators on the CPU, that run in line with the step while the device has nothing to do and no thread
+launches anything: images are resized, normalised or decoded, lists are walked, results are post-processed.
+
+## Why it is slow
+The device waits for all of it. A CPU needs milliseconds for what a device does in microseconds or another process could
+have prepared during the step before.
+
+## Example
+```python
+for images in batches:
+    pixels = np.stack([(image / 255 - mean) / std for image in images])
+    logits = model(torch.from_numpy(pixels).to("cuda"))
+```
+
+Use instead:
+```python
+for images in batches:
+    pixels = torch.from_numpy(np.stack(images)).to("cuda", non_blocking=True)
+    logits = model((pixels / 255 - mean) / std)
+```
+
+## How the saving is estimated
+The work runs beside the rest of the step, as a `DataLoader` with as many workers as that takes would let it. Handing
+over takes 1 ms. At best all of the idle time goes; where the work has to stay where it is, nothing does.
+
+## When it stays quiet
+Less than 5 % or 1 ms of a step. Start-up, compilation, capture, and steps that warm up. Time in a `DataLoader`, in
+waits for the device, in communication, garbage collection or single long calls of the runtime. Operators that launch
+device work: what they take before that is the library's own doing. Pauses below 500 µs, and work that is scattered over
+many functions: both are the host's pace.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from tb_tidy_plugin.ledger.host_work import HostWait, waits_for_host_work
+from tb_tidy_plugin.rulekit import (
+    Confidence,
+    Edit,
+    Match,
+    Nanoseconds,
+    Overlap,
+    Profile,
+    Rule,
+    Share,
+    Threshold,
+    parse_frame,
+)
+
+NAMED = 3  # parts in the message
+MOST_WORKERS = 8
+HANDING_OVER_NS = 1_000_000  # per step, to take from a worker what it has prepared
+SPARSE_NS, DENSE_NS = 20_000, 1_000
+"""Recording a Python function takes some hundred ns. Where events are farther apart than the first, that is little of
+the time; where they are closer than the second, it is much of it."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the device waits for.
+
+    Attributes:
+        time: of a step. share: that by the step.
+        places: what the host does in most of it, with the part of it that each takes.
+        apart: how far apart events on the host are. stretch: how much recording stretches the time.
+        left: the part of the work that stays in line. at_once: how many workers do the rest beside it.
+        least_share, least: from which part of the step, and from which time on it is reported.
+        least_named: from which part of it in three functions on it is reported.
+    """
+
+    time: Nanoseconds
+    share: Share
+    places: tuple[tuple[str, Share], ...]
+    apart: Nanoseconds
+    stretch: str
+    left: Share
+    at_once: int
+    least_share: Share
+    least: Nanoseconds
+    least_named: Share
+
+    @property
+    def where(self) -> str:
+        """The places, with their parts."""
+        return ", ".join(f"{place} {share}" for place, share in self.places)
+
+
+class HostWorkHoldsDevice(Rule[Evidence]):
+    """Device idle while the host computes."""
+
+    code = "TT902"
+    needs = frozenset({"device"})
+    # What makes tensors on the host is fixed where it makes them; a loop over pieces and checks for NaN go as a whole.
+    yields_to = (
+        "tensor-created-on-cpu-then-moved",
+        "tensor-from-python-data",
+        "python-loop-tensor-indexing",
+        "anomaly-mode-enabled",
+    )
+    message = "The device waits for host work for {time} of a step ({share}), most of it in {where}"
+    why = (
+        "Meanwhile no thread launches anything for more than 500 µs, and no loader, wait, compilation or garbage "
+        "collection explains it. Events on the host are {apart} apart, so recording stretches this time {stretch}. "
+        "Reported from {least_share} and {least} of a step on, where three functions take {least_named} of it"
+    )
+    fix = (
+        "Prepare it in worker processes (`DataLoader` with `num_workers`), do it on the device, or do it once before "
+        "the loop"
+    )
+    caveat = "Libraries for the host and the device may round differently."
+
+    min_share = Threshold(0.05, "below it, the host's work is not what the step waits for; the same limit as loading")
+    min_named = Threshold(0.5, "of the time is in three functions; what is scattered over many is the host's own pace")
+    min_ns = Threshold(1_000_000, "handing work over to another process costs up to 1 ms per step itself")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        for wait in waits_for_host_work(profile):
+            named_ns = sum(time_ns for _, time_ns in wait.parts[:NAMED])
+            is_long = wait.share >= self.min_share and wait.per_step_ns >= self.min_ns
+            if is_long and named_ns >= self.min_named * wait.time.total_ns:
+                yield self._match(profile, wait)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Overlap(match.events, match.evidence.at_once, match.evidence.left)
+
+    def _match(self, profile: Profile, wait: HostWait) -> Match[Evidence]:
+        share, (stretch, confidence) = wait.share, _stretch(wait.recorded_every_ns)
+        return Match(
+            anchor=wait.anchor,
+            events=wait.events,
+            evidence=Evidence(
+                time=Nanoseconds(wait.per_step_ns),
+                share=Share(share),
+                places=_places(profile, wait),
+                apart=Nanoseconds(wait.recorded_every_ns),
+                stretch=stretch,
+                left=Share(min(HANDING_OVER_NS / wait.per_step_ns, 1.0)),
+                at_once=min(ceil(share / (1 - share)), MOST_WORKERS) if share < 1 else MOST_WORKERS,
+                least_share=Share(self.min_share),
+                least=Nanoseconds(int(self.min_ns)),
+                least_named=Share(self.min_named),
+            ),
+            confidence=confidence,
+            lost=tuple(zip(wait.time.starts.tolist(), wait.time.ends.tolist(), strict=True)),
+        )
+
+
+def _stretch(apart_ns: float) -> tuple[str, Confidence]:
+    if apart_ns >= SPARSE_NS:
+        return "hardly", "high"
+    return ("somewhat", "medium") if apart_ns >= DENSE_NS else ("a lot", "low")
+
+
+def _places(profile: Profile, wait: HostWait) -> tuple[tuple[str, Share], ...]:
+    parts = wait.parts[:NAMED]
+    return tuple((_named(profile.name(row)), Share(time_ns / wait.time.total_ns)) for row, time_ns in parts)
+
+
+def _named(name: str) -> str:
+    frame = parse_frame(name)
+    return f"`{frame.function}` ({frame.file}:{frame.line})" if frame else f"`{name}`"

@@ -1,0 +1,141 @@
+"""Convolutions whose tensors are converted to another layout and back.
+
+## What it finds
+Kernels that convert between the layouts NCHW and NHWC (`nchwToNhwcKernel` and `nhwcToNchwKernel` of cuDNN,
+`batched_transpose_…` of MIOpen), which convolutions and their gradients launch around the kernel that computes.
+
+## Why it is slow
+Matrix units read the channels of a pixel together, so fast kernels for half precision expect NHWC. Where model and
+input are in NCHW, PyTorch's default, the library converts input, weight and result at each convolution, forward and
+backward: each conversion reads and writes a whole tensor.
+
+## Example
+```python
+model = build_model().cuda()
+y = model(x)
+```
+
+Use instead:
+```python
+model = build_model().cuda().to(memory_format=torch.channels_last)
+y = model(x.to(memory_format=torch.channels_last))
+```
+
+## How the saving is estimated
+A tenth of the conversions stays: those of the model's input, and of what needs the other layout. At best all go, at
+worst none, since an operator that knows NCHW only converts back. That other kernels may be faster is not counted.
+
+## When it stays quiet
+Less than 2 % of the step. Conversions that no convolution launches. Compiled code, which chooses layouts itself.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.rulekit import (
+    Category,
+    Edit,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+)
+
+CONVERSION = r"(?i:nchwToNhwc|nhwcToNchw)|^batched_transpose_\d"
+CONVOLUTION = re.compile(r"convolution")
+LEFT = (0.1, 0.0, 1.0)  # most likely, at least, at most
+ON_ROCM = "; on ROCm, older versions of PyTorch need `PYTORCH_MIOPEN_SUGGEST_NHWC=1` as well"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The conversions of a profile.
+
+    Attributes:
+        time: of a step. share: that by the step.
+        kernels_per_step, convolutions_per_step: how many convert, and how many operators launch them.
+        kernel: the longest one's name.
+        on_rocm: whether it was recorded there. least: from which part of the step on it is reported.
+    """
+
+    time: Nanoseconds
+    share: Share
+    kernels_per_step: float
+    convolutions_per_step: float
+    kernel: str
+    on_rocm: bool
+    least: Share
+
+    @property
+    def kernels(self) -> str:
+        """How many convert per step."""
+        return f"{self.kernels_per_step:.3g}"
+
+    @property
+    def convolutions(self) -> str:
+        """How many launch them per step."""
+        return f"{self.convolutions_per_step:.3g}"
+
+    @property
+    def further(self) -> str:
+        """What else it takes."""
+        return ON_ROCM if self.on_rocm else ""
+
+
+class ConvolutionLayoutConverted(Rule[Evidence]):
+    """Convolutions whose tensors are converted to another layout and back."""
+
+    code = "TT1203"
+    needs = frozenset({"device"})
+    message = "Convolutions convert tensors between NCHW and NHWC for {time} of a step ({share})"
+    why = (
+        "{kernels} kernels per step, such as `{kernel}`, do nothing but convert, and {convolutions} convolutions and "
+        "gradients per step launch them. Reported from {least} of a step on"
+    )
+    fix = (
+        "Keep model and input in channels_last: `model.to(memory_format=torch.channels_last)`, and the same for the "
+        "input{further}"
+    )
+    caveat = "Results differ in their last bits. Code that relies on strides or calls `view` may need `reshape`."
+
+    min_share = Threshold(0.02, "to change the layout of a whole model for less is not worth a user's while")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        found = profile.matching(CONVERSION, Category.KERNEL)
+        kernels = [row for row in found.tolist() if CONVOLUTION.search(_operator(profile, row))]
+        time_ns = profile.per_step_ns(rows_of(kernels))
+        if kernels and profile.share_of_time(time_ns) >= self.min_share:
+            yield self._match(profile, kernels, time_ns)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT)
+
+    def _match(self, profile: Profile, kernels: list[int], time_ns: int) -> Match[Evidence]:
+        rows, operators = rows_of(kernels), {int(profile.launched_by[row]) for row in kernels}
+        longest = max(kernels, key=profile.duration_ns)
+        operator = int(profile.launched_by[longest])
+        forward = profile.forward_of(operator)
+        return Match(
+            anchor=operator if forward is None else forward,
+            events=tuple(kernels),
+            evidence=Evidence(
+                time=Nanoseconds(time_ns),
+                share=Share(profile.share_of_time(time_ns)),
+                kernels_per_step=profile.per_step_count(rows),
+                convolutions_per_step=profile.per_step_count(rows_of(sorted(operators))),
+                kernel=profile.name(longest).removeprefix("void ").partition("<")[0].partition("(")[0],
+                on_rocm=profile.platform == "rocm",
+                least=Share(self.min_share),
+            ),
+        )
+
+
+def _operator(profile: Profile, kernel: int) -> str:
+    """The name of the operator that launched a kernel, empty where it is not known."""
+    row = int(profile.launched_by[kernel])
+    return profile.name(row) if 0 <= row < profile.tree.size else ""

@@ -1,0 +1,167 @@
+"""Products and convolutions in float32 beside idle matrix units.
+
+## What it finds
+Matrix products and convolutions in float32 that run on the ordinary cores of a GPU with matrix units (tensor cores),
+and take a good part of the step. Their kernels are known by name (`volta_sgemm_…`, `…_scudnn_…`, `wgrad_alg0_engine`
+with `float`, Winograd's, CUTLASS' `simt`), so neither shapes nor stacks are needed.
+
+## Why it is slow
+Matrix units multiply half precision about eight times as fast as ordinary cores multiply float32: 125 instead of 15.7
+TFLOP/s on a V100, 65 instead of 8.1 on a T4. Half as many bytes are moved as well.
+
+## Example
+```python
+loss = loss_fn(model(x), y)
+loss.backward()
+optimizer.step()
+```
+
+Use instead:
+```python
+with torch.autocast("cuda", dtype=torch.float16):
+    loss = loss_fn(model(x), y)
+scaler.scale(loss).backward()  # scaler = torch.amp.GradScaler(); bfloat16 needs none
+scaler.step(optimizer)
+scaler.update()
+```
+
+## How the saving is estimated
+The kernels take 0.4 of their time. NVIDIA's ResNet-50 trains 2.1 times as fast on V100s with mixed precision, and runs
+3.8 times as fast with TensorRT in half precision: 0.4 and 0.26 of the time of such kernels. At best they take an
+eighth; at worst, where they wait for memory or for the host, nothing is gained.
+
+## When it stays quiet
+Less than a quarter of the step. GPUs without matrix units. AMD's and compiled kernels, whose names do not say where
+they multiply. Products that `fp32-matmul-no-tf32` reports: TF32 takes one line and no other dtype.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.float32 import float32_kernels, has_matrix_units
+from tb_tidy_plugin.rulekit import (
+    Edit,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rows,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+)
+
+LEFT = (0.4, 0.125, 1.0)  # most likely, at least, at most
+FIRST_WITH_BFLOAT16 = 8  # major compute capability: Ampere
+SHOWN_NAME = 60  # characters of a kernel's name
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The float32 work of a profile.
+
+    Attributes:
+        time: of a step. share: that by the step.
+        device_name: the GPU, empty where that is not known. has_bfloat16: whether it computes in that.
+        kernels_per_step: how many there are. kernel: the one with most time.
+        least: from which part of the step on it is reported.
+    """
+
+    time: Nanoseconds
+    share: Share
+    device_name: str
+    has_bfloat16: bool
+    kernels_per_step: float
+    kernel: str
+    least: Share
+
+    @property
+    def device(self) -> str:
+        """How the GPU is called in a sentence."""
+        return self.device_name or "this GPU"
+
+    @property
+    def kernels(self) -> str:
+        """How many there are per step."""
+        return f"{self.kernels_per_step:.3g}"
+
+    @property
+    def dtype(self) -> str:
+        """The type to compute in."""
+        return "bfloat16" if self.has_bfloat16 else "float16"
+
+    @property
+    def scaling(self) -> str:
+        """What else this type takes."""
+        return "" if self.has_bfloat16 else ", with `torch.amp.GradScaler` where it trains"
+
+
+class Fp32OnOrdinaryCores(Rule[Evidence]):
+    """Products and convolutions in float32 beside idle matrix units."""
+
+    code = "TT403"
+    needs = frozenset({"device"})
+    yields_to = ("fp32-matmul-no-tf32",)  # TF32 takes products to the matrix units, too, by one line
+    message = (
+        "{time} of a step ({share}) are products and convolutions in float32 on the ordinary cores of {device}, whose "
+        "matrix units have nothing to do"
+    )
+    why = (
+        "{kernels} kernels per step, most of the time in `{kernel}`, multiply in float32 without matrix units by their "
+        "names. Reported from {least} of a step on"
+    )
+    fix = 'Use mixed precision: `torch.autocast("cuda", dtype=torch.{dtype})`{scaling}'
+    caveat = (
+        "Results in half precision have 10 bits of fraction (bfloat16: 7) instead of 23. Check that training converges "
+        "to the same result."
+    )
+
+    min_share = Threshold(0.25, "mixed precision changes the whole program; for less of the step it is not worth that")
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        if profile.platform != "cuda":
+            return "Names of kernels tell this on NVIDIA GPUs only, and this profile was recorded on none."
+        return None if has_matrix_units(profile) else "The profile names no GPU that is known to have matrix units."
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        kernels = float32_kernels(profile)
+        time_ns = profile.per_step_ns(kernels)
+        if len(kernels) and profile.share_of_time(time_ns) >= self.min_share:
+            yield self._match(profile, kernels, time_ns)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT)
+
+    def _match(self, profile: Profile, kernels: Rows, time_ns: int) -> Match[Evidence]:
+        longest = max(kernels.tolist(), key=profile.duration_ns)
+        operator = int(profile.launched_by[longest])
+        forward = profile.forward_of(operator) if 0 <= operator < profile.tree.size else None
+        device = profile.device_properties(int(profile.table.device[longest]))
+        has_bfloat16 = device is not None and (device.computeMajor or 0) >= FIRST_WITH_BFLOAT16
+        return Match(
+            anchor=forward if forward is not None else operator if operator >= 0 else longest,
+            events=tuple(kernels.tolist()),
+            evidence=Evidence(
+                time=Nanoseconds(time_ns),
+                share=Share(profile.share_of_time(time_ns)),
+                device_name=(device.name if device else None) or "",
+                has_bfloat16=has_bfloat16,
+                kernels_per_step=profile.per_step_count(kernels),
+                kernel=_shown(_costliest(profile, kernels)),
+                least=Share(self.min_share),
+            ),
+        )
+
+
+def _costliest(profile: Profile, kernels: Rows) -> str:
+    """The kernel name with most time."""
+    times: dict[str, int] = {}
+    for row in kernels.tolist():
+        times[profile.name(row)] = times.get(profile.name(row), 0) + profile.duration_ns(row)
+    return max(times, key=lambda name: (times[name], name))
+
+
+def _shown(name: str) -> str:
+    """The kernel's name without its return type and arguments, and no longer than fits a sentence."""
+    short = name.removeprefix("void ").partition("(")[0]
+    return short if len(short) <= SHOWN_NAME else f"{short[:SHOWN_NAME]}…"
