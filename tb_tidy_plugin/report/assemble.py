@@ -42,7 +42,7 @@ from tb_tidy_plugin.report.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.report.step_costs import StepCosts, step_costs_of
-from tb_tidy_plugin.rulekit import Match, Rows, Rule
+from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import sources_of
@@ -294,10 +294,11 @@ def _ledger(profile: Profile, ranked: Sequence[Evidence]) -> Ledger:
 
 
 def _time_of(profile: Profile, evidence: Evidence) -> Intervals:
-    """When a finding's time passes: what its matches lose, else their device work, else they themselves."""
+    """When a finding's time passes: what its matches lose, else the device work of what is edited, else that itself."""
     if evidence.fix.lost is not None:
         return intervals_of(evidence.fix.lost)
-    rows = evidence.rows
+    edited = [edit.events for edit in evidence.fix.edits if not isinstance(edit, Unblock)]
+    rows = np.unique(np.concatenate([evidence.rows, *edited]).astype(np.int64))
     on_host = rows[rows < profile.tree.size]
     work = np.concatenate([rows[rows >= profile.tree.size], profile.device_activity_of_all(on_host)])
     return covered(profile.table, work if len(work) else rows)

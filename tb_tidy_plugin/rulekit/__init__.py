@@ -2,7 +2,7 @@
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.ledger.host_work import HostWait, loading_functions, waits_for_host_work
-from tb_tidy_plugin.profile.attention import Attention, attentions
+from tb_tidy_plugin.profile.attention import Attention, attentions, left_of_products
 from tb_tidy_plugin.profile.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.casts import Cast, casts
@@ -136,6 +136,7 @@ __all__ = [
     "is_pointwise",
     "is_read_between",
     "layout_copies",
+    "left_of_products",
     "loading_functions",
     "loops_over_pieces",
     "movement_of",
