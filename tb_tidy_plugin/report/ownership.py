@@ -37,12 +37,11 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "fp32-on-ordinary-cores": ("fp32-matmul-no-tf32",),
     # A copy between the products of attention; that which merges heads behind them lies outside, and may stay.
     "hidden-contiguous-copy": ("unfused-attention",),
-    # What makes tensors on the host is fixed where it makes them; a loop over pieces and checks for NaN go as a whole.
+    # What makes tensors on the host is fixed where it makes them, and a loop over pieces of one goes as a whole.
     "host-work-holds-device": (
         "tensor-created-on-cpu-then-moved",
         "tensor-from-python-data",
         "python-loop-tensor-indexing",
-        "anomaly-mode-enabled",
     ),
     # The checks for NaN read a value for each node of the backward pass.
     "host-sync-scalar-readback": ("anomaly-mode-enabled",),
