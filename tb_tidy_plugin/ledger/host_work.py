@@ -27,7 +27,7 @@ class HostWait:
     Attributes:
         anchor: the innermost event of the longest piece.
         events: the calls that do the work, those with most of it, at most `MOST_EVENTS`, in row order. Each is the
-            outermost one that launches nothing, or the function itself where it computes between launches.
+            outermost one that launches nothing; where functions that launch do most of it themselves, these as well.
         time: when the device waits, over all steps.
         per_step_ns: the same per step. share: of the step, or of the ledger's window where there are no steps.
         parts: what does the work, the largest first: a row of the nearest function outside PyTorch and the standard
@@ -69,7 +69,6 @@ def waits_for_host_work(profile: Profile) -> list[HostWait]:
     function = names.inclusive(names.named(is_library_frame))[rows]
     part = np.where(function == ABSENT, doer, function)
     head = names.inclusive(names.heads)[doer]
-    event = np.where(head == ABSENT, doer, head)
     window = account.ledger.window
     found = []
     for at in positions_of_each(key):
@@ -77,10 +76,15 @@ def waits_for_host_work(profile: Profile) -> list[HostWait]:
         per_step_ns = per_step(profile, clipped_to_steps(profile, time))
         share = profile.share_of_step(per_step_ns)
         length = ends[at] - starts[at]
+        silent = head[at] != ABSENT
+        if 2 * length[silent].sum() >= length.sum():
+            event, took = head[at][silent], length[silent]
+        else:
+            event, took = np.where(silent, head[at], doer[at]), length
         found.append(
             HostWait(
                 anchor=int(rows[at[np.argmax(length)]]),
-                events=tuple(sorted(row for row, _ in _largest(event[at], event[at], length)[:MOST_EVENTS])),
+                events=tuple(sorted(row for row, _ in _largest(event, event, took)[:MOST_EVENTS])),
                 time=time,
                 per_step_ns=per_step_ns,
                 share=time.total_ns / (window.end_ns - window.start_ns) if share is None else share,

@@ -21,7 +21,7 @@ PieceName: TypeAlias = Literal["RMSNorm", "Rotary embedding", "Gated activation"
 CASTS = aten.names("known", "_to_copy to type_as")
 ACTIVATIONS = aten.names("pointwise", "gelu silu")
 PRODUCTS = aten.names("known", "addmm linear matmul mm")
-CENTRES = ("aten::rsqrt", "aten::neg", *ACTIVATIONS)
+CENTRES = aten.names("pointwise", "neg rsqrt") | ACTIVATIONS
 BEFORE, AFTER = 5, 5  # operators that a piece reaches from its centre, and some to tell its end
 
 
@@ -115,7 +115,7 @@ def _normalisation(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
     names = [call.name for call in (mean, add, scale)]
     fits = mean.shape == shape and reduced in add.shapes and root.shape == reduced and scale.is_on(shape, reduced)
     is_square = square.name in {"pow", "square"} or (square.name == "mul" and square.is_on(shape, shape))
-    if len(shape) < 2 or names != ["mean", "add", "mul"] or not fits or not is_square:
+    if len(shape) < 2 or " ".join(names) != "mean add mul" or not fits or not is_square:
         return None
     mine = [square, mean, add, root, scale]
     if at > 3 and _is_cast(calls[at - 4], shape):

@@ -19,8 +19,9 @@ from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked
 from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.critical import critical_time
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import covered, step_parts
+from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
@@ -43,7 +44,7 @@ from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.report.step_costs import StepCosts, step_costs_of
-from tb_tidy_plugin.rulekit import Match, Rows, Rule
+from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import sources_of
@@ -295,13 +296,11 @@ def _ledger(profile: Profile, ranked: Sequence[Evidence]) -> Ledger:
 
 
 def _time_of(profile: Profile, evidence: Evidence) -> Intervals:
-    """When a finding's time passes: what its matches lose, else their device work, else they themselves."""
+    """When a finding's time passes: what its matches lose, else when the step waits for what is edited."""
     if evidence.fix.lost is not None:
         return intervals_of(evidence.fix.lost)
-    rows = evidence.rows
-    on_host = rows[rows < profile.tree.size]
-    work = np.concatenate([rows[rows >= profile.tree.size], profile.device_activity_of_all(on_host)])
-    return covered(profile.table, work if len(work) else rows)
+    edited = [edit.events for edit in evidence.fix.edits if not isinstance(edit, Unblock)]
+    return critical_time(profile, np.unique(np.concatenate([evidence.rows, *edited]).astype(np.int64)))
 
 
 def _saved_ns(finding: model.Finding) -> int:

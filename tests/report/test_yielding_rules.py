@@ -140,15 +140,51 @@ DRAWN: dict[tuple[str, str], Callable[[], Profile]] = {
     ("elementwise-op-flood", "python-loop-tensor-indexing"): lambda: steps(
         loop(lambda at: pointwise(at, size="16", each=4), count=40)
     ),
+    ("elementwise-op-flood", "decoder-pieces-written-out"): lambda: steps(gated(), gpu=A100),
+    ("fp32-on-ordinary-cores", "fp32-matmul-no-tf32"): lambda: steps(
+        ["    aten::mm 10-60 dims=4096x4096,4096x4096 types=float,float kernel=ampere_sgemm_128x64@100-9900"], gpu=A100
+    ),
     ("hidden-contiguous-copy", "unfused-attention"): lambda: steps(attention(*COPIED_SCORES)),
     ("host-sync-scalar-readback", "anomaly-mode-enabled"): lambda: steps(
         [line for at in (100, 600, 1100) for line in checked_node(at)], gpu=A100
     ),
+    ("host-work-holds-device", "python-loop-tensor-indexing"): lambda: with_kernel(
+        loop(lambda at: pointwise(at, size="16", each=24), count=39)
+    ),
+    ("host-work-holds-device", "tensor-created-on-cpu-then-moved"): lambda: draw(
+        (CORPUS / "tensor-created-on-cpu-then-moved" / "slow.txt").read_text(encoding="utf-8")
+    ),
+    ("host-work-holds-device", "tensor-from-python-data"): lambda: with_kernel(converted(), count=2),
     ("pageable-h2d-copy", "tensor-created-on-cpu-then-moved"): lambda: draw(
         (CORPUS / "tensor-created-on-cpu-then-moved" / "slow.txt").read_text(encoding="utf-8")
     ),
     ("python-loop-tensor-indexing", "host-sync-scalar-readback"): lambda: steps(reads(100)),
 }
+
+
+def with_kernel(lines: Iterable[str], count: int = 1) -> Profile:
+    """Host work, and then the step's only product on a device."""
+    return steps([*lines, "    aten::mm 8010-8090 kernel=h16816gemm@8100-9900"], count, A100)
+
+
+def converted() -> list[str]:
+    """A tensor made from a list."""
+    return [
+        "    <built-in method tensor of type object at 0x7f0> 100-7000",
+        "      aten::empty 200-201",
+        "      aten::to 6000-6001 dims=64x32,- types=float,Scalar",
+        "      aten::lift_fresh 6002-6003 dims=64x32,- types=float,Scalar",
+        "      aten::detach_ 6004-6005",
+    ]
+
+
+def gated() -> list[str]:
+    """Six short operators and then a gate, each with its kernel."""
+    names = [*MISH[:6], "silu"]
+    lines = [f"    aten::{name} {10 * at}-{10 * at + 9} dims={LARGE} types=float" for at, name in enumerate(names, 1)]
+    lines.append(f"    aten::mul 80-89 dims={LARGE},{LARGE} types=float,float")
+    spans = [(100 + 100 * at, 200 + 100 * at) for at in range(6)] + [(700, 2000), (2000, 4000)]
+    return [f"{line} kernel=k@{begin}-{end}" for line, (begin, end) in zip(lines, spans, strict=True)]
 
 
 def alone(profile: Profile, *rules: str) -> set[str]:

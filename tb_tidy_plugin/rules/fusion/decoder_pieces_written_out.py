@@ -36,6 +36,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.decoder import DecoderPiece, decoder_pieces
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import (
@@ -49,7 +50,6 @@ from tb_tidy_plugin.rulekit import (
     Sizes,
     Threshold,
 )
-from tb_tidy_plugin.profile.decoder import DecoderPiece, decoder_pieces
 
 BEYOND_BYTES = 1.25  # times as long as its bytes alone let one kernel take; it also reduces, or takes sines
 COMPILE = "`torch.compile` the model, or take the kernels of Liger (`apply_liger_kernel_to_…`)"

@@ -94,13 +94,8 @@ class HostWorkHoldsDevice(Rule[Evidence]):
 
     code = "TT902"
     needs = frozenset({"device"})
-    # What makes tensors on the host is fixed where it makes them; a loop over pieces and checks for NaN go as a whole.
-    yields_to = (
-        "tensor-created-on-cpu-then-moved",
-        "tensor-from-python-data",
-        "python-loop-tensor-indexing",
-        "anomaly-mode-enabled",
-    )
+    # What makes tensors on the host is fixed where it makes them, and a loop over pieces of one goes as a whole.
+    yields_to = ("tensor-created-on-cpu-then-moved", "tensor-from-python-data", "python-loop-tensor-indexing")
     message = "The device waits for host work for {time} of a step ({share}), most of it in {where}"
     why = (
         "Meanwhile no thread launches anything for more than 500 µs, and no loader, wait, compilation or garbage "

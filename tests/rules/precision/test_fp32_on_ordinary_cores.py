@@ -8,7 +8,7 @@ import pytest
 
 from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.report.findings import findings_of
-from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit import Profile, Rule
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
 from tb_tidy_plugin.rules.precision.fp32_on_ordinary_cores import Fp32OnOrdinaryCores

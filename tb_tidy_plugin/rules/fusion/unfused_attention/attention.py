@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
 
+import numpy as np
+
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.profile.flops import device_of
 from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.pointwise import is_passing
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
@@ -29,6 +32,13 @@ LEAST_DIMS = 3  # of scores: a batch, queries and keys
 WEIGHTS_DIMS = 4  # of `nn.MultiheadAttention`, which have a batch and heads
 REACH = 12  # operators: before the softmax scale, bias and mask, which may be made there, too
 AFTER = 24  # operators after the last product, in which the weights are looked for
+REACHED, REACHED_AT_BEST = 0.2, 0.4
+"""Parts of their peak in half precision that devices reach in fused attention: an MI300X 0.21 with heads of 64, by what
+flash kernels do on it; newer kernels and larger heads more."""
+
+WITH_GRADIENTS = 3.5
+"""Multiplications of forward and backward pass together, as a multiple of the forward pass: 2 products and 5."""
+
 MULTIHEAD = "multi_head_attention_forward"
 
 
@@ -63,6 +73,31 @@ def attentions(profile: Profile) -> Iterator[Attention]:
         sizes = given.shape(0)
         if sizes and len(sizes) >= LEAST_DIMS and given.scalar(1) in {"", "-1", str(len(sizes) - 1)}:
             yield from _around(profile, softmax, sizes)
+
+
+def left_of_products(
+    profile: Profile, found: Attention, events: Sequence[int], *, with_gradients: bool
+) -> tuple[float, float] | None:
+    """Which parts of their time the products take inside a fused operator: most likely, and at least.
+
+    Written out, they mostly write and read scores; fused, they wait for the matrix units only. None where the products
+    do not run on a device of known peak in half precision.
+
+    Args:
+        profile: the profile they are of.
+        found: the attention.
+        events: device work, or operators, of the products and their gradients.
+        with_gradients: whether there are gradients.
+    """
+    rows, scores = np.array(events, np.int64), found.scores
+    device = device_of(profile) if len(rows) and int(rows.min()) >= profile.tree.size else None
+    peak = device.peaks.get(scores.dtype) if device is not None else None
+    time_ns = profile.covered(rows).total_ns
+    if peak is None or peak.matrix is None or peak.cores is not None or not time_ns:
+        return None
+    flops = 4 * scores.batch * scores.m * scores.n * scores.k * (WITH_GRADIENTS if with_gradients else 1)
+    of_peak = flops / peak.matrix * 1e9 / time_ns
+    return min(of_peak / REACHED, 1.0), min(of_peak / REACHED_AT_BEST, 1.0)
 
 
 def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[Attention]:
