@@ -27,7 +27,7 @@ AT_ONCE = 64  # heads asked of a store together, 4 MiB
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW_BITS = 31
 KINETO_KEY = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:')
-KINETO_START = re.compile(rb'"schemaVersion".*"(?:deviceProperties|distributedInfo)"\s*:', re.DOTALL)
+KINETO_START, KINETO_NEXT = b'"schemaVersion"', re.compile(rb'"(?:deviceProperties|distributedInfo)"\s*:')
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,32})"')
 
@@ -81,7 +81,8 @@ def begins_as_trace(head: bytes) -> bool:
     if text.startswith(b"{"):
         events = EVENTS_KEY.search(text)
         if events is None:
-            return KINETO_START.search(text) is not None
+            start = text.find(KINETO_START)
+            return start >= 0 and KINETO_NEXT.search(text, start) is not None
         if KINETO_KEY.search(text):
             return True
     elif not text.startswith(b"["):

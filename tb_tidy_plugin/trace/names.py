@@ -17,7 +17,10 @@ TRACE_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?
 """Of files that are traces whatever they hold."""
 
 JSON_NAME = re.compile(r"(?P<stem>.+?)\.(?:json|trace)(?:\.gz)?", re.IGNORECASE | re.DOTALL)
-SGLANG = re.compile(r"(?P<span>\d+(?:\.\d+)?)-(?P<worker>(?:(?:TP|DP|PP|EP)-\d+-?)+.*?)(?:\.trace)?")
+AXIS = r"(?:TP|DP|PP|EP)-\d+"
+SGLANG = re.compile(rf"(?P<span>\d+(?:\.\d+)?)-(?P<worker>{AXIS}(?:-{AXIS})*)(?P<stage>-\w+)?(?:\.trace)?")
+"""A stage, such as `DECODE`, is a recording of its own by the same worker."""
+
 OURS = (CAPTURED, DEVICE_EVENTS)
 
 RANK_FOLDER = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
@@ -53,7 +56,7 @@ def named(name: str) -> Named:
     match = JSON_NAME.fullmatch(name)
     stem = match["stem"] if match else name.removesuffix(".gz")
     serving = SGLANG.fullmatch(stem)
-    return Named(serving["worker"], serving["span"]) if serving else Named(stem, "")
+    return Named(serving["worker"], serving["span"] + (serving["stage"] or "")) if serving else Named(stem, "")
 
 
 def rank_in_names(path: Place) -> int | None:

@@ -54,7 +54,7 @@ FRAMEWORKS = {
     "iteration_10/rank0_trace.json": ("iteration_10", "rank0_trace", "", 0),
     "1718000000.25-TP-3.trace.json.gz": ("logs", "TP-3", "1718000000.25", 3),
     "1718000000.25-DP-0-TP-1-PP-0.trace.json.gz": ("logs", "DP-0-TP-1-PP-0", "1718000000.25", 1),
-    "1718000000.25-TP-1-PP-1-DECODE.trace.json.gz": ("logs", "TP-1-PP-1-DECODE", "1718000000.25", None),
+    "1718000000.25-TP-1-PP-1-DECODE.trace.json.gz": ("logs", "TP-1-PP-1", "1718000000.25-DECODE", None),
     "trace.json": ("logs", "trace", "", None),
     "rank_5/trace.json": ("logs", "rank_5/trace", "", 5),
     "job/rank_5/node.17.pt.trace.json.gz": ("job", "rank_5/node", "17", 5),
@@ -117,6 +117,7 @@ class TestContent:
             b'{"traceEvents": [{"ph": "X", "cat": "FEE", "name": "main"}]}',
             b'"schemaVersion" "deviceProperties" "traceEvents": [',
             b"\x1f\x8b broken",
+            b'{"schemaVersion"' * (HEAD_BYTES // 16),
             gzip.compress(b"\x00" * (HEAD_BYTES + 1)),
         ],
     )
