@@ -15,7 +15,6 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TypeAlias
 
-from tb_tidy_plugin.trace.categories import CATEGORIES
 from tb_tidy_plugin.trace.remote import RemotePath
 
 Identity: TypeAlias = tuple[int, int, str]
@@ -87,6 +86,8 @@ def begins_as_trace(head: bytes) -> bool:
             return True
     elif not text.startswith(b"["):
         return False
+    from tb_tidy_plugin.trace.categories import CATEGORIES  # the doctor looks for traces without numpy
+
     return any(match[1].decode("latin-1") in CATEGORIES for match in CATEGORY.finditer(text))
 
 

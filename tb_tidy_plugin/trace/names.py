@@ -9,9 +9,11 @@ import os
 import re
 from typing import NamedTuple
 
-from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
 from tb_tidy_plugin.trace.remote import Place, absolute
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
+
+CAPTURED = ".tidy.json.gz"
+"""Added to the whole name of a trace file, `.gz` included, to name the side file of `tb_tidy_plugin.capture`."""
 
 TRACE_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?")
 """Of files that are traces whatever they hold."""
