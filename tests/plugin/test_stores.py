@@ -47,6 +47,15 @@ def test_traces_by_their_content_are_asked_for_once(tmp_path: Path, monkeypatch:
     assert list(looked()) == expected
 
 
+def test_one_that_a_store_does_not_show_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace(tmp_path / "unseen" / "trace.json")
+    uploaded(tmp_path, STORE)
+    with monkeypatch.context() as patch:
+        patch.setattr(RemotePath, "heads", lambda _folder, files, _size: [None] * len(files))
+        assert looked() == {}
+    assert [key.run for key in looked()] == ["unseen"]
+
+
 def test_the_stamp_changes_with_the_file_and_what_lies_beside_it(tmp_path: Path) -> None:
     path = trace(tmp_path / "w.pt.trace.json")
     uploaded(tmp_path, STORE)
