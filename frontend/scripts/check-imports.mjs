@@ -1,4 +1,4 @@
-// Fails when a file imports from a folder it may not know, touches the parent window, or names a rule.
+// Fails when a file imports from a folder it may not know, touches the parent window, runs requests by itself, or names a rule.
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, posix } from 'node:path';
 
@@ -41,6 +41,8 @@ for (const name of readdirSync('src', { recursive: true }).map((n) => String(n).
   if (name !== 'state/host.ts' && /\b(?:window\.)?parent\.(?:location|history|document|postMessage)/.test(text))
     fail(`${name}: touches the parent window`);
   if (name !== 'state/settings.ts' && /\blocalStorage\b/.test(text)) fail(`${name}: touches localStorage`);
+  if (area === 'state' && name !== 'state/resource.ts' && /\bAbortController\b/.test(text))
+    fail(`${name}: gives requests up by itself; state/resource.ts does`);
   if (/innerHTML|insertAdjacentHTML|document\.write/.test(text)) fail(`${name}: writes HTML from text`);
   if (area === 'views' && text.split('\n').length > VIEW_LINES) fail(`${name}: longer than ${VIEW_LINES} lines`);
   for (const id of rules) if (text.includes(id)) fail(`${name}: names the rule ${id}`);

@@ -15,7 +15,7 @@ import { Message } from '../../components/Spans';
 import { groupOperators, openOperator } from '../../state/actions';
 import { useWantedFocus } from '../../state/focus';
 import { announce } from '../../state/notices';
-import { filterText, kind, setFilter, useOperator, useOperators, type Kind, type OperatorTable } from '../../state/operators';
+import { filter, kind, useOperator, useOperators, type Kind, type OperatorTable } from '../../state/operators';
 import { report } from '../../state/profile';
 import { route } from '../../state/route';
 import { narrow } from '../../state/viewport';
@@ -69,8 +69,8 @@ function Filter() {
     <label class="filter" title="Part of a name, of shapes, of a file or of a module">
       <Icon name="search" />
       <span class="hidden">Filter operators</span>
-      <input ref={input} type="search" placeholder="Filter (/)" value={filterText.value} autocomplete="off" spellcheck={false}
-        onInput={(event) => setFilter(event.currentTarget.value)} />
+      <input ref={input} type="search" placeholder="Filter (/)" value={filter.text.value} autocomplete="off" spellcheck={false}
+        onInput={(event) => filter.type(event.currentTarget.value)} />
     </label>
   );
 }
@@ -92,7 +92,7 @@ function Rows({ table, columns, opened }: { table: OperatorTable; columns: Retur
   if (table.failed.value) return <div class="pad"><Failure error={table.error.value} onRetry={table.refresh} /></div>;
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
-  if (total === 0) return filterText.value ? <p class="pad muted">Nothing matches the filter{said.left_out > 0 && ' among the rows with the most host time'}.</p> : <None />;
+  if (total === 0) return filter.text.value ? <p class="pad muted">Nothing matches the filter{said.left_out > 0 && ' among the rows with the most host time'}.</p> : <None />;
   const hasDevice = columns.some(({ id }) => id === 'device_self_ns');
   return (
     <ServerTable label="Operators" columns={columns} least={(hasDevice ? LEAST_PX : LEAST_HOST_PX)[said.group]} total={total} row={table.row} onRange={onRange}
