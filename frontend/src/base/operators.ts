@@ -27,8 +27,8 @@ export interface ColumnSpec {
   text: (row: OperatorLike) => string;
 }
 
-export const GROUPINGS: readonly { by: Grouping; label: string }[] = [
-  { by: 'name', label: 'Name' }, { by: 'shape', label: 'Name and shapes' }, { by: 'line', label: 'Source line' }, { by: 'module', label: 'Module' },
+export const GROUPINGS: readonly { id: Grouping; label: string }[] = [
+  { id: 'name', label: 'Name' }, { id: 'shape', label: 'Name and shapes' }, { id: 'line', label: 'Source line' }, { id: 'module', label: 'Module' },
 ];
 
 const time = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));

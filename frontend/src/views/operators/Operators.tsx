@@ -2,9 +2,9 @@
 
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import { columnsOf, GROUPINGS } from '../../base/operators';
-import { groupingFrom } from '../../base/route';
 import { count, plural } from '../../base/units';
 import { Button } from '../../components/Button';
+import { Choice } from '../../components/Choice';
 import { Failure } from '../../components/Failure';
 import { Hero } from '../../components/Hero';
 import { Icon } from '../../components/Icon';
@@ -40,13 +40,9 @@ export function Operators() {
         <main class="table-page" aria-labelledby="page-title">
           <div class="table-head">
             <h1 id="page-title">Operators</h1>
-            <div class="segmented" role="group" aria-label="Group by">
-              {GROUPINGS.map((each) => (
-                <button type="button" class="button" aria-pressed={each.by === by} onClick={() => groupOperators(groupingFrom(each.by))}>{each.label}</button>
-              ))}
-            </div>
+            <Choice label="Group by" value={by} options={GROUPINGS} onChoose={groupOperators} />
             {(by === 'name' || by === 'shape') && (
-              <Select label="Show" value={kind.value} options={KINDS} onChange={(value) => { kind.value = KINDS.find((each) => each.value === value)?.value ?? ''; }} />
+              <Select label="Show" value={kind.value} options={KINDS} onChange={(value) => { kind.value = value; }} />
             )}
             <Filter />
             <span class="muted table-note">{total !== null && `${plural(total, 'row')}${leftOutText(table?.said.value?.left_out ?? 0)}; `}times are totals over the recording</span>
