@@ -3,14 +3,14 @@
 import { signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { getComparison } from '../api/client';
-import type { CompareAnswer, KernelChange, OperatorChange } from '../api/types.gen';
+import type { CompareAnswer } from '../api/types.gen';
+import type { Change } from '../base/changes';
 import { sidesText, type Sides } from '../base/sides';
 import { queryOf } from './compare';
 import { pagedTable, usePages, type PagedTable } from './paging';
 import { typedText } from './typed';
 
 export type Calls = 'operators' | 'kernels';
-export type Change = OperatorChange | KernelChange;
 type Page = { total: number; rows: readonly Change[] };
 export type ChangeTable = PagedTable<Change, 'difference', Page>;
 

@@ -2,14 +2,14 @@
 
 import { useCallback, useMemo } from 'preact/hooks';
 import type { CompareAnswer } from '../../api/types.gen';
-import { changeColumns, type ChangeColumn } from '../../base/changes';
+import { changeColumns, type Change, type ChangeColumn } from '../../base/changes';
 import type { Sides } from '../../base/sides';
 import { count, plural } from '../../base/units';
 import { Choice } from '../../components/Choice';
 import { Failure } from '../../components/Failure';
 import { Icon } from '../../components/Icon';
 import { VirtualRows } from '../../components/VirtualRows';
-import { calls, search, useChanges, type Calls as Kind, type Change, type ChangeTable } from '../../state/changes';
+import { calls, search, useChanges, type Calls as Kind, type ChangeTable } from '../../state/changes';
 
 const ROW_PX = 30;
 const MOST_ROWS_IN_SIGHT = 14;

@@ -1,7 +1,7 @@
 /** The operators: a table that the server groups, filters and sorts, and beside it the row that is open. */
 
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import { columnsOf, GROUPINGS } from '../../base/operators';
+import { columnsOf, GROUPINGS, leastWidth } from '../../base/operators';
 import { count, plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Choice } from '../../components/Choice';
@@ -78,9 +78,6 @@ const None = () => (
   </Hero>
 );
 
-const LEAST_PX = { name: 900, shape: 1320, line: 980, module: 980 };
-const LEAST_HOST_PX = { name: 560, shape: 980, line: 660, module: 660 };
-
 function Rows({ table, columns, opened }: { table: OperatorTable; columns: ReturnType<typeof columnsOf>; opened: string }) {
   const said = table.said.value;
   const total = said?.total ?? 0;
@@ -89,9 +86,8 @@ function Rows({ table, columns, opened }: { table: OperatorTable; columns: Retur
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
   if (total === 0) return filter.text.value ? <p class="pad muted">Nothing matches the filter{said.left_out > 0 && ' among the rows with the most host time'}.</p> : <None />;
-  const hasDevice = columns.some(({ id }) => id === 'device_self_ns');
   return (
-    <ServerTable label="Operators" columns={columns} least={(hasDevice ? LEAST_PX : LEAST_HOST_PX)[said.group]} total={total} row={table.row} onRange={onRange}
+    <ServerTable label="Operators" columns={columns} least={leastWidth(columns)} total={total} row={table.row} onRange={onRange}
       sort={table.sort.value} onSort={table.sortBy} opened={opened} onOpen={(key) => openOperator(key === opened ? '' : key)} />
   );
 }
