@@ -145,14 +145,24 @@ export const groupOf = (entry: Named): LedgerGroup => partOf(entry).group;
 
 const SLIGHT = 0.02;
 
-/** The groups that are worth a word of their own beside other things, and all others as one. */
-export function gathered(groups: readonly LedgerGroupSlice[]): readonly LedgerGroupSlice[] {
-  const slight = groups.filter(({ share: part }) => part < SLIGHT);
-  if (slight.length < 2) return groups;
-  const ns = sum(slight.map((group) => group.ns));
-  const one: LedgerGroupSlice = { group: 'other', label: `${slight.length} smaller parts`, ns, share: sum(slight.map((group) => group.share)), slices: slight.flatMap(({ slices }) => slices) };
-  return [...groups.filter((group) => !slight.includes(group)), one];
+/** A group in a short bar, or one kind of the CPU's work, which is all that a job without a device does. */
+export type ShortPart = LedgerGroupSlice & { part: string };
+
+/** The parts that are worth a word of their own beside other things, and all others as one. */
+export function gathered(groups: readonly LedgerGroupSlice[]): readonly ShortPart[] {
+  const parts = groups.flatMap((group): ShortPart[] =>
+    (group.group === 'cpu' ? group.slices.map((slice) => ({ ...slice, group: group.group, slices: [slice] })) : [{ ...group, part: group.group }]));
+  const slight = parts.filter(({ share: part }) => part < SLIGHT);
+  if (slight.length < 2) return parts;
+  const one: ShortPart = {
+    group: 'other', part: 'other', label: `${slight.length} smaller parts`, ns: sum(slight.map(({ ns }) => ns)), share: sum(slight.map(({ share: part }) => part)),
+    slices: slight.flatMap(({ slices }) => slices),
+  };
+  return [...parts.filter((part) => !slight.includes(part)), one];
 }
+
+/** Whether an entry is in a part of a short bar. */
+export const isIn = ({ group, part }: ShortPart, entry: Named): boolean => groupOf(entry) === group && (group !== 'cpu' || partOf(entry).part === part);
 
 const BUSY = new Set<LedgerGroup>(['compute', 'communication', 'copies']);
 
