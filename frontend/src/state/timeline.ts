@@ -3,7 +3,7 @@
 import { effect, signal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { getTimelineEvent, getTimelineMarks, getTimelineSlice } from '../api/client';
-import type { TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice } from '../api/types.gen';
+import type { Piece, TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice } from '../api/types.gen';
 import { around, spanFrom, spanText, within, type Span } from '../base/timelineWindow';
 import { shownVersion } from './answers';
 import { toast } from './notices';
@@ -55,10 +55,10 @@ export const markEvent = (id: number | null): void => go({ event: id === null ||
 export const openTimeline = (window: Span, finding: string, event: number): void =>
   go({ view: 'timeline', win: spanText(window), finding, event: String(event) }, 'push');
 
-/** The timeline of the whole profile at a stretch of time, with room on both sides and no event marked. */
-export function showStretch({ start_ns: start, end_ns: end }: { start_ns: number; end_ns: number }): void {
+/** The timeline of the whole profile at a piece of an entry, with room on both sides; its event is marked where it is known. */
+export function showPiece({ start_ns: start, end_ns: end, event_id: event = null }: Piece): void {
   const { from, to } = around({ start_ns: start, duration_ns: end - start }, { from: 0, to: Number.MAX_SAFE_INTEGER });
-  go({ view: 'timeline', win: spanText({ from, to }), finding: '', event: '' }, 'push');
+  go({ view: 'timeline', win: spanText({ from, to }), finding: '', event: event === null ? '' : String(event) }, 'push');
 }
 
 /** The window of the view: from the address, kept in it a moment after it has come to rest. */
