@@ -35,7 +35,6 @@ class TestDeviceAtWork:
         times = made.times_us()
         assert (times["compute:matrix"], times["compute:softmax"]) == (200, 50)
 
-
     def test_a_piece_names_its_event_by_the_position_in_the_file(self) -> None:
         made = Made().mark("ProfilerStep#1", 0, 1000).kernel(GEMM, 100, 300, launch=1)
         made.kernel("softmax_warp_forward", 600, 700, launch=4).operator("aten::item", 710, 900)
@@ -221,6 +220,11 @@ class TestSteps:
             made.operator("aten::mm", 100 * at + 1, 100 * at + 80)
         ledger = made.account().ledger
         assert (ledger.step_source, ledger.step_ns.n) == (source, 4)
+
+    def test_a_mark_inside_another_counts_once(self) -> None:
+        made = Made().mark("step[DECODE bs=32]", 0, 100).mark("execute_model", 10, 50).mark("execute_model", 100, 300)
+        ledger = made.operator("aten::mm", 20, 30).account().ledger
+        assert [step.end_ns - step.start_ns for step in ledger.steps] == [100_000, 200_000]
 
     @pytest.mark.parametrize(
         ("name", "source"),
