@@ -1228,10 +1228,13 @@ export interface Communication {
 }
 /**
  * One uninterrupted piece of an entry; `event` names what ran, or what the device waited for.
+ *
+ * `event_id` is that event's position among all events of the file, as the timeline knows it; null without one.
  */
 export interface Piece {
   end_ns: number;
   event: string;
+  event_id?: number | null;
   start_ns: number;
 }
 /**
