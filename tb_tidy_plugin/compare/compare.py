@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from tb_tidy_plugin import __version__
+from tb_tidy_plugin.compare.entries import ledger_change
 from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, together_cost
 from tb_tidy_plugin.compare.machine import Machine, machine_of
 from tb_tidy_plugin.compare.model import SCHEMA_VERSION, Comparison, FindingChange, SettingChange, Side
@@ -17,6 +18,7 @@ from tb_tidy_plugin.compare.settings import other_machine, setting_changes
 from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
 from tb_tidy_plugin.profile.steps import median_ns_of
 from tb_tidy_plugin.report.model import Finding, Problem
+from tb_tidy_plugin.rules import all_run_rules
 
 FEW_STEPS = 5
 
@@ -57,7 +59,11 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
     is_one = _paths(one) == _paths(other)
     machine = None if is_one or other_machine(settings) else machine_of(one, other)
     ratio = step_ratio(recorded_before, recorded_after, machine, within_recording=is_one)
-    pairs = paired(_findings(base, one), _findings(candidate, other))
+    checked = _rules_that_see(other)
+    pairs = [
+        replace(pair, is_seen=pair.base is None or pair.base.rule in checked)
+        for pair in paired(_findings(base, one), _findings(candidate, other))
+    ]
     base_ns, candidate_ns = median_ns_of(before), median_ns_of(after)
     realised_ns = None if base_ns is None or candidate_ns is None else base_ns - candidate_ns
     return Comparison(
@@ -75,7 +81,16 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         operators=operator_changes(one, other),
         kernels=kernel_changes(one, other),
         settings=settings,
+        ledger=ledger_change(one, other),
     )
+
+
+def _rules_that_see(side: Sequence[Chosen]) -> set[str]:
+    """The rules that could be checked in any recording; those about several ranks where there are several."""
+    outcomes = (outcome for each in side for outcome in each.recording.report.outcomes)
+    seeing = {outcome.rule for outcome in outcomes if outcome.status in {"found", "clean"}}
+    ranks = {each.recording.report.rank for each in side} - {None}
+    return seeing | ({rule.name() for rule in all_run_rules()} if len(ranks) > 1 else set())
 
 
 def _paths(side: Sequence[Chosen]) -> list[str]:
@@ -89,6 +104,7 @@ def _side(asked: Asked, of: Sequence[Chosen], steps: Sequence[int]) -> Side:
         profiles=len(of),
         steps=len(steps),
         median_ns=median_ns_of(steps),
+        host_median_ns=median_ns_of([time for each in of for time in each.host_ns]),
         chosen=str(asked.steps or ""),
     )
 

@@ -20,10 +20,11 @@ SAME_SHARE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A finding on both sides, or on one of them."""
+    """A finding on both sides, or on one of them; `is_seen` says whether the candidate would show it."""
 
     base: Finding | None
     candidate: Finding | None
+    is_seen: bool = True
 
 
 def paired(base: Sequence[Finding], candidate: Sequence[Finding]) -> list[Pair]:
@@ -83,7 +84,7 @@ def state_of(pair: Pair) -> FindingState:
     if pair.base is None:
         return "new"
     if pair.candidate is None:
-        return "gone"
+        return "gone" if pair.is_seen else "not_checked"
     before, after = pair.base.cost_ns, pair.candidate.cost_ns
     step_ns = pair.base.cost_ns / pair.base.share if pair.base.share else 0.0
     if abs(after - before) <= max(SAME_COST * before, SAME_SHARE * step_ns):

@@ -6,13 +6,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.report.value import Model, Severity
 
 SCHEMA_VERSION = 1
 
 Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
-FindingState: TypeAlias = Literal["gone", "new", "better", "worse", "same"]
+FindingState: TypeAlias = Literal["gone", "new", "better", "worse", "same", "not_checked"]
+"""`not_checked`: only the baseline has it, and the candidate's recordings do not show whether it is gone."""
 
 
 class Ratio(Model, frozen=True):
@@ -30,6 +32,8 @@ class Side(Model, frozen=True):
         path: what was asked for: a path, or a run of the logdir.
         profiles: trace files, one per rank and span.
         steps: how many count; those that warm up only where they were asked for.
+        median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
+            shorter where the host runs ahead of its device.
         chosen: the steps that were asked for (`3-7`), empty where all but warm-up count.
     """
 
@@ -39,6 +43,7 @@ class Side(Model, frozen=True):
     steps: int
     median_ns: int | None
     chosen: str
+    host_median_ns: int | None = None
 
 
 class FindingChange(Model, frozen=True):
@@ -76,6 +81,46 @@ class PartChange(Model, frozen=True):
     part: str
     base_ns: int
     candidate_ns: int
+
+
+class OwnerChange(Model, frozen=True):
+    """What one owner has of an entry: an operator, else a function, an annotation or a kernel.
+
+    A time is null where the ledger of that side, which names five owners, does not name this one.
+    """
+
+    name: str
+    base_ns: int | None
+    candidate_ns: int | None
+
+
+class EntryChange(Model, frozen=True):
+    """One entry of the mean step on both sides; 0 where it does not occur.
+
+    Attributes:
+        id, title, cause, kind: as in the ledger. Entries are paired by cause and kind.
+        owners: paired by name, the largest difference first; at most the entry together.
+    """
+
+    id: str
+    title: str
+    cause: Cause
+    kind: Kind | None
+    base_ns: int
+    candidate_ns: int
+    owners: list[OwnerChange]
+
+
+class LedgerChange(Model, frozen=True):
+    """The mean steps by their ledgers. The entries of each side add up to its step, and differences to the difference.
+
+    Attributes:
+        entries: largest difference first.
+    """
+
+    base_step_ns: int
+    candidate_step_ns: int
+    entries: list[EntryChange]
 
 
 class OperatorChange(Model, frozen=True):
@@ -129,6 +174,7 @@ class Comparison(Model, frozen=True):
         findings: largest promise first.
         operators, kernels: largest difference first; from the command line the first two hundred.
         settings: what was changed between the two, where both recordings know it.
+        ledger: what the step's time goes to on both sides, in place of `breakdown`; null where a report has no ledger.
     """
 
     schema: int
@@ -145,6 +191,7 @@ class Comparison(Model, frozen=True):
     operators: list[OperatorChange]
     kernels: list[KernelChange]
     settings: list[SettingChange]
+    ledger: LedgerChange | None = None
 
 
 def first_rows(comparison: Comparison, most: int) -> Comparison:

@@ -56,16 +56,45 @@ def step_range(text: str) -> StepRange:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A recording and the positions of the steps that count; a recording without steps counts as one step."""
+    """A recording and the positions of the steps that count; a recording without steps counts as one step.
+
+    `is_range` says that these steps were asked for.
+    """
 
     recording: Recording
     steps: tuple[int, ...]
+    is_range: bool = False
 
     @property
     def durations_ns(self) -> list[int]:
-        """Of each step that counts."""
-        items = self.recording.report.steps.items
+        """Of each step that counts, by the ledger; without marked steps there is none."""
+        report = self.recording.report
+        if report.ledger is not None and report.ledger.step_source != "whole_trace" and self.ledger_steps:
+            return [report.ledger.steps[at].end_ns - report.ledger.steps[at].start_ns for at in self.ledger_steps]
+        items = report.steps.items
         return [items[at].duration_ns for at in self.steps] if items else []
+
+    @property
+    def host_ns(self) -> list[int]:
+        """The mark on the host of each step that counts; empty without marks."""
+        ledger = self.recording.report.ledger
+        if ledger is None or ledger.host_step_ns is None:
+            return []
+        return [ledger.steps[at].host_ns for at in self.ledger_steps]
+
+    @property
+    def ledger_steps(self) -> tuple[int, ...]:
+        """The positions in the ledger of the steps that count, by their names.
+
+        Where the ledger takes its steps from other marks than the report, all of them count, and none in a range.
+        """
+        report = self.recording.report
+        names = [step.name for step in report.ledger.steps] if report.ledger else []
+        items = [step.name for step in report.steps.items]
+        if set(items).isdisjoint(names):
+            return () if self.is_range else tuple(range(len(names)))
+        wanted = {items[at] for at in self.steps}
+        return tuple(at for at, name in enumerate(names) if name in wanted)
 
     @property
     def findings(self) -> Iterator[Finding]:
@@ -107,7 +136,7 @@ def chosen(recordings: Sequence[Recording], wanted: StepRange | None, name: str)
     """
     if wanted is None:
         return [Chosen(each, _after_warm_up(each)) for each in recordings]
-    found = [Chosen(each, _in_range(each, wanted)) for each in recordings]
+    found = [Chosen(each, _in_range(each, wanted), is_range=True) for each in recordings]
     found = [each for each in found if each.steps]
     if not found:
         raise StepsError(f"`{name}` has no steps {wanted}.", _known_steps(recordings))

@@ -255,7 +255,7 @@ class _Book:
             hidden_ns=self._hidden(cause, total),
             advice=said,
             nothing_to_fix=nothing,
-            evidence=[Piece(start_ns=start, end_ns=end, event=self._event(first)) for start, end, first in longest],
+            evidence=[self._piece(*piece) for piece in longest],
             owners=owners,
         )
 
@@ -298,13 +298,15 @@ class _Book:
         ends = np.minimum(table.end_ns[mine], self.span.end_ns)
         return Intervals.union(starts, ends).total_ns - exposed
 
-    def _event(self, at: int) -> str:
-        work, call = int(self.segments.work[at]), int(self.segments.call[at])
+    def _piece(self, start_ns: int, end_ns: int, first: int) -> Piece:
+        """A piece by its first segment, whose call, or else whose device work, it is."""
+        work, call = int(self.segments.work[first]), int(self.segments.call[first])
+        row = work if call == ABSENT else int(self.host.rows[call])
+        if row == ABSENT:
+            return Piece(start_ns=start_ns, end_ns=end_ns, event="")
         table = self.profile.table
-        if call != ABSENT:
-            work = int(self.host.rows[call])
-        name: str = table.names[table.name[work]] if work != ABSENT else ""
-        return name[:LONGEST_NAME]
+        name = table.names[table.name[row]][:LONGEST_NAME]
+        return Piece(start_ns=start_ns, end_ns=end_ns, event=name, event_id=int(table.file_order[row]))
 
     def steps(self) -> list[LedgerStep]:
         """The steps, with what host and device took."""

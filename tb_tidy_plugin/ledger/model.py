@@ -157,11 +157,15 @@ class Communication(Value, frozen=True):
 
 
 class Piece(Value, frozen=True):
-    """One uninterrupted piece of an entry; `event` names what ran, or what the device waited for."""
+    """One uninterrupted piece of an entry; `event` names what ran, or what the device waited for.
+
+    `event_id` is that event's position among all events of the file, as the timeline knows it; null without one.
+    """
 
     start_ns: int
     end_ns: int
     event: str
+    event_id: int | None = None
 
 
 class Entry(Value, frozen=True):

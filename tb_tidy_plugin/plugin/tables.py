@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import msgspec
 
@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.report.figures import Figures
     from tb_tidy_plugin.report.lines import LineCost, LineCosts
 
-OperatorOrder: TypeAlias = Literal[
-    "name", "shapes", "file", "line", "function", "module", "kind", "operators", "calls", "host_total_ns",
-    "host_self_ns", "device_total_ns", "device_self_ns", "device_busy_ns", "tensor_cores", "flops", "flops_per_second",
-    "bytes_per_second", "roofline", "low_ns", "median_ns", "high_ns", "longest_ns", "slow_calls", "share_of_best",
-]  # fmt: skip
-OPERATOR_ORDERS: tuple[OperatorOrder, ...] = get_args(OperatorOrder)
+OPERATOR_ORDERS = tuple(
+    field.name for field in msgspec.structs.fields(OperatorRow) if field.name not in {"key", "kernels", "findings"}
+)
 OPERATOR_GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 
 Test: TypeAlias = Callable[[OperatorRow], bool]
@@ -92,13 +89,14 @@ class Page(msgspec.Struct, frozen=True):
     """Which of the rows are wanted, and in which order.
 
     Attributes:
+        order: one of `OPERATOR_ORDERS`.
         text: only rows whose name, shapes, file, function or module holds it, in any case; or the row with this key.
         kind: only rows of this kind, all where it is empty.
     """
 
     offset: int
     limit: int
-    order: OperatorOrder
+    order: str
     descending: bool
     text: str = ""
     kind: str = ""
@@ -135,7 +133,7 @@ def searchable(text: str) -> str:
     return text.casefold().replace("×", "x")
 
 
-def _ordered(rows: list[OperatorRow], order: OperatorOrder, *, descending: bool) -> list[OperatorRow]:
+def _ordered(rows: list[OperatorRow], order: str, *, descending: bool) -> list[OperatorRow]:
     values = [(getattr(row, order), at) for at, row in enumerate(rows)]
     known = [(value, at) for value, at in values if value not in {None, ""}]
     known.sort(key=lambda pair: pair[0], reverse=descending)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tb_tidy_plugin.compare.model import Comparison, FindingChange, FindingState, Side, Verdict
+from tb_tidy_plugin.compare.model import Comparison, EntryChange, FindingChange, FindingState, Side, Verdict
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
 from tb_tidy_plugin.render.words import part_text, time_text
@@ -21,11 +21,13 @@ STATES: Mapping[FindingState, tuple[str, Style]] = {
     "new": ("+", "bad"),
     "worse": ("↑", "bad"),
     "same": ("=", "muted"),
+    "not_checked": ("?", "muted"),
 }
 CHANGE = ("baseline", "candidate", "change")
 MOST_OPERATORS = 10
 MOST_FINDINGS = 15  # in a comment
 LONGEST_SHAPES = 40
+LEAST_SHARE = 0.01  # of the longer step; entries below it on both sides have one line together
 
 
 def comparison_document(comparison: Comparison, form: Form) -> Document:
@@ -43,8 +45,8 @@ def _terminal(comparison: Comparison, verdict: doc.Span) -> Iterator[Block]:
     if promise := _promise(comparison):
         yield Paragraph((promise,))
     yield from (doc.GAP, _findings(comparison.findings, _marked), doc.GAP)
-    if comparison.breakdown:
-        yield from (_breakdown(comparison, "part of the step"), doc.GAP)
+    if comparison.ledger or comparison.breakdown:
+        yield from (_parts(comparison), doc.GAP)
     if comparison.operators:
         yield _operators(comparison)
 
@@ -56,8 +58,8 @@ def _comment(comparison: Comparison, verdict: str) -> Iterator[Block]:
     blocks.append(_findings(comparison.findings[:MOST_FINDINGS], _linked))
     if (left_out := len(comparison.findings) - MOST_FINDINGS) > 0:
         blocks.append(Paragraph((plural(left_out, "more finding is left out.", "more findings are left out."),)))
-    if comparison.breakdown:
-        blocks.append(doc.Fold(("Parts of the step",), (_breakdown(comparison, "part"),)))
+    if comparison.ledger or comparison.breakdown:
+        blocks.append(doc.Fold(("Where the time of the mean step goes",), (_parts(comparison),)))
     yield doc.Section((f"{verdict}: {_ratio(comparison)}",), tuple(blocks), level=3)
 
 
@@ -72,8 +74,13 @@ def _ratio(comparison: Comparison) -> str:
 
 
 def _side(side: Side) -> str:
-    steps = f"{plural(side.steps, 'step')}, median {time_text(side.median_ns)}"
-    return f"{side.path} ({plural(side.profiles, 'profile')}, {'no steps' if side.median_ns is None else steps})"
+    steps = "no steps"
+    if side.median_ns is not None:
+        host_ns, host = side.host_median_ns, ""
+        if host_ns is not None and abs(host_ns - side.median_ns) * 50 > side.median_ns:
+            host = f"; the host's own mark takes {time_text(host_ns)}"
+        steps = f"{plural(side.steps, 'step')}, median {time_text(side.median_ns)}{host}"
+    return f"{side.path} ({plural(side.profiles, 'profile')}, {steps})"
 
 
 def _promise(comparison: Comparison) -> str:
@@ -97,20 +104,45 @@ def _marked(change: FindingChange) -> tuple[Line, Line]:
     sign, style = STATES[change.state]
     places = [f"{place.file}:{place.line} in {place.function}" for place in change.places[:1]]
     where = (doc.BREAK, doc.Span(places[0], "muted")) if places else ()
-    return (doc.Span(sign, style),), (doc.Span(f"{change.state} ", "strong"), change.rule, *where)
+    return (doc.Span(sign, style),), (doc.Span(f"{_word(change.state)} ", "strong"), change.rule, *where)
 
 
 def _linked(change: FindingChange) -> tuple[Line, Line]:
     where = [piece for place in change.places[:1] for piece in (doc.BREAK, code(f"{place.file}:{place.line}"))]
-    return (change.state,), (code(change.rule), *where)
+    return (_word(change.state),), (code(change.rule), *where)
 
 
-def _breakdown(comparison: Comparison, title: str) -> Block:
-    rows = (
-        ((f"{part.lane} {part_text(part.part)}",), *_change(part.base_ns, part.candidate_ns))
-        for part in comparison.breakdown
-    )
-    return doc.Table((title,), CHANGE, tuple(rows))
+def _word(state: FindingState) -> str:
+    return state.replace("_", " ")
+
+
+def _parts(comparison: Comparison) -> Block:
+    """The entries of the mean step with their sum; the parts of the step where a side has no ledger."""
+    rows: list[tuple[Line, ...]]
+    if ledger := comparison.ledger:
+        whole = ledger.base_step_ns, ledger.candidate_step_ns
+        shown = [each for each in ledger.entries if max(each.base_ns, each.candidate_ns) >= LEAST_SHARE * max(whole)]
+        rows = [(_named(each), *_change(each.base_ns, each.candidate_ns)) for each in shown]
+        small = [each for each in ledger.entries if each not in shown]
+        if small:
+            rest = (sum(each.base_ns for each in small), sum(each.candidate_ns for each in small))
+            rows.append(((plural(len(small), "smaller entry", "smaller entries"),), *_change(*rest)))
+        rows.append((("mean step",), *_change(*whole)))
+    else:
+        rows = [
+            ((f"{part.lane} {part_text(part.part)}",), *_change(part.base_ns, part.candidate_ns))
+            for part in comparison.breakdown
+        ]
+    return doc.Table(("where the step's time goes",), CHANGE, tuple(rows))
+
+
+def _named(change: EntryChange) -> Line:
+    """The entry, and below it the owner that changed most."""
+    owners = [each for each in change.owners if None not in {each.base_ns, each.candidate_ns}]
+    if not owners or owners[0].base_ns == owners[0].candidate_ns:
+        return (change.title,)
+    times = f"{time_text(owners[0].base_ns)} → {time_text(owners[0].candidate_ns)}"
+    return (change.title, doc.BREAK, doc.Span(f"{owners[0].name}: {times}", "muted"))
 
 
 def _operators(comparison: Comparison) -> Block:

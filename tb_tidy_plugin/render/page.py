@@ -19,9 +19,9 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Figure, Line, Paragraph, Span, code, message, muted, section, sentence
 from tb_tidy_plugin.render.ledger import busy_share, chart_blocks, has_device, lengths_of, part_of, told, verdict
-from tb_tidy_plugin.render.ranks import ranks_blocks
+from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks
 from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
-from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, ProfileReport, Report, RunReport, Saving
+from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, RunReport, Saving
 from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.units import Count, Share, between, plural
@@ -77,23 +77,23 @@ PARTS: Mapping[Part, str] = {
 RECORDINGS = ("steps", "stacks", "shapes", "memory", "device")
 
 
-def page_blocks(report: Report, muted_findings: int) -> Iterator[Block]:
+def page_blocks(runs: Sequence[ToldOnce], problems: Sequence[Problem], muted_findings: int) -> Iterator[Block]:
     """Runs, their profiles, and the traces that could not be read."""
     if muted_findings:
         yield Paragraph((f"{plural(muted_findings, 'finding')} muted and left out.",), style="warning")
-    for at, run in enumerate(report.runs, 1):
+    for at, (run, elsewhere) in enumerate(runs, 1):
         if run.outcomes or run.ranks:
             found = (*_worth_most(run, f"run-{at}", "step"), *_findings(run, f"run-{at}", "step"))
             yield section(f"{run.run or '.'} · all ranks together", *ranks_blocks(run.ranks), *found, level=2)
-        for number, profile in enumerate(run.profiles, 1):
+        for number, (profile, count) in enumerate(zip(run.profiles, elsewhere, strict=True), 1):
             title = words.names_of(run.run or ".", profile, with_span=False)
-            yield section(title, *_profile(profile, f"profile-{at}-{number}"), level=2)
-    if report.problems:
-        problems = (msgspec.structs.replace(problem, path=_recording(problem.path)) for problem in report.problems)
-        yield words.problems_section("Could not be read", problems)
+            yield section(title, *_profile(profile, f"profile-{at}-{number}", count), level=2)
+    if problems:
+        shown = (msgspec.structs.replace(problem, path=_recording(problem.path)) for problem in problems)
+        yield words.problems_section("Could not be read", shown)
 
 
-def _profile(profile: ProfileReport, anchor: str) -> Iterator[Block]:
+def _profile(profile: ProfileReport, anchor: str, elsewhere: int) -> Iterator[Block]:
     unit = "trace" if profile.steps.basis in {"whole_trace", "none"} else "step"
     yield doc.Figures(tuple(_figures(profile, unit)))
     yield from chart_blocks(ledger, unit) if (ledger := told(profile)) else _time_use(profile, unit)
@@ -101,7 +101,7 @@ def _profile(profile: ProfileReport, anchor: str) -> Iterator[Block]:
     yield from (sentence(note, style="warning") for note in profile.quality.notes)
     yield from _worth_most(profile, anchor, unit)
     yield from _steps(profile)
-    yield from _findings(profile, anchor, unit)
+    yield from _findings(profile, anchor, unit, elsewhere)
 
 
 def _figures(profile: ProfileReport, unit: str) -> Iterator[Figure]:
@@ -240,12 +240,14 @@ def _worth_most(part: ProfileReport | RunReport, anchor: str, unit: str) -> Iter
         yield section("Worth most", doc.Table(("Finding",), ("Fix saves about",), tuple(rows)))
 
 
-def _findings(part: ProfileReport | RunReport, anchor: str, unit: str) -> Iterator[Block]:
+def _findings(part: ProfileReport | RunReport, anchor: str, unit: str, elsewhere: int = 0) -> Iterator[Block]:
     """The findings in full, and the other checks."""
     if part.findings:
         cards = (_card(each, f"{anchor}-{at}", part.outcomes, unit) for at, each in enumerate(part.findings, 1))
         yield section(plural(len(part.findings), "finding"), *cards)
-    else:
+    if elsewhere:
+        yield sentence(elsewhere_text(elsewhere))
+    elif not part.findings:
         none_ran = {outcome.status for outcome in part.outcomes} == {"not_checked"}
         nothing = "Nothing could be checked: this recording lacks what the checks need."
         bound = verdict(part.ledger) if isinstance(part, ProfileReport) else "No finding is about several ranks."

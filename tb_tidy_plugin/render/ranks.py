@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from tb_tidy_plugin.render.document import Block, Fold, Line, Listing, Paragraph, Table, message, sentence
-from tb_tidy_plugin.render.words import more
+import msgspec
+
+from tb_tidy_plugin.render.document import Block, Line, Paragraph, Table, sentence
+from tb_tidy_plugin.report.model import RunReport
 from tb_tidy_plugin.report.rank_model import RankRow, Ranks
 from tb_tidy_plugin.report.rank_parts import RANK_PARTS
 from tb_tidy_plugin.report.ranks import worst_first
 from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, plural
 
 MOST_RANKS = 8
-MOST_FINDINGS = 5
 NONE = "–"
 
 
@@ -30,10 +32,46 @@ def ranks_blocks(ranks: Ranks | None) -> Iterator[Block]:
         yield Paragraph((f"{fewer} shorter steps.",))
     uneven = [each.text for each in ranks.imbalances if each.notable]
     yield from map(sentence, (*ranks.notes, *uneven, *_clocks(ranks)))
-    if ranks.findings:
-        shared = [(message(f"{each.message}: {each.text}"),) for each in ranks.findings[:MOST_FINDINGS]]
-        listing = Listing((*shared, *more(len(ranks.findings) - MOST_FINDINGS)))
-        yield Fold(("Findings of the ranks",), (listing,))
+
+
+class ToldOnce(NamedTuple):
+    """A run whose ranks' findings are told once.
+
+    Attributes:
+        run: its findings are those of the run and of its ranks; those of its profiles are what no rank's share.
+        elsewhere: how many findings of each profile are among those of the run.
+    """
+
+    run: RunReport
+    elsewhere: tuple[int, ...]
+
+
+def told_once(run: RunReport) -> ToldOnce:
+    """The run with each finding of its ranks among its own, as the worst rank has it."""
+    rows = {row.rank: (row.worker, row.span) for row in run.ranks.rows} if run.ranks else {}
+    known = {
+        (profile.rank, finding.id): finding
+        for profile in run.profiles
+        if profile.rank is not None and (profile.worker, profile.span) == rows.get(profile.rank)
+        for finding in profile.findings
+    }
+    shared = {
+        each.id: msgspec.structs.replace(finding, ranks=each.ranks, message=f"{finding.message}: {each.text}")
+        for each in (run.ranks.findings if run.ranks else ())
+        if (finding := known.get((each.worst_rank, each.id)))
+    }
+    left = [
+        [each for each in profile.findings if profile.rank is None or each.id not in shared] for profile in run.profiles
+    ]
+    profiles = [msgspec.structs.replace(profile, findings=own) for profile, own in zip(run.profiles, left, strict=True)]
+    together = msgspec.structs.replace(run, findings=[*run.findings, *shared.values()], profiles=profiles)
+    counts = (len(profile.findings) - len(own) for profile, own in zip(run.profiles, left, strict=True))
+    return ToldOnce(together, tuple(counts))
+
+
+def elsewhere_text(count: int) -> str:
+    """What stands in the place of a profile's findings that are told with all ranks."""
+    return f"{plural(count, 'finding is', 'findings are')} told above, with all ranks."
 
 
 def _row(row: RankRow, parts: Sequence[str]) -> tuple[Line, ...]:

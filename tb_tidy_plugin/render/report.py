@@ -8,8 +8,8 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, code, message, sentence
 from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, told, verdict
-from tb_tidy_plugin.render.ranks import ranks_blocks
-from tb_tidy_plugin.report.model import Finding, Note, Outcome, ProfileReport, Report, RunReport, Saving
+from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks, told_once
+from tb_tidy_plugin.report.model import Finding, Note, Outcome, Problem, ProfileReport, Report, RunReport, Saving
 from tb_tidy_plugin.report.step_model import Breakdown
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, between, plural
 
@@ -29,13 +29,14 @@ SHARES = (
 
 def report_document(report: Report, form: Form, muted: int = 0) -> Document:
     """The report in the given form. `muted` is the number of findings left out of it, which only a page mentions."""
+    runs = [told_once(run) for run in report.runs]
     if form == "html":
         from tb_tidy_plugin.render.page import page_blocks  # a terminal need not wait for it
 
-        blocks = page_blocks(report, muted)
+        blocks = page_blocks(runs, report.problems, muted)
     else:
-        blocks = _terminal(report) if form == "text" else _comment(report)
-    title = f"TorchTidy: {plural(sum(map(_found_in, report.runs)), 'finding')}"
+        blocks = (_terminal if form == "text" else _comment)(runs, report.problems)
+    title = f"TorchTidy: {plural(sum(_found_in(each.run) for each in runs), 'finding')}"
     of_run = f" in {report.runs[0].run or '.'}" if len(report.runs) == 1 else ""
     footer = f"TorchTidy {report.version}. Savings are estimates with a range."
     return Document(f"{title}{of_run}", tuple(blocks), "tb-tidy check", footer)
@@ -48,16 +49,16 @@ def _found_in(run: RunReport) -> int:
 # On a terminal
 
 
-def _terminal(report: Report) -> Iterator[Block]:
-    for run in report.runs:
+def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem]) -> Iterator[Block]:
+    for run, elsewhere in runs:
         if run.outcomes or run.ranks:
             ranks = {profile.rank for profile in run.profiles if profile.rank is not None}
             title = f"{run.run} · {plural(len(ranks), 'rank')} together"
             yield doc.Section((title,), (*ranks_blocks(run.ranks), doc.GAP, *_cards(run), *_outcomes(run.outcomes)))
-        for profile in run.profiles:
-            blocks = (*_about(profile), doc.GAP, *_cards(profile), *_outcomes(profile.outcomes))
+        for profile, count in zip(run.profiles, elsewhere, strict=True):
+            blocks = (*_about(profile), doc.GAP, *_cards(profile, count), *_outcomes(profile.outcomes))
             yield doc.Section((words.names_of(run.run, profile),), blocks)
-    yield from map(words.problem_paragraph, report.problems)
+    yield from map(words.problem_paragraph, problems)
 
 
 def _about(profile: ProfileReport) -> Iterator[Block]:
@@ -85,8 +86,10 @@ def _shares(breakdown: Breakdown) -> Iterator[Block]:
         yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
 
 
-def _cards(part: ProfileReport | RunReport) -> Iterator[Block]:
-    if isinstance(part, ProfileReport) and not part.findings:
+def _cards(part: ProfileReport | RunReport, elsewhere: int = 0) -> Iterator[Block]:
+    if elsewhere:
+        yield sentence(elsewhere_text(elsewhere))
+    elif isinstance(part, ProfileReport) and not part.findings:
         yield sentence(f"No finding. {verdict(part.ledger)}")
     for finding in part.findings:
         saving = finding.saving if finding.share is not None else None
@@ -130,31 +133,31 @@ def _outcomes(outcomes: Sequence[Outcome]) -> Iterator[Block]:
 # On a pull request
 
 
-def _comment(report: Report) -> Iterator[Block]:
-    for run in report.runs:
-        title = (f"TorchTidy: {plural(_found_in(run), 'finding')} in ", code(run.run))
-        yield doc.Section(title, tuple(_comment_on(run)))
-    if report.problems:
-        yield words.problems_section("TorchTidy: could not be read", report.problems)
+def _comment(runs: Sequence[ToldOnce], problems: Sequence[Problem]) -> Iterator[Block]:
+    for told_run in runs:
+        title = (f"TorchTidy: {plural(_found_in(told_run.run), 'finding')} in ", code(told_run.run.run))
+        yield doc.Section(title, tuple(_comment_on(*told_run)))
+    if problems:
+        yield words.problems_section("TorchTidy: could not be read", problems)
 
 
-def _comment_on(run: RunReport) -> Iterator[Block]:
+def _comment_on(run: RunReport, elsewhere: Sequence[int]) -> Iterator[Block]:
     if run.outcomes or run.ranks:
         yield Paragraph((f"All ranks together.{'' if run.findings else ' No findings.'}",))
         yield from ranks_blocks(run.ranks)
         yield from _tabled(run)
-    for profile in run.profiles:
-        yield Paragraph(_in_short(profile))
+    for profile, count in zip(run.profiles, elsewhere, strict=True):
+        yield Paragraph(_in_short(profile, count))
         yield from ledger_blocks(profile)
         yield from _tabled(profile)
 
 
-def _in_short(profile: ProfileReport) -> Line:
+def _in_short(profile: ProfileReport, elsewhere: int) -> Line:
     rank = () if profile.rank is None else (f"rank {profile.rank}",)
     names = (*(code(name) for name in (profile.worker, profile.span) if name), *rank)
     named = [piece for name in names for piece in (" · ", name)][1:]
     notes = [piece for note in profile.quality.notes for piece in (" ", message(note))]
-    none = "" if profile.findings else " No findings."
+    none = f" {elsewhere_text(elsewhere)}" if elsewhere else "" if profile.findings else " No findings."
     return (*named, ": " if named else "", *step_line(profile), f".{none}", *notes)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache as once
@@ -52,6 +51,7 @@ from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, Cache, State
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to
+from tb_tidy_plugin.trace.names import rank_in_names
 from tb_tidy_plugin.trace.remote import place_of, size_of
 
 ReportProgress: TypeAlias = Callable[[str, float], object]
@@ -62,7 +62,6 @@ PathProgress: TypeAlias = Callable[[TraceFile, str, float], object]
 
 NOTHING_IGNORED = PathIgnores()
 
-RANK_IN_NAME = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
 
 
@@ -320,8 +319,7 @@ def _outcome(rule: str, outcome: Outcome) -> model.Outcome:
 
 
 def rank_of(file: TraceFile, profile: Profile) -> int | None:
-    """The rank by the trace's own metadata, else by the file's name, else None."""
+    """The rank by the trace's own metadata, else by the file's name, else by its folder's, else None."""
     if profile.metadata.rank is not None:
         return profile.metadata.rank
-    match = RANK_IN_NAME.search(file.path.name)
-    return int(match[1]) if match else None
+    return rank_in_names(file.path)

@@ -32,6 +32,7 @@ Answer = TypeVar("Answer")
 Kind: TypeAlias = Literal["local", "dask", "ray"]
 
 LOCAL_CLUSTER = "local"
+FEEDER, ENDS_S = "QueueFeederThread", 5.0
 STARTED_WITH = ("cloudpickle", "loky")  # what worker processes import before they get this process's `sys.path`
 NEEDED = {"dask": "distributed", "ray": "ray"}
 CONNECT_S = 20.0
@@ -208,8 +209,15 @@ class _Processes:
         return future
 
     def end(self) -> None:
-        """At once, whatever they are doing."""
+        """At once, whatever they are doing.
+
+        loky does not wait for the threads that feed its queues. One that is left would let go of the last semaphore
+        while this process ends, and loky would complain on stderr about a semaphore that is gone.
+        """
+        feeders = [thread for thread in threading.enumerate() if thread.name == FEEDER]
         self._executor.shutdown(wait=True, kill_workers=True)
+        for thread in feeders:
+            thread.join(ENDS_S)
 
 
 def _belong_to(parent: int) -> None:

@@ -7,13 +7,19 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 
-from tb_tidy_plugin.rulekit import AnyRule, Rule
+from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 
 
 @cache
 def all_rules() -> tuple[type[Rule], ...]:
     """Every rule over one profile, by code."""
     return tuple(rule for rule in catalogue() if issubclass(rule, Rule))
+
+
+@cache
+def all_run_rules() -> tuple[type[RunRule], ...]:
+    """Every rule over the ranks of a run, by code."""
+    return tuple(rule for rule in catalogue() if issubclass(rule, RunRule))
 
 
 @cache

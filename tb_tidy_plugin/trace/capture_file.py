@@ -15,15 +15,14 @@ import numpy as np
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.columns import ABSENT, Captured, Category, EventTable, Numbers, Rows, SourceFile, TensorIds
+from tb_tidy_plugin.trace.names import CAPTURED
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, is_file
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.side_file import refuse_link_away
 
-SUFFIX = ".tidy.json.gz"
-"""Added to the whole name of the trace file, `.gz` included, to name its side file."""
-
+SUFFIX = CAPTURED
 VERSION = 1
 MAX_TEXT_BYTES = 64 << 20  # of JSON, inflated: half a million calls and 8 MB of sources take 25 MB
 MAX_SOURCE_CHARACTERS, MAX_ALL_CHARACTERS = 512_000, 8_000_000  # of one source and of all, as the capture keeps

@@ -1,7 +1,7 @@
 """Which files under a path are traces, and what run, worker and span each of them is.
 
-The names are those of torch-tb-profiler, so that both tabs agree where both are installed: a run is a folder that
-holds trace files, named by its path below the logdir.
+A run is a folder that holds trace files, named by its path below the logdir, as in torch-tb-profiler. Folders that are
+named as ranks (`rank_0`, `rank_1`) are one run together, that of the folder which holds them.
 """
 
 from __future__ import annotations
@@ -9,24 +9,27 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.trace.remote import Place, RemotePath
+from tb_tidy_plugin.trace.head import is_trace_at, traces_by_content
+from tb_tidy_plugin.trace.names import RANK_FOLDER, is_trace_name, may_be_trace, named
+from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
 from tb_tidy_plugin.visible import log_called
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.trace.remote import Info
 
 log = log_called("tb_tidy_plugin")
 
 FOLLOW = "--follow-links"
 NAMED_LINKS = 5  # of those that are passed over; a message names no more
-TRACE_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,6 +43,7 @@ class TraceFile:
 
 
 Leads: TypeAlias = Literal["out", "circle"]
+Kind: TypeAlias = Literal["folder", "trace", "doubtful"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,7 +74,7 @@ def find_traces(path: Place, *, follow_links: bool = False) -> list[TraceFile]:
     if isinstance(path, RemotePath):
         return _some(sorted(_remote_traces(path)), path)
     if not _is_there_as_folder(path):
-        return [_named(path.parent.resolve().name, path)]
+        return [_file(path.parent.resolve().name, path)]
     unlisted: list[OSError] = []
     found = list(traces_below(path, follow_links=follow_links, unlisted=unlisted.append))
     if unlisted and not found:
@@ -110,7 +114,7 @@ def _some(found: list[TraceFile], path: Place, links: Sequence[str] = ()) -> lis
         NotFoundError: it is.
     """
     if not found:
-        error = f"No trace (`*.pt.trace.json` or `*.pt.trace.json.gz`) is in `{path}` or below."
+        error = f"No trace of torch.profiler (JSON, plain or gz) is in `{path}` or below."
         advice = "Record with `on_trace_ready=torch.profiler.tensorboard_trace_handler(dir)` and give that folder."
         raise NotFoundError(" ".join([error, *links]), advice)
     return found
@@ -125,13 +129,16 @@ def traces_below(
 ) -> Iterator[TraceFile | Link]:
     """Trace files in `logdir` and below, and the links that are passed over. So are folders that cannot be read.
 
-    A folder is looked into once: under its own name where it lies in the logdir, else under that of a link to it.
+    Files named `*.pt.trace.json` are traces, and so is other JSON that begins as one. A link that is passed over is not
+    read: it counts if its name speaks of a trace. A folder is looked into once: under its own name where it lies in the
+    logdir, else under that of a link to it.
 
     Args:
         logdir: where to look.
         prefix: put before each run's name, for a logdir that has a name of its own.
         follow_links: whether links may lead out of the logdir.
-        unlisted: called for each folder that cannot be read; `filename` names it.
+        unlisted: called for each folder that cannot be read, and for files on disks that do not answer; `filename`
+            names it.
     """
     root = os.path.realpath(logdir)
     seen: set[tuple[int, int]] = set()
@@ -151,22 +158,47 @@ def traces_below(
         if here in seen:
             continue
         seen.add(here)
-        run = _run(folder, logdir, prefix)
-        for entry in entries:
-            is_link, is_trace = _is_link(entry), TRACE_NAME.fullmatch(entry.name) is not None
-            is_folder = _is_folder(entry)
-            if not is_trace and not is_folder:
-                continue
-            path = Path(entry.path)
+        run, rank_folder = _run_with_ranks(folder, logdir, prefix)
+        for entry, kind in _kinds(entries):
+            path, is_link = Path(entry.path), _is_link(entry)
             if is_link and (leads := _leads(entry.path, root, follow_links=follow_links)) is not None:
                 as_run = TraceFile(_run(entry.path, logdir, prefix), "", "", path)
-                yield Link(_named(run, path) if is_trace else as_run, leads)
-            elif is_link and is_folder:
-                waiting.append((entry.path, above | {here}))  # after all folders that are none
-            elif is_folder:
-                waiting.appendleft((entry.path, above | {here}))
-            else:
-                yield _named(run, path)
+                if kind != "doubtful" or "trace" in entry.name:
+                    yield Link(as_run if kind == "folder" else _file(run, path, rank_folder), leads)
+            elif kind == "folder":  # links are looked into after all other folders
+                (waiting.append if is_link else waiting.appendleft)((entry.path, above | {here}))
+            elif kind == "trace" or _begins_as_trace(entry.path, unlisted):
+                yield _file(run, path, rank_folder)
+
+
+def _kinds(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], Kind]]:
+    """Those that are folders, traces by their names, or doubtful: JSON whose content has to tell."""
+    for entry in entries:
+        if _is_folder(entry):
+            yield entry, "folder"
+        elif is_trace_name(entry.name):
+            yield entry, "trace"
+        elif may_be_trace(entry.name):
+            yield entry, "doubtful"
+
+
+def _begins_as_trace(path: str, unreadable: Callable[[OSError], object]) -> bool:
+    try:
+        return is_trace_at(path)
+    except (FileNotFoundError, PermissionError):  # most JSON is no trace
+        return False
+    except OSError as problem:
+        problem.filename = path
+        unreadable(problem)
+        return False
+
+
+def _run_with_ranks(folder: str, logdir: Path, prefix: str) -> tuple[str, str]:
+    """The name of the run in `folder`, and that of the folder where it is one rank of the run."""
+    above, name = os.path.split(folder)
+    if folder != os.fspath(logdir) and RANK_FOLDER.fullmatch(name):
+        return _run(above, logdir, prefix), name
+    return _run(folder, logdir, prefix), ""
 
 
 def _run(folder: str, logdir: Path, prefix: str) -> str:
@@ -226,13 +258,21 @@ def log_once(logger: logging.Logger, text: str) -> None:
     logger.warning("%s", text)
 
 
-def traces_among(folder: RemotePath, files: Iterable[RemotePath], prefix: str = "") -> Iterator[TraceFile]:
+def traces_among(folder: RemotePath, files: Mapping[RemotePath, Info], prefix: str = "") -> Iterator[TraceFile]:
     """Those of `files`, all in `folder` or below, that are traces; `prefix` as above."""
     start = len(folder.address.rstrip("/")) + 1
+    doubtful = {file: identity_of(info) for file, info in files.items() if _may_be_trace(file.name)}
+    begins = traces_by_content(folder, doubtful)
     for file in files:
-        if TRACE_NAME.fullmatch(file.name):
-            run = file.address[start:].rpartition("/")[0] or folder.name
-            yield _named("/".join(filter(None, (prefix, run))), file)
+        if is_trace_name(file.name) or file in begins:
+            run = file.address[start:].rpartition("/")[0]
+            above, _, name = run.rpartition("/")
+            run, rank_folder = (above, name) if RANK_FOLDER.fullmatch(name) else (run, "")
+            yield _file("/".join(filter(None, (prefix, run or folder.name))), file, rank_folder)
+
+
+def _may_be_trace(name: str) -> bool:
+    return may_be_trace(name) and not is_trace_name(name)
 
 
 def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
@@ -243,7 +283,7 @@ def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
     """
     try:
         if path.info()["type"] == "file":
-            return iter([_named(RemotePath(path.address.rpartition("/")[0]).name, path)])
+            return iter([_file(RemotePath(path.address.rpartition("/")[0]).name, path)])
         return traces_among(path, path.files_below())
     except FileNotFoundError:
         raise NotFoundError(f"There is no file or folder `{path}`.", "Check the address.") from None
@@ -254,8 +294,6 @@ def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
         raise NotFoundError(f"`{path}` cannot be reached: {problem.strerror}.", "Check address and network.") from None
 
 
-def _named(run: str, path: Place) -> TraceFile:
-    match = TRACE_NAME.fullmatch(path.name)
-    if match is None:  # a file given by name may be called anything
-        return TraceFile(run, path.name.removesuffix(".gz").removesuffix(".json"), "", path)
-    return TraceFile(run, match["worker"], match["span"] or "", path)
+def _file(run: str, path: Place, rank_folder: str = "") -> TraceFile:
+    worker, span = named(path.name)
+    return TraceFile(run, f"{rank_folder}/{worker}" if rank_folder else worker, span, path)

@@ -10,7 +10,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -106,6 +106,14 @@ class RemotePath:
         with _told(self.address):
             fs, path = _opened(self.address)
             fs.pipe_file(path, content)
+
+    def heads(self, files: Sequence[RemotePath], size: int) -> list[bytes | None]:
+        """The first bytes of each of these files below it, up to `size`, asked for together; None where one fails."""
+        with _told(self.address):
+            fs, _ = _opened(self.address)
+            paths = [_opened(file.address)[1] for file in files]
+            found = fs.cat_ranges(paths, 0, size, on_error="return")
+        return [each if isinstance(each, bytes) else None for each in found]
 
     def files_below(self) -> dict[RemotePath, Info]:
         """All files in this folder and below it, as they are now, with what the store knows of each."""

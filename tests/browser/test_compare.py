@@ -102,13 +102,14 @@ def test_findings_stand_under_what_became_of_them(tab: Tab, truth: Comparison) -
 
 def test_parts_and_operators_are_those_of_the_command_line(tab: Tab, truth: Comparison) -> None:
     frame = opened(tab)
-    parts = side(frame, "Parts of the step")
-    for part in truth.breakdown:
-        expect(parts).to_contain_text(signed(part.candidate_ns - part.base_ns))
+    parts, ledger = side(frame, "Parts of the step"), truth.ledger
+    assert ledger is not None
+    expect(parts).to_contain_text(signed(ledger.candidate_step_ns - ledger.base_step_ns))
     parts.get_by_role("button", name="Show as table").click()
     rows = parts.get_by_role("row")
-    expect(rows).to_have_count(len(truth.breakdown) + 1)
-    for at, part in enumerate(truth.breakdown, 1):
+    expect(rows).to_have_count(len(ledger.entries) + 1)
+    for at, part in enumerate(ledger.entries, 1):
+        expect(rows.nth(at)).to_contain_text(part.title)
         expect(rows.nth(at)).to_contain_text(f"{Nanoseconds(part.base_ns)}{Nanoseconds(part.candidate_ns)}")
     operators = frame.get_by_role("table", name="Operators").get_by_role("row")
     for at, row in enumerate(truth.operators[:5], 1):

@@ -58,7 +58,7 @@ class TestCheck:
 def test_every_command_that_takes_a_folder_can_follow_them(command: str, logs: Path) -> None:
     """Without the link's run there is nothing to be read, compared or measured."""
     (base,) = (logs / "own").iterdir()
-    base = base.rename(base.with_name("w.json"))  # a trace only where it is named
+    base = base.rename(base.with_name("w.part"))  # a trace only where it is named
     arguments = {"compare": [str(base), str(logs)], "bench": [str(logs), "--finding", "none"]}
     given = [command, *arguments.get(command, [str(logs)]), "--isolated"]
     refused = CliRunner().invoke(commands, given).exception

@@ -18,13 +18,14 @@ SHARED = {f"aten::op{number}": 100.0 + 10 * number for number in range(8)}
 
 def recorded(folder: Path, operators: dict[str, float], steps: int = 6) -> Asked:
     """A recording of steps that hold these operators one after the other, and nothing else."""
-    events = []
+    events, start = [], 100_000.0
     for step in range(steps):
-        start = begin = 100_000.0 * (step + 1)
+        begin = start
         for name, time in operators.items():
             events.append(event(name, start, time))
             start += time + 1
-        events.append(event(f"ProfilerStep#{step}", begin, start - begin + step, cat="user_annotation"))
+        start += step
+        events.append(event(f"ProfilerStep#{step}", begin, start - begin, cat="user_annotation"))
     folder.mkdir()
     write(folder / "w.pt.trace.json", kineto_text(events))
     return asked_for(folder, rules=())

@@ -41,7 +41,10 @@ def test_only_steps_in_the_range_count() -> None:
     [recording] = untidy().recordings
     numbers = numbers_of(recording)
     [side] = chosen([recording], StepRange(numbers[1], numbers[2]), "x")
-    assert side.durations_ns == [step.duration_ns for step in recording.report.steps.items[1:3]]
+    ledger = recording.report.ledger
+    assert ledger is not None
+    assert side.durations_ns == [step.end_ns - step.start_ns for step in ledger.steps[1:3]]
+    assert side.host_ns == [step.duration_ns for step in recording.report.steps.items[1:3]]
 
 
 def test_steps_that_are_not_there_are_said() -> None:
@@ -70,8 +73,15 @@ def test_steps_of_one_recording_against_each_other() -> None:
         replace(untidy(), steps=StepRange(first, first)), replace(untidy(), steps=StepRange(last, last))
     )
     assert (comparison.base.steps, comparison.candidate.steps) == (1, 1)
-    items = recording.report.steps.items
-    assert comparison.realised_ns == items[0].duration_ns - items[-1].duration_ns
+    ledger = recording.report.ledger
+    assert ledger is not None
+    first_ns, *_, last_ns = [step.end_ns - step.start_ns for step in ledger.steps]
+    assert comparison.realised_ns == first_ns - last_ns
+    assert comparison.ledger is not None
+    assert (comparison.ledger.base_step_ns, comparison.ledger.candidate_step_ns) == (first_ns, last_ns)
+    for entry in ledger.entries:
+        entries = next(each for each in comparison.ledger.entries if each.id == entry.id)
+        assert (entries.base_ns, entries.candidate_ns) == (entry.ns_by_step[0], entry.ns_by_step[-1])
     lane = recording.report.lanes[0]
     for change in comparison.breakdown:
         part = next(part for part in lane.parts if part.part == change.part)

@@ -65,6 +65,16 @@ def test_two_optimizers_of_one_class_cannot_be_told_apart() -> None:
     assert notes(*(Settings(optimizers=both) for both in twice)) == []
 
 
+def test_a_recording_of_the_start_is_not_a_steady_one() -> None:
+    steady = having(None)
+    [recording] = steady.recordings
+    assert recording.report.ledger is not None
+    start = msgspec.structs.replace(recording.report.ledger, recording="start-up")
+    report = msgspec.structs.replace(recording.report, ledger=start)
+    found = compared(replace(steady, recordings=[msgspec.structs.replace(recording, report=report)]), steady).notes
+    assert "Different kinds of recording: start-up against steady." in found
+
+
 def test_other_devices_and_other_recordings() -> None:
     device = Device(kind="cuda", index=0, name="H100", compute_capability="9.0")
     found = compared(having(None), having(None, devices=[device], recorded=["steps"])).notes

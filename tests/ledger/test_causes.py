@@ -35,6 +35,15 @@ class TestDeviceAtWork:
         times = made.times_us()
         assert (times["compute:matrix"], times["compute:softmax"]) == (200, 50)
 
+    def test_a_piece_names_its_event_by_the_position_in_the_file(self) -> None:
+        made = Made().mark("ProfilerStep#1", 0, 1000).kernel(GEMM, 100, 300, launch=1)
+        made.kernel("softmax_warp_forward", 600, 700, launch=4).operator("aten::item", 710, 900)
+        pieces = [piece for entry in made.account().ledger.entries for piece in entry.evidence]
+        named = [(piece.event, made.events[piece.event_id]["name"]) for piece in pieces if piece.event_id is not None]
+        assert len(named) >= 3
+        assert all(event == name for event, name in named)
+        assert all((piece.event == "") == (piece.event_id is None) for piece in pieces)
+
 
 class TestQueued:
     def test_pause_between_queued_kernels(self) -> None:

@@ -49,11 +49,20 @@ def test_names_of_the_logdir_spec_come_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["w.pt.trace.json.tmp", "w.pt.trace.json.gz.tmp", "w.json", "events.out.tfevents.1", "w.pt.trace.json.tidy"]
+    "name",
+    ["w.pt.trace.json.tmp", "w.pt.trace.json.gz.tmp", "w.json.part", "events.out.tfevents.1", "w.pt.trace.json.tidy"],
 )
 def test_what_is_no_trace_or_not_finished(tmp_path: Path, name: str) -> None:
     trace(tmp_path / name)
     assert looked(tmp_path) == {}
+
+
+def test_a_trace_by_its_content_alone(tmp_path: Path) -> None:
+    path = trace(tmp_path / "iteration_10" / "rank0_trace.json")
+    (tmp_path / "iteration_10" / "config.json").write_text("{}")
+    [(key, found)] = looked(tmp_path).items()
+    assert key == Key("iteration_10", "rank0_trace", "")
+    assert found.file.path == path
 
 
 def test_a_folder_that_is_named_like_a_trace(tmp_path: Path) -> None:

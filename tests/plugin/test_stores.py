@@ -12,6 +12,7 @@ from tb_tidy_plugin.plugin.mutes import NAME, MutesError, MuteStore
 from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look
 from tb_tidy_plugin.trace.capture_file import SUFFIX
+from tb_tidy_plugin.trace.remote import RemotePath
 from tests.support.logdirs import trace
 from tests.support.stores import uploaded
 
@@ -33,6 +34,26 @@ def test_runs_workers_and_spans(tmp_path: Path) -> None:
         ("a", "w1", "200"): 2,
         ("b/c", "w", "7"): 1,
     }
+
+
+def test_traces_by_their_content_are_asked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace(tmp_path / "job" / "rank_0" / "trace.json")
+    trace(tmp_path / "job" / "rank_1" / "trace.json.gz")
+    (tmp_path / "job" / "config.json").write_text("{}")
+    uploaded(tmp_path, STORE)
+    expected = [("job", "rank_0/trace", ""), ("job", "rank_1/trace", "")]
+    assert list(looked()) == expected
+    monkeypatch.setattr(RemotePath, "heads", None)
+    assert list(looked()) == expected
+
+
+def test_one_that_a_store_does_not_show_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace(tmp_path / "unseen" / "trace.json")
+    uploaded(tmp_path, STORE)
+    with monkeypatch.context() as patch:
+        patch.setattr(RemotePath, "heads", lambda _folder, files, _size: [None] * len(files))
+        assert looked() == {}
+    assert [key.run for key in looked()] == ["unseen"]
 
 
 def test_the_stamp_changes_with_the_file_and_what_lies_beside_it(tmp_path: Path) -> None:

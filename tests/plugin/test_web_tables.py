@@ -242,7 +242,7 @@ def test_what_was_not_recorded_says_how_to_record_it(client: FlaskClient) -> Non
         ("modules?run=run&worker=w", 400, "no `span`"),
         (f"operators?{SMALL}&group=color", 400, "Known: name, shape, line, module."),
         (f"operators?{SMALL}&group=", 400, "group"),
-        (f"operators?{SMALL}&sort=color", 400, "Known: name, shapes, file"),
+        (f"operators?{SMALL}&sort=color", 400, "Known: name, operators, calls"),
         (f"operators?{SMALL}&sort=kernels", 400, "sort"),
         (f"operators?{SMALL}&sort=--calls", 400, "sort"),
         (f"operators?{SMALL}&sort=__class__", 400, "sort"),

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -167,6 +168,12 @@ def test_several_that_die_are_told_apart_from_their_neighbours() -> None:
     found = dict(each(Engine(jobs=3), partial(crash, (4, 5, 11)), range(12)))
     assert {number for number, answer in found.items() if isinstance(answer, GivenUp)} == {4, 5, 11}
     assert all(found[number] == number * number for number in set(range(12)) - {4, 5, 11})
+
+
+def test_no_thread_outlives_the_processes_that_it_feeds() -> None:
+    """One would complain about loky's semaphores, now and then, while the command ends."""
+    assert dict(each(Engine(jobs=2), square, range(4))) == {number: number**2 for number in range(4)}
+    assert "QueueFeederThread" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_what_is_wrong_with_the_work_itself_is_raised() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from rich.console import Console
 
 import tb_tidy_plugin
-from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Operation, RankSummary, Site
+from tb_tidy_plugin.cli.printed import as_lines
+from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Operation, RankFinding, RankSummary, Site
+from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
@@ -21,10 +24,11 @@ from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report, RunReport
 from tb_tidy_plugin.report.paths import analyze_path
+from tb_tidy_plugin.report.ranks import ranks_of
 from tb_tidy_plugin.report.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rulekit import Run, RunMatch, RunRule
-from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.rules import all_run_rules, catalogue
 from tb_tidy_plugin.rules.distributed.collective_straggler import CollectiveStraggler
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.drawn_runs import draw_run
@@ -32,7 +36,7 @@ from tests.support.recorded_ranks import LAST_US, STEP_US, record
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
 
-RUN_RULES = [rule.name() for rule in catalogue() if issubclass(rule, RunRule)]
+RUN_RULES = [rule.name() for rule in all_run_rules()]
 
 
 @pytest.fixture
@@ -114,6 +118,35 @@ class TestRunReport:
         assert (finding.rule, finding.ranks, finding.cost_ns) == ("collective-straggler", [1], 6_000_000)
         assert finding.places[0].function == "train"
         assert len(run.profiles) == 2
+
+    def test_each_finding_of_the_ranks_is_told_once(self, pair: Path) -> None:
+        report = tb_tidy_plugin.analyze(pair)
+        (run,) = report.runs
+        profiles, summaries = [], []
+        for profile, rank in zip(run.profiles, draw_run((0, 50), (70, 0)).ranks, strict=True):
+            cost_ns = rank.rank + 1
+            finding = msgspec.structs.replace(
+                run.findings[0], id="id0", message="Told once", cost_ns=cost_ns, fix=f"Fix of rank {rank.rank}"
+            )
+            profiles.append(msgspec.structs.replace(profile, findings=[finding]))
+            of_rank = [RankFinding("id0", finding.rule, finding.severity, finding.message, cost_ns, 0)]
+            names = {"worker": profile.worker, "span": profile.span}
+            summaries.append(msgspec.structs.replace(rank, findings=of_rank, **names))
+        several = msgspec.structs.replace(run, profiles=profiles, ranks=ranks_of([Run(summaries)]))
+        shown = msgspec.structs.replace(report, runs=[several])
+        for text in (
+            as_lines(to_text(report_document(shown, "text"))),
+            to_markdown(report_document(shown, "markdown")),
+            to_html(report_document(shown, "html")),
+        ):
+            told = " ".join(re.sub(r"<[^>]+>", " ", text).split())
+            assert "Told once: on both ranks, worst rank 1" in told
+            assert told.count("Told once") == told.count("Told once: on both ranks")
+            assert "Fix of rank 1" in told
+            assert "Fix of rank 0" not in told
+            assert told.count("1 finding is told above, with all ranks.") == 2
+        told_in_json = msgspec.json.decode(to_json(shown), type=Report).runs[0].profiles
+        assert [len(profile.findings) for profile in told_in_json] == [1, 1]
 
     def test_reads_back_from_json(self, pair: Path) -> None:
         report = tb_tidy_plugin.analyze(pair)

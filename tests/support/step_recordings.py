@@ -11,10 +11,11 @@ def recording(
     folder: Path, operators_us: int, steps: int = 6, name: str = "aten::mm", worker: str = "w", slow_step: int = -1
 ) -> Path:
     """Steps of 1 ms and an operator in each; step `n` is `n` µs longer, `slow_step` by the operator once more."""
-    events = []
+    events, end = [], 10_000
     for step in range(steps):
-        start, calls = 10_000 + 10_000 * step, 2 if step == slow_step else 1
-        events.append(event(f"ProfilerStep#{step}", start, 1000 + calls * operators_us + step, cat="user_annotation"))
+        start, calls = end, 2 if step == slow_step else 1
+        end = start + 1000 + calls * operators_us + step
+        events.append(event(f"ProfilerStep#{step}", start, end - start, cat="user_annotation"))
         events += [
             event(name, start + 10 + call * (operators_us + 1), operators_us, args={"External id": 2 * step + call})
             for call in range(calls)

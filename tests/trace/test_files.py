@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.trace import files
+from tb_tidy_plugin.trace import files, head
 from tb_tidy_plugin.trace.files import NAMED_LINKS, find_traces
+from tb_tidy_plugin.trace.head import HEAD_BYTES
+from tb_tidy_plugin.trace.names import rank_in_names
 from tests.faults.injected import Fault, injected
 
 NAMES = {
@@ -35,12 +39,135 @@ def test_names(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["trace.json", "a.pt.trace.json.tmp", "a.pt.trace.json.tidy.json.gz", "events.out.tfevents"]
+    "name", ["trace.json", "trace.txt", "a.pt.trace.json.tmp", "a.pt.trace.json.tidy.json.gz", "events.out.tfevents"]
 )
 def test_other_files_are_no_traces(tmp_path: Path, name: str) -> None:
     touch(tmp_path / name)
     with pytest.raises(NotFoundError, match="No trace"):
         find_traces(tmp_path)
+
+
+KINETO = (
+    '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm"}]}'
+)
+FRAMEWORKS = {
+    "iteration_10/rank0_trace.json": ("iteration_10", "rank0_trace", "", 0),
+    "1718000000.25-TP-3.trace.json.gz": ("logs", "TP-3", "1718000000.25", 3),
+    "1718000000.25-DP-0-TP-1-PP-0.trace.json.gz": ("logs", "DP-0-TP-1-PP-0", "1718000000.25", 1),
+    "1718000000.25-TP-1-PP-1-DECODE.trace.json.gz": ("logs", "TP-1-PP-1", "1718000000.25-DECODE", None),
+    "trace.json": ("logs", "trace", "", None),
+    "rank_5/trace.json": ("logs", "rank_5/trace", "", 5),
+    "job/rank_5/node.17.pt.trace.json.gz": ("job", "rank_5/node", "17", 5),
+    "rank2.1718.pt.trace.json.gz": ("logs", "rank2", "1718", 2),
+    "dp0_pp0_tp1_dcp0_ep1_rank1.1718.pt.trace.json.gz": ("logs", "dp0_pp0_tp1_dcp0_ep1_rank1", "1718", 1),
+    "profile_3.json": ("logs", "profile_3", "", 3),
+    "torch_profile/rank-4.json.gz": ("torch_profile", "rank-4", "", 4),
+    "iteration_2/r6-2024-6-7-12-30-0.1718.pt.trace.json.gz": ("iteration_2", "r6-2024-6-7-12-30-0", "1718", 6),
+    "worker7_step_12.1694128201553.pt.trace.json.gz": ("logs", "worker7_step_12", "1694128201553", None),
+    "run.trace": ("logs", "run", "", None),
+}
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_names_of_frameworks(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "logs" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(KINETO.encode()) if name.endswith(".gz") else KINETO.encode())
+    (file,) = find_traces(tmp_path / "logs")
+    assert (file.run, file.worker, file.span, rank_in_names(file.path)) == FRAMEWORKS[name]
+
+
+def test_folders_of_ranks_are_one_run(tmp_path: Path) -> None:
+    for name in ("rank_0/a.json", "rank_1/a.json", "rank_1/deep/a.json", "old/rank0/a.json"):
+        (tmp_path / "job" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "job" / name).write_text(KINETO)
+    assert [(file.run, file.worker) for file in find_traces(tmp_path / "job")] == [
+        ("job", "rank_0/a"), ("job", "rank_1/a"), ("old", "rank0/a"), ("rank_1/deep", "a"),
+    ]  # fmt: skip
+    assert [file.run for file in find_traces(tmp_path / "job" / "rank_0")] == ["rank_0"]
+
+
+class TestContent:
+    """JSON of any name: a trace if it begins as one."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            KINETO,
+            "\ufeff \n" + KINETO,
+            '{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k"}], "baseTimeNanoseconds": 1}',
+            '[{"ph": "X", "cat": "cpu_op", "name": "aten::mm"}]',
+            '{"metadata": "' + "x" * 30_000 + '", "traceEvents": [{"cat": "python_function"}]}',
+            '{"schemaVersion": 1, "distributedInfo": {"pg_config": "' + "x" * HEAD_BYTES + '"}, "traceEvents": []}',
+        ],
+    )
+    def test_traces(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / "any name.json").write_text(text)
+        (tmp_path / "packed.json.gz").write_bytes(gzip.compress(text.encode()))
+        assert len(find_traces(tmp_path)) == 2
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"{}",
+            b"\x00\x80\xff" * 1000,
+            b'{"schemaVersion": 2, "layers": []}',
+            b'{"displayTimeUnit": "ns", "traceEvents": [{"ph": "X", "name": "jit_step", "args": {}}]}',  # of JAX
+            b'{"traceEvents": [{"ph": "X", "cat": "FEE", "name": "main"}]}',
+            b'"schemaVersion" "deviceProperties" "traceEvents": [',
+            b"\x1f\x8b broken",
+            b'{"schemaVersion"' * (HEAD_BYTES // 16),
+            gzip.compress(b"\x00" * (HEAD_BYTES + 1)),
+        ],
+    )
+    def test_others(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "trace.json").write_bytes(content)
+        (tmp_path / "trace.json.gz").write_bytes(content)
+        touch(tmp_path / "own.pt.trace.json")
+        assert [file.worker for file in find_traces(tmp_path)] == ["own"]
+
+    def test_no_more_than_the_head_is_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[int] = []
+
+        def begins(found: bytes) -> bool:
+            asked.append(len(found))
+            return False
+
+        monkeypatch.setattr(head, "begins_as_trace", begins)
+        with (tmp_path / "huge.json").open("wb") as stream:
+            stream.truncate(1 << 40)
+        touch(tmp_path / "own.pt.trace.json")
+        assert [file.worker for _ in range(3) for file in find_traces(tmp_path)] == ["own"] * 3
+        assert asked == [HEAD_BYTES], "what it said is remembered"
+
+    def test_one_that_becomes_a_trace(self, tmp_path: Path) -> None:
+        touch(tmp_path / "own.pt.trace.json")
+        touch(tmp_path / "trace.json")
+        assert len(find_traces(tmp_path)) == 1
+        (tmp_path / "trace.json").write_text(KINETO)
+        assert len(find_traces(tmp_path)) == 2
+
+    def test_pipes_and_links_away_are_not_opened(self, tmp_path: Path) -> None:
+        touch(tmp_path / "logs" / "own.pt.trace.json")
+        (tmp_path / "elsewhere.json").write_text(KINETO)
+        (tmp_path / "logs" / "other.json").symlink_to(tmp_path / "elsewhere.json")
+        (tmp_path / "logs" / "gone.json").symlink_to(tmp_path / "logs" / "nothing")
+        (tmp_path / "logs" / "config.json").symlink_to("/dev/zero")
+        os.mkfifo(tmp_path / "logs" / "trace.json")
+        assert [file.worker for file in find_traces(tmp_path / "logs")] == ["own"]
+        assert [file.worker for file in find_traces(tmp_path / "logs", follow_links=True)] == ["other", "own"]
+
+    def test_a_pipe_that_takes_a_files_place_is_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "trace.json")
+        assert head._head_of(str(tmp_path / "trace.json")) == b""  # noqa: SLF001 - the moment between look and open
+
+    def test_one_that_may_not_be_read_is_passed_over(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        touch(tmp_path / "own.pt.trace.json")
+        (tmp_path / "trace.json").write_text(KINETO)
+        with injected(Fault("open", 1, errno.EACCES, lasts=True), tmp_path / "trace.json"):
+            assert [file.worker for file in find_traces(tmp_path)] == ["own"]
+        assert caplog.messages == []
 
 
 def test_a_run_is_a_folder_and_named_by_its_path(tmp_path: Path) -> None:

@@ -230,6 +230,7 @@ export interface CompareAnswer {
  *     findings: largest promise first.
  *     operators, kernels: largest difference first; from the command line the first two hundred.
  *     settings: what was changed between the two, where both recordings know it.
+ *     ledger: what the step's time goes to on both sides, in place of `breakdown`; null where a report has no ledger.
  */
 export interface Comparison {
   base: Side;
@@ -237,6 +238,7 @@ export interface Comparison {
   candidate: Side;
   findings: FindingChange[];
   kernels: KernelChange[];
+  ledger?: LedgerChange | null;
   notes: string[];
   operators: OperatorChange[];
   predicted_ns: number;
@@ -254,10 +256,13 @@ export interface Comparison {
  *     path: what was asked for: a path, or a run of the logdir.
  *     profiles: trace files, one per rank and span.
  *     steps: how many count; those that warm up only where they were asked for.
+ *     median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
+ *         shorter where the host runs ahead of its device.
  *     chosen: the steps that were asked for (`3-7`), empty where all but warm-up count.
  */
 export interface Side {
   chosen: string;
+  host_median_ns?: number | null;
   median_ns: number | null;
   path: string;
   profiles: number;
@@ -297,7 +302,7 @@ export interface FindingChange {
   rule: string;
   severity: "high" | "info" | "low" | "medium";
   span?: string;
-  state: "better" | "gone" | "new" | "same" | "worse";
+  state: "better" | "gone" | "new" | "not_checked" | "same" | "worse";
   worker?: string;
 }
 /**
@@ -331,6 +336,96 @@ export interface KernelChange {
   candidate_ns: number;
   name: string;
   shapes: string;
+}
+/**
+ * The mean steps by their ledgers. The entries of each side add up to its step, and differences to the difference.
+ *
+ * Attributes:
+ *     entries: largest difference first.
+ */
+export interface LedgerChange {
+  base_step_ns: number;
+  candidate_step_ns: number;
+  entries: EntryChange[];
+}
+/**
+ * One entry of the mean step on both sides; 0 where it does not occur.
+ *
+ * Attributes:
+ *     id, title, cause, kind: as in the ledger. Entries are paired by cause and kind.
+ *     owners: paired by name, the largest difference first; at most the entry together.
+ */
+export interface EntryChange {
+  base_ns: number;
+  candidate_ns: number;
+  cause:
+    | "allocation"
+    | "between_kernels"
+    | "communication"
+    | "compilation"
+    | "compute"
+    | "copy"
+    | "copy_setup"
+    | "cpu"
+    | "data_loading"
+    | "first_launch"
+    | "garbage_collection"
+    | "graph_capture"
+    | "graph_start"
+    | "host_communication"
+    | "host_work"
+    | "inside_graph"
+    | "launch_latency"
+    | "launch_pace"
+    | "profiler"
+    | "queued_unknown"
+    | "runtime_call"
+    | "stream_wait"
+    | "synchronisation"
+    | "unrecorded_host"
+    | "unrecorded_launch"
+    | "unrecorded_wait";
+  id: string;
+  kind:
+    | (
+        | "attention"
+        | "convolution"
+        | "embedding"
+        | "fill"
+        | "fused"
+        | "indexing"
+        | "layout"
+        | "matrix"
+        | "memory_copy"
+        | "mixture_of_experts"
+        | "normalisation"
+        | "on_device"
+        | "optimizer"
+        | "other"
+        | "pointwise"
+        | "pooling"
+        | "python"
+        | "quantisation"
+        | "random"
+        | "reduction"
+        | "softmax"
+        | "sort"
+        | "to_device"
+        | "to_host"
+      )
+    | null;
+  owners: OwnerChange[];
+  title: string;
+}
+/**
+ * What one owner has of an entry: an operator, else a function, an annotation or a kernel.
+ *
+ * A time is null where the ledger of that side, which names five owners, does not name this one.
+ */
+export interface OwnerChange {
+  base_ns: number | null;
+  candidate_ns: number | null;
+  name: string;
 }
 /**
  * Self time per step of one operator with one set of shapes, on both sides; 0 where it is not called.
@@ -1133,10 +1228,13 @@ export interface Communication {
 }
 /**
  * One uninterrupted piece of an entry; `event` names what ran, or what the device waited for.
+ *
+ * `event_id` is that event's position among all events of the file, as the timeline knows it; null without one.
  */
 export interface Piece {
   end_ns: number;
   event: string;
+  event_id?: number | null;
   start_ns: number;
 }
 /**

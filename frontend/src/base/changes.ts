@@ -1,17 +1,15 @@
 /** Columns of the operators and kernels that changed. */
 
+import type { KernelChange, OperatorChange } from '../api/types.gen';
 import { differenceOf, wayOf } from './compare';
 import { count, nanoseconds, signed } from './units';
 
-export interface ChangeLike {
-  name: string; shapes: string; base_calls: number; candidate_calls: number; base_ns: number; candidate_ns: number;
-  base_device_ns?: number | null; candidate_device_ns?: number | null;
-}
+export type Change = OperatorChange | KernelChange;
 
 export interface ChangeColumn {
   label: string; number: boolean; width: string;
-  text: (row: ChangeLike) => string;
-  tone?: (row: ChangeLike) => string;
+  text: (row: Change) => string;
+  tone?: (row: Change) => string;
 }
 
 const NAMES: readonly ChangeColumn[] = [
@@ -22,14 +20,15 @@ const NAMES: readonly ChangeColumn[] = [
 ];
 
 /** Host times, and device times where any of the rows has them. */
-export const changeColumns = (rows: readonly ChangeLike[]): readonly ChangeColumn[] =>
-  (rows.some(({ base_device_ns: base }) => typeof base === 'number')
+export const changeColumns = (rows: readonly Change[]): readonly ChangeColumn[] =>
+  (rows.some((row) => 'base_device_ns' in row && row.base_device_ns !== null)
     ? [...NAMES, ...times('Host ', (row) => row), ...times('Device ', onDevice)] : [...NAMES, ...times('', (row) => row)]);
 
-const onDevice = ({ base_device_ns: base = null, candidate_device_ns: candidate = null }: ChangeLike) => ({ base_ns: base ?? 0, candidate_ns: candidate ?? 0 });
+const onDevice = (row: Change) => ('base_device_ns' in row
+  ? { base_ns: row.base_device_ns ?? 0, candidate_ns: row.candidate_device_ns ?? 0 } : { base_ns: 0, candidate_ns: 0 });
 
-function times(of: string, pick: (row: ChangeLike) => { base_ns: number; candidate_ns: number }): ChangeColumn[] {
-  const column = (label: string, text: (row: ChangeLike) => string, width: string): ChangeColumn => ({
+function times(of: string, pick: (row: Change) => { base_ns: number; candidate_ns: number }): ChangeColumn[] {
+  const column = (label: string, text: (row: Change) => string, width: string): ChangeColumn => ({
     label: of ? `${of}${label.toLowerCase()}` : label, number: true, width, text,
   });
   return [

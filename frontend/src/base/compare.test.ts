@@ -39,6 +39,8 @@ describe('the verdict', () => {
     expect(reasonText({ ...comparison(), breakdown })).toBe('Most of it: Optimizer 20 → 1 ms.');
     expect(reasonText({ ...even, breakdown })).toBe('');
     expect(reasonText({ ...slower, breakdown: [] })).toBe('');
+    const loading = { cause: 'data_loading' as const, kind: null, title: 'The step waits for data', owners: [], base_ns: 1e6, candidate_ns: 26e6 };
+    expect(reasonText({ ...slower, breakdown, ledger: { base_step_ns: 100e6, candidate_step_ns: 125e6, entries: [loading] } })).toBe('Most of it: Data loading 1 → 26 ms.');
   });
 });
 

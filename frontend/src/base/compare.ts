@@ -1,16 +1,21 @@
 /** What came of a comparison, in words. */
 
-import { partName } from './lanes';
+import { isHost, partName } from './lanes';
+import { partOf, type Cause, type Kind } from './ledger';
 import { listed } from './recording';
-import { inUnit, timeUnit } from './units';
+import { inUnit, plural, timeUnit } from './units';
 
 export type Tone = 'good' | 'bad' | 'even';
 export type Verdict = 'faster' | 'slower' | 'no_clear_difference';
 
 interface SideLike { median_ns: number | null; steps: number }
-interface Part { lane: string; part: string; base_ns: number; candidate_ns: number }
+interface Times { base_ns: number; candidate_ns: number }
+interface Part extends Times { lane: string; part: string }
+interface Owner { name: string; base_ns: number | null; candidate_ns: number | null }
+interface Entry extends Times { title: string; cause: Cause; kind: Kind | null; owners: readonly Owner[] }
+interface Ledgers { base_step_ns: number; candidate_step_ns: number; entries: readonly Entry[] }
 interface Ratio { value: number; low: number; high: number }
-export interface Outcome { verdict: Verdict; step_ratio: Ratio | null; base: SideLike; candidate: SideLike; breakdown: readonly Part[] }
+export interface Outcome { verdict: Verdict; step_ratio: Ratio | null; base: SideLike; candidate: SideLike; breakdown: readonly Part[]; ledger?: Ledgers | null }
 
 export const VERDICTS: Record<Verdict, { sign: string; tone: Tone }> = {
   faster: { sign: '▼', tone: 'good' },
@@ -42,14 +47,54 @@ export function groundsText({ verdict, step_ratio: ratio, base, candidate }: Out
 const TELLING = 0.2; // a part below this share of the whole change explains nothing
 
 /** The parts that changed most in the direction of the verdict: `Data loading 13.3 → 1.44 ms`. */
-export function reasonText({ verdict, breakdown, base, candidate }: Outcome): string {
+export function reasonText(outcome: Outcome): string {
+  const { verdict, base, candidate } = outcome;
   if (verdict === 'no_clear_difference' || base.median_ns === null || candidate.median_ns === null) return '';
   const way = verdict === 'faster' ? -1 : 1;
   const whole = Math.abs(candidate.median_ns - base.median_ns);
-  const telling = breakdown.filter((part) => way * differenceOf(part) > TELLING * whole)
+  const telling = wholesOf(outcome).flatMap(({ lines }) => lines).filter((line) => way * differenceOf(line) > TELLING * whole)
     .toSorted((one, other) => way * (differenceOf(other) - differenceOf(one))).slice(0, 2);
-  const parts = telling.map((part) => `${partName(part.part)} ${fromTo(part.base_ns, part.candidate_ns)}`);
+  const parts = telling.map((line) => `${line.name} ${fromTo(line.base_ns, line.candidate_ns)}`);
   return parts.length > 0 ? `Most of it: ${listed(parts)}.` : '';
+}
+
+/** One line of what a step's time goes to; `title` says it in full, `owner` whose it is. */
+export interface ChangeLine extends Times { name: string; title: string; owner: string }
+/** Lines that add up to `sum`: of the mean step, or of one lane where there is no ledger. */
+export interface Whole { of: string; sum: Times; lines: readonly ChangeLine[] }
+
+/** What the time goes to on both sides: the entries of both ledgers, else the parts of each lane. */
+export function wholesOf({ ledger, breakdown }: Pick<Outcome, 'ledger' | 'breakdown'>): Whole[] {
+  if (ledger) {
+    const sum = { base_ns: ledger.base_step_ns, candidate_ns: ledger.candidate_step_ns };
+    return [{ of: 'Mean step', sum, lines: ledger.entries.map((entry) => ({ ...entry, name: entryName(entry), owner: ownerText(entry.owners) })) }];
+  }
+  return [...new Set(breakdown.map(({ lane }) => lane))].map((lane) => {
+    const lines = breakdown.filter((part) => part.lane === lane).map((part) => ({ ...part, name: partName(part.part), title: partName(part.part), owner: '' }));
+    return { of: isHost({ lane }) ? 'Host (CPU)' : lane, sum: sumOf(lines), lines };
+  });
+}
+
+const entryName = (entry: Pick<Entry, 'cause' | 'kind'>): string => `${entry.cause === 'cpu' ? 'CPU: ' : ''}${partOf(entry).label}`;
+
+/** The owner that changed most, of those that both ledgers name. */
+function ownerText(owners: readonly Owner[]): string {
+  const found = owners.find(({ base_ns: base, candidate_ns: candidate }) => base !== null && candidate !== null);
+  return found ? `${found.name} ${fromTo(found.base_ns ?? 0, found.candidate_ns ?? 0)}` : '';
+}
+
+const sumOf = (lines: readonly Times[]): Times => lines.reduce((sum, line) => (
+  { base_ns: sum.base_ns + line.base_ns, candidate_ns: sum.candidate_ns + line.candidate_ns }), { base_ns: 0, candidate_ns: 0 });
+
+const SMALL = 0.01; // of the longer step
+
+/** The lines to draw: those that are small on both sides are one. */
+export function drawn({ lines, sum }: Whole): ChangeLine[] {
+  const least = SMALL * Math.max(sum.base_ns, sum.candidate_ns);
+  const small = lines.filter((line) => Math.max(line.base_ns, line.candidate_ns) < least);
+  if (small.length < 2) return [...lines];
+  const name = plural(small.length, 'smaller entry', 'smaller entries');
+  return [...lines.filter((line) => !small.includes(line)), { ...sumOf(small), name, title: small.map((line) => line.name).join(', '), owner: '' }];
 }
 
 const factor = (value: number): string => (value < 10 ? value.toFixed(2) : value.toPrecision(3));
@@ -78,7 +123,7 @@ export function changeShare({ base_ns: base, candidate_ns: candidate }: Changed)
   return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)} %`;
 }
 
-export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same';
+export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same' | 'not_checked';
 
 /** What asks for a deed comes first. */
 export const FINDING_STATES: readonly { state: FindingState; sign: string; word: string; meaning: string; tone: Tone }[] = [
@@ -87,6 +132,7 @@ export const FINDING_STATES: readonly { state: FindingState; sign: string; word:
   { state: 'gone', sign: '✓', word: 'Gone', meaning: 'only in the baseline', tone: 'good' },
   { state: 'better', sign: '↓', word: 'Better', meaning: 'at a lower cost than before', tone: 'good' },
   { state: 'same', sign: '=', word: 'Same', meaning: 'at about the same cost', tone: 'even' },
+  { state: 'not_checked', sign: '?', word: 'Not checked', meaning: 'in the baseline; the candidate’s recording does not show whether it is gone', tone: 'even' },
 ];
 
 /** Whether a bar of promised and kept says anything of a finding: what it predicted is of a change that happened. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { commandOf, SHORTCUTS } from './keys';
+import { VIEWS } from './views';
 
 const press = (key: string, focus: 'list' | 'input' | 'elsewhere' = 'elsewhere', more = {}): string | null =>
   commandOf({ key, ctrlKey: false, metaKey: false, altKey: false, ...more }, focus);
@@ -21,6 +22,11 @@ describe('keys', () => {
 
   it('leave the browser its own', () => {
     for (const modifier of ['ctrlKey', 'metaKey', 'altKey']) expect(press('s', 'elsewhere', { [modifier]: true })).toBeNull();
+  });
+
+  it('lead to the views that have one, and mean nothing else', () => {
+    const led = VIEWS.flatMap(({ id, shortcut }) => (shortcut ? [[id, press(shortcut.key)]] : []));
+    expect(led).toEqual([['timeline', 'timeline'], ['source', 'source'], ['compare', 'compare']]);
   });
 
   it('are all in the help', () => {

@@ -1,7 +1,9 @@
 /** Which key does what. */
 
-export type Command =
-  | 'next' | 'previous' | 'open' | 'back' | 'filter' | 'source' | 'next-place' | 'previous-place' | 'hottest' | 'mute' | 'compare' | 'timeline' | 'help';
+import { VIEWS, type View } from './views';
+
+/** A view's name leads there. */
+export type Command = View | 'next' | 'previous' | 'open' | 'back' | 'filter' | 'next-place' | 'previous-place' | 'hottest' | 'mute' | 'help';
 
 export interface Pressed { key: string; ctrlKey: boolean; metaKey: boolean; altKey: boolean }
 
@@ -11,23 +13,21 @@ export const SHORTCUTS: readonly { keys: string[]; label: string }[] = [
   { keys: ['Enter'], label: 'Open the finding' },
   { keys: ['Esc'], label: 'Back to the list' },
   { keys: ['/'], label: 'Filter findings or operators' },
-  { keys: ['s'], label: 'Show the whole source file' },
+  ...VIEWS.flatMap(({ shortcut }) => (shortcut ? [{ keys: [shortcut.key], label: shortcut.does }] : [])),
   { keys: ['['], label: 'Previous place of the finding; in the timeline and the evidence: previous matched event' },
   { keys: [']'], label: 'Next place of the finding; in the timeline and the evidence: next matched event' },
   { keys: ['h'], label: 'In a source file: the line that costs most, then the next' },
-  { keys: ['t'], label: 'To the timeline' },
   { keys: ['w', 's', '+', '−'], label: 'In the timeline: zoom' },
   { keys: ['a', 'd', '←', '→', 'Home', 'End'], label: 'In the timeline: move' },
   { keys: ['Shift ←', 'Shift →'], label: 'In the timeline: previous, next event of the row' },
   { keys: ['0'], label: 'In the timeline: all that fits' },
-  { keys: ['c'], label: 'Compare with another recording' },
   { keys: ['m'], label: 'Mute the finding, or show it again' },
   { keys: ['?'], label: 'This help' },
 ];
 
 const EVERYWHERE: Record<string, Command> = {
-  j: 'next', k: 'previous', '/': 'filter', s: 'source', ']': 'next-place', '[': 'previous-place', h: 'hottest', m: 'mute', c: 'compare', t: 'timeline', '?': 'help',
-  Escape: 'back',
+  ...Object.fromEntries(VIEWS.flatMap(({ id, shortcut }) => (shortcut ? [[shortcut.key, id]] : []))),
+  j: 'next', k: 'previous', '/': 'filter', ']': 'next-place', '[': 'previous-place', h: 'hottest', m: 'mute', '?': 'help', Escape: 'back',
 };
 /** Keys with a meaning of their own in scrolling areas and on buttons: ours only in the list. */
 const IN_LIST: Record<string, Command> = { ArrowDown: 'next', ArrowUp: 'previous', Enter: 'open' };

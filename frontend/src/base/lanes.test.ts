@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { averaged, causeOf, groupsOf, mostly, totalOf, type LaneLike } from './lanes';
+import type { Lane } from '../api/types.gen';
+import { averaged, causeOf, groupsOf, mostly, totalOf } from './lanes';
 
-const DEVICE: LaneLike = {
+const DEVICE: Lane = {
   lane: 'cuda:0', communication_overlapped_ns: 5,
   parts: [
     { part: 'matrix', mean_ns: 40, steps_ns: [30, 50] },
@@ -11,11 +12,11 @@ const DEVICE: LaneLike = {
     { part: 'idle_unknown', mean_ns: 10, steps_ns: [0, 20] },
   ],
 };
-const HOST: LaneLike = {
+const HOST: Lane = {
   lane: 'host', communication_overlapped_ns: 0,
   parts: [{ part: 'communication', mean_ns: 1, steps_ns: [1] }, { part: 'optimizer', mean_ns: 1, steps_ns: [1] }, { part: 'forward', mean_ns: 2, steps_ns: [2] }],
 };
-const brief = (lane: LaneLike, step: number | null) => groupsOf(lane, step).map(({ group, ns, slices }) => [group, ns, slices.map(({ part }) => part)]);
+const brief = (lane: Lane, step: number | null) => groupsOf(lane, step).map(({ group, ns, slices }) => [group, ns, slices.map(({ part }) => part)]);
 
 describe('groups', () => {
   it('hold the parts of the average step', () => {
@@ -50,7 +51,7 @@ describe('groups', () => {
 });
 
 it('averages devices, one of which lacks a part', () => {
-  const other: LaneLike = { lane: 'cuda:1', communication_overlapped_ns: 1, parts: [{ part: 'host_to_device', mean_ns: 60, steps_ns: [60, 60] }, { part: 'matrix', mean_ns: 20, steps_ns: [10, 30] }] };
+  const other: Lane = { lane: 'cuda:1', communication_overlapped_ns: 1, parts: [{ part: 'host_to_device', mean_ns: 60, steps_ns: [60, 60] }, { part: 'matrix', mean_ns: 20, steps_ns: [10, 30] }] };
   const mean = averaged([DEVICE, other]);
   expect(mean?.parts.map(({ part, mean_ns }) => [part, mean_ns])).toEqual([
     ['matrix', 30], ['optimizer', 5], ['communication_exposed', 5], ['host_to_device', 30], ['idle_data_loading', 15], ['idle_unknown', 5],

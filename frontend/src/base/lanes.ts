@@ -1,19 +1,9 @@
 /** Parts of a step in words and groups: what the bars, their legends and their tables show. */
 
-export type DevicePart =
-  | 'matrix' | 'attention' | 'convolution' | 'normalisation' | 'reduction' | 'elementwise' | 'optimizer' | 'other_compute'
-  | 'communication_exposed' | 'host_to_device' | 'device_to_host' | 'device_copy'
-  | 'idle_data_loading' | 'idle_compilation' | 'idle_garbage_collection' | 'idle_communication_wait'
-  | 'idle_synchronisation' | 'idle_launch_bound' | 'idle_unknown';
-export type HostPart = 'data_loading' | 'communication' | 'optimizer' | 'backward' | 'forward' | 'python' | 'other';
-export type PartName = DevicePart | HostPart;
-export type Group = 'compute' | 'communication' | 'copies' | 'idle' | 'model' | 'data' | 'python' | 'other';
+import type { Lane, LanePart } from '../api/types.gen';
 
-export interface LaneLike {
-  lane: string;
-  parts: readonly { part: PartName; mean_ns: number; steps_ns: readonly number[] }[];
-  communication_overlapped_ns: number;
-}
+export type PartName = LanePart['part'];
+export type Group = 'compute' | 'communication' | 'copies' | 'idle' | 'model' | 'data' | 'python' | 'other';
 
 export interface Slice { part: PartName; label: string; ns: number; share: number }
 export interface GroupSlice { group: Group; label: string; ns: number; share: number; slices: readonly Slice[] }
@@ -52,7 +42,7 @@ export const GROUPS: Record<Group, string> = {
 };
 
 const HOST = 'host';
-export const isHost = ({ lane }: Pick<LaneLike, 'lane'>): boolean => lane === HOST;
+export const isHost = ({ lane }: Pick<Lane, 'lane'>): boolean => lane === HOST;
 
 /** The optimizer is kernels on a device, and a phase of the step on the host. */
 const groupOf = (part: PartName, host: boolean): Group => (host && part === 'optimizer' ? 'model' : PARTS[part].group);
@@ -65,7 +55,7 @@ const isPart = (text: string): text is PartName => Object.hasOwn(PARTS, text);
 export const partName = (part: string): string => (isPart(part) ? partLabel(part) : part.replaceAll('_', ' '));
 
 /** The parts of one step, or of the average one, by group; what took no time is left out. */
-export function groupsOf(lane: LaneLike, step: number | null): GroupSlice[] {
+export function groupsOf(lane: Lane, step: number | null): GroupSlice[] {
   const host = isHost(lane);
   const times = lane.parts.map((each) => ({ part: each.part, ns: step === null ? each.mean_ns : each.steps_ns[step] ?? 0 }));
   const total = times.reduce((sum, { ns }) => sum + ns, 0);
@@ -86,10 +76,10 @@ const groupLabel = (group: Group, host: boolean): string => (host && group === '
 export const totalOf = (groups: readonly { ns: number }[]): number => groups.reduce((sum, { ns }) => sum + ns, 0);
 
 /** The groups of a lane in each step; none without a lane. */
-export const groupsAt = (lane: LaneLike | null) => (index: number | null): GroupSlice[] => (lane ? groupsOf(lane, index) : []);
+export const groupsAt = (lane: Lane | null) => (index: number | null): GroupSlice[] => (lane ? groupsOf(lane, index) : []);
 
 /** Several devices as one: the mean of each part. */
-export function averaged(lanes: readonly LaneLike[]): LaneLike | null {
+export function averaged(lanes: readonly Lane[]): Lane | null {
   const [first] = lanes;
   if (!first || lanes.length === 1) return first ?? null;
   const names = [...new Set(lanes.flatMap((lane) => lane.parts.map(({ part }) => part)))].toSorted((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  accountOf, boundText, busyNs, communicationText, folded, gathered, groupsOf, hostPace, knownText, limitText, reasonText, recordingText, sourceText,
+  accountOf, boundText, busyNs, communicationText, folded, gathered, groupsOf, hostPace, isIn, knownText, limitText, reasonText, recordingText, sourceText,
   type Cause, type EntryLike, type Kind, type LedgerLike, type Recording,
 } from './ledger';
 
@@ -72,7 +72,16 @@ describe('groups', () => {
   it('below 2 % are one, where they are several', () => {
     const groups = groupsOf(accountOf({ step_ns: { mean: 200, n: 1 }, entries: [entry('compute', 'matrix', [194]), entry('host_work', null, [3]), entry('launch_pace', null, [2]), entry('profiler', null, [1])] }, null));
     expect(gathered(groups).map(({ label, ns }) => [label, ns])).toEqual([['Device compute', 194], ['3 smaller parts', 6]]);
-    expect(gathered(groups.slice(0, 2))).toEqual(groups.slice(0, 2));
+    expect(gathered(groups.slice(0, 2)).map(({ group, part }) => [group, part])).toEqual([['compute', 'compute'], ['host', 'host']]);
+  });
+
+  it('are kinds of work where the CPU does it all', () => {
+    const entries = [entry('cpu', 'matrix', [120]), entry('cpu', 'python', [70]), entry('unrecorded_host', null, [10])];
+    const parts = gathered(groupsOf(accountOf({ step_ns: { mean: 200, n: 1 }, entries }, null)));
+    expect(parts.map(({ part, label, ns }) => [part, label, ns])).toEqual([
+      ['matrix', 'Matrix products', 120], ['python', 'Python between operators', 70], ['unnamed', 'Not explained', 10],
+    ]);
+    expect(parts.map((part) => entries.findIndex((each) => isIn(part, each)))).toEqual([0, 1, 2]);
   });
 
   it('hold causes and kinds that this page does not know, and class names are never theirs', () => {

@@ -1,24 +1,17 @@
 /** The account of a step in words, rows and groups: every nanosecond belongs to exactly one entry. */
 
+import type { Entry, Ledger, Limit, Owner } from '../api/types.gen';
 import { spread, type Spread } from './statistics';
 import { nanoseconds, share } from './units';
-import { STEP_BASIS, type StepBasis } from './words';
+import { STEP_BASIS } from './words';
 
-export type Cause =
-  | 'compute' | 'communication' | 'copy'
-  | 'between_kernels' | 'inside_graph' | 'graph_start' | 'stream_wait' | 'copy_setup' | 'queued_unknown' | 'launch_latency'
-  | 'profiler' | 'garbage_collection' | 'graph_capture' | 'compilation' | 'data_loading' | 'host_communication'
-  | 'synchronisation' | 'allocation' | 'first_launch' | 'runtime_call' | 'host_work' | 'launch_pace'
-  | 'cpu' | 'unrecorded_host' | 'unrecorded_launch' | 'unrecorded_wait';
-export type Kind =
-  | 'matrix' | 'attention' | 'convolution' | 'mixture_of_experts' | 'normalisation' | 'softmax' | 'embedding' | 'pooling'
-  | 'reduction' | 'sort' | 'indexing' | 'pointwise' | 'random' | 'fused' | 'quantisation' | 'optimizer' | 'memory_copy' | 'layout'
-  | 'to_device' | 'to_host' | 'on_device' | 'fill' | 'python' | 'other';
-export type StepSource = StepBasis | 'repeating_unit';
-export type Recording = 'steady' | 'start-up' | 'compilation' | 'capture' | 'thinned' | 'no-device';
-export type Proof = 'queued' | 'issuing' | 'in-call' | 'blocked' | 'silent' | 'none';
-export type KnownBy = 'stack' | 'operator' | 'kernel-name' | 'mark' | 'neighbours' | 'none';
-export type Bound = 'compute' | 'memory' | 'fp32-cores';
+export type Cause = Entry['cause'];
+export type Kind = NonNullable<Entry['kind']>;
+export type StepSource = Ledger['step_source'];
+export type Recording = Ledger['recording'];
+export type Proof = Entry['proof'];
+export type KnownBy = NonNullable<Owner['known_by']>;
+export type Bound = Limit['bound'];
 export type LedgerGroup =
   | 'compute' | 'communication' | 'copies' | 'queued' | 'host' | 'launch' | 'data' | 'waiting' | 'runtime' | 'compilation'
   | 'interruption' | 'cpu' | 'unnamed' | 'other';
@@ -146,14 +139,24 @@ export const groupOf = (entry: Named): LedgerGroup => partOf(entry).group;
 
 const SLIGHT = 0.02;
 
-/** The groups that are worth a word of their own beside other things, and all others as one. */
-export function gathered(groups: readonly LedgerGroupSlice[]): readonly LedgerGroupSlice[] {
-  const slight = groups.filter(({ share: part }) => part < SLIGHT);
-  if (slight.length < 2) return groups;
-  const ns = sum(slight.map((group) => group.ns));
-  const one: LedgerGroupSlice = { group: 'other', label: `${slight.length} smaller parts`, ns, share: sum(slight.map((group) => group.share)), slices: slight.flatMap(({ slices }) => slices) };
-  return [...groups.filter((group) => !slight.includes(group)), one];
+/** A group in a short bar, or one kind of the CPU's work, which is all that a job without a device does. */
+export type ShortPart = LedgerGroupSlice & { part: string };
+
+/** The parts that are worth a word of their own beside other things, and all others as one. */
+export function gathered(groups: readonly LedgerGroupSlice[]): readonly ShortPart[] {
+  const parts = groups.flatMap((group): ShortPart[] =>
+    (group.group === 'cpu' ? group.slices.map((slice) => ({ ...slice, group: group.group, slices: [slice] })) : [{ ...group, part: group.group }]));
+  const slight = parts.filter(({ share: part }) => part < SLIGHT);
+  if (slight.length < 2) return parts;
+  const one: ShortPart = {
+    group: 'other', part: 'other', label: `${slight.length} smaller parts`, ns: sum(slight.map(({ ns }) => ns)), share: sum(slight.map(({ share: part }) => part)),
+    slices: slight.flatMap(({ slices }) => slices),
+  };
+  return [...parts.filter((part) => !slight.includes(part)), one];
 }
+
+/** Whether an entry is in a part of a short bar. */
+export const isIn = ({ group, part }: ShortPart, entry: Named): boolean => groupOf(entry) === group && (group !== 'cpu' || partOf(entry).part === part);
 
 const BUSY = new Set<LedgerGroup>(['compute', 'communication', 'copies']);
 

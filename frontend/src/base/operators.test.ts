@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf, descendsFirst, flopsText, titleOf, type OperatorLike } from './operators';
+import { operatorRow } from '../testing/fixtures';
+import { columnsOf, descendsFirst, flopsText, leastWidth, titleOf } from './operators';
 
-const ROW: OperatorLike = {
-  name: 'aten::mm', operators: 3, calls: 1200, shapes: '4×4', file: '/job/train.py', line: 7, function: 'step', module: 'Linear_0',
+const ROW = operatorRow('aten::mm', {
+  operators: 3, calls: 1200, shapes: '4×4', file: '/job/train.py', line: 7, function: 'step', module: 'Linear_0',
   host_total_ns: 3e6, host_self_ns: 2e6, device_total_ns: 4e6, device_self_ns: null, tensor_cores: null,
   flops_per_second: 81.34e9, roofline: 0.125, low_ns: 1000, median_ns: 2000, high_ns: 9000, slow_calls: 2,
-};
+});
 const texts = (...given: Parameters<typeof columnsOf>) => columnsOf(...given).map(({ label, text }) => [label, text(ROW)]);
 
 describe('columns', () => {
@@ -31,8 +32,12 @@ describe('columns', () => {
 });
 
 it('sorts numbers from the largest, words from the first', () => {
-  expect(['name', 'file', 'calls', 'roofline'].map((id) => columnsOf('line', true).find((each) => each.id === id)).map((each) => each && descendsFirst(each.id)))
-    .toEqual([false, false, true, true]);
+  expect(['name', 'file', 'calls', 'roofline', 'tensor_cores'].map((id) => columnsOf('line', true).find((each) => each.id === id)).map((each) => each && descendsFirst(each.id)))
+    .toEqual([false, false, true, true, true]);
+});
+
+it('adds up the least widths, the gaps and the edges', () => {
+  expect(leastWidth(columnsOf('name', true).slice(0, 2))).toBe(200 + 64 + 12 + 32);
 });
 
 it('writes rates with three digits', () => {

@@ -1,20 +1,12 @@
 /** Columns of the operator table, by grouping. */
 
+import type { OperatorRow } from '../api/types.gen';
 import { count, nanoseconds, partShare, plural } from './units';
 import { fileName } from './places';
 import type { Grouping } from './route';
 
-export interface OperatorLike {
-  name: string; operators: number; calls: number; shapes?: string; file?: string; line?: number | null; function?: string; module?: string;
-  host_total_ns: number; host_self_ns: number;
-  device_total_ns: number | null; device_self_ns: number | null;
-  tensor_cores: boolean | null; flops_per_second: number | null; roofline: number | null;
-  low_ns?: number | null; median_ns?: number | null; high_ns?: number | null; slow_calls?: number | null;
-}
-
-export type OperatorColumn =
-  | 'name' | 'shapes' | 'file' | 'module' | 'calls' | 'host_total_ns' | 'host_self_ns' | 'device_total_ns' | 'device_self_ns'
-  | 'tensor_cores' | 'flops_per_second' | 'roofline' | 'median_ns' | 'slow_calls';
+/** A figure or a name of a row: the server can sort by any of them. */
+export type OperatorColumn = Exclude<keyof OperatorRow, 'key' | 'kernels' | 'findings'>;
 
 export interface ColumnSpec {
   id: OperatorColumn;
@@ -22,30 +14,32 @@ export interface ColumnSpec {
   /** What the heading means, for its tooltip. */
   hint: string;
   number: boolean;
+  /** Least width. */
+  px: number;
   /** As CSS for the grid. */
   width: string;
-  text: (row: OperatorLike) => string;
+  text: (row: OperatorRow) => string;
 }
 
-export const GROUPINGS: readonly { by: Grouping; label: string }[] = [
-  { by: 'name', label: 'Name' }, { by: 'shape', label: 'Name and shapes' }, { by: 'line', label: 'Source line' }, { by: 'module', label: 'Module' },
+export const GROUPINGS: readonly { id: Grouping; label: string }[] = [
+  { id: 'name', label: 'Name' }, { id: 'shape', label: 'Name and shapes' }, { id: 'line', label: 'Source line' }, { id: 'module', label: 'Module' },
 ];
 
 const time = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
 
 const LEADS: Record<Grouping, ColumnSpec[]> = {
-  name: [words('name', 'Operator', 'Name of the operator', 'minmax(200px, 1fr)', (row) => row.name)],
+  name: [words('name', 'Operator', 'Name of the operator', 200, 1, (row) => row.name)],
   shape: [
-    words('name', 'Operator', 'Name of the operator', 'minmax(240px, 1.4fr)', (row) => row.name),
-    words('shapes', 'Input shapes', 'Shapes and types of the inputs', 'minmax(160px, 1fr)', (row) => row.shapes ?? ''),
+    words('name', 'Operator', 'Name of the operator', 240, 1.4, (row) => row.name),
+    words('shapes', 'Input shapes', 'Shapes and types of the inputs', 160, 1, (row) => row.shapes ?? ''),
   ],
   line: [
-    words('file', 'Source line', 'Line of your code that the operators were called from', 'minmax(180px, 1fr)', placeOf),
-    words('name', 'Most time in', 'The operator with the most host self time', 'minmax(160px, 1fr)', mostTimeIn),
+    words('file', 'Source line', 'Line of your code that the operators were called from', 180, 1, placeOf),
+    words('name', 'Most time in', 'The operator with the most host self time', 160, 1, mostTimeIn),
   ],
   module: [
-    words('module', 'Module', 'The module that the operators were called in', 'minmax(180px, 1fr)', (row) => row.module ?? ''),
-    words('name', 'Most time in', 'The operator with the most host self time', 'minmax(160px, 1fr)', mostTimeIn),
+    words('module', 'Module', 'The module that the operators were called in', 180, 1, (row) => row.module ?? ''),
+    words('name', 'Most time in', 'The operator with the most host self time', 160, 1, mostTimeIn),
   ],
 };
 
@@ -57,7 +51,7 @@ const COMMON: readonly ColumnSpec[] = [
 const DEVICE: readonly ColumnSpec[] = [
   number('device_self_ns', 'Device self', 'Time of the work that the calls themselves launched', 92, (row) => time(row.device_self_ns)),
   number('device_total_ns', 'Device total', 'Time of all launched work, calls inside included', 96, (row) => time(row.device_total_ns)),
-  words('tensor_cores', 'Tensor cores', 'Whether the kernels use tensor cores, by their names', '104px', (row) => (row.tensor_cores === null && !row.device_total_ns ? '–' : coresText(row.tensor_cores))),
+  { ...number('tensor_cores', 'Tensor cores', 'Whether the kernels use tensor cores, by their names', 104, coresOf), number: false },
 ];
 const RATE: readonly ColumnSpec[] = [
   number('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second', 100, (row) => (!row.flops_per_second ? '–' : flopsText(row.flops_per_second))),
@@ -73,28 +67,39 @@ export const columnsOf = (by: Grouping, hasDevice: boolean): readonly ColumnSpec
   ...LEADS[by], ...COMMON, ...(hasDevice ? DEVICE : []), ...(hasDevice ? RATE : RATE.slice(0, 1)), ...(by === 'shape' ? SPREAD : []),
 ];
 
-const WORDS = new Set<OperatorColumn>(['name', 'shapes', 'file', 'module']);
+const [GAP_PX, EDGES_PX] = [12, 32];
+
+/** Width below which the columns no longer fit. */
+export const leastWidth = (columns: readonly ColumnSpec[]): number => columns.reduce((sum, { px }) => sum + px + GAP_PX, EDGES_PX - GAP_PX);
+
+const WORDS = new Set<OperatorColumn>(Object.values(LEADS).flat().map(({ id }) => id));
+
+/** Words are sorted from the first, figures from the largest. */
 export const descendsFirst = (column: OperatorColumn): boolean => !WORDS.has(column);
 
-function words(id: OperatorColumn, label: string, hint: string, width: string, text: ColumnSpec['text']): ColumnSpec {
-  return { id, label, hint, width, text, number: false };
+function words(id: OperatorColumn, label: string, hint: string, px: number, parts: number, text: ColumnSpec['text']): ColumnSpec {
+  return { id, label, hint, px, width: `minmax(${px}px, ${parts}fr)`, text, number: false };
 }
 
 function number(id: OperatorColumn, label: string, hint: string, px: number, text: ColumnSpec['text']): ColumnSpec {
-  return { id, label, hint, width: `${px}px`, text, number: true };
+  return { id, label, hint, px, width: `${px}px`, text, number: true };
 }
 
 /** `train.py:42 train_step`. */
-function placeOf(row: OperatorLike): string {
+function placeOf(row: OperatorRow): string {
   const line = typeof row.line === 'number' ? `:${row.line}` : '';
   return [row.file ? `${fileName(row.file)}${line}` : '', row.function ?? ''].filter(Boolean).join(' ');
 }
 
-function mostTimeIn(row: OperatorLike): string {
+function mostTimeIn(row: OperatorRow): string {
   return row.operators > 1 ? `${row.name} and ${plural(row.operators - 1, 'other')}` : row.name;
 }
 
-export const titleOf = (row: OperatorLike, by: Grouping): string => (LEADS[by][0]?.text(row) ?? '') || row.name;
+export const titleOf = (row: OperatorRow, by: Grouping): string => (LEADS[by][0]?.text(row) ?? '') || row.name;
+
+function coresOf(row: OperatorRow): string {
+  return row.tensor_cores === null && !row.device_total_ns ? '–' : coresText(row.tensor_cores);
+}
 
 export const coresText = (cores: boolean | null): string => (cores === null ? 'unknown' : cores ? 'yes' : 'no');
 
@@ -106,7 +111,7 @@ export function flopsText(perSecond: number): string {
   return `${Number((perSecond / 1000 ** power).toPrecision(3)).toLocaleString('en-US')} ${PREFIXES[power] ?? ''}FLOP/s`;
 }
 
-function spreadText({ low_ns: low, median_ns: median, high_ns: high }: OperatorLike): string {
+function spreadText({ low_ns: low, median_ns: median, high_ns: high }: OperatorRow): string {
   if (typeof low !== 'number' || typeof median !== 'number' || typeof high !== 'number') return '–';
   return `${nanoseconds(low)} – ${nanoseconds(median)} – ${nanoseconds(high)}`;
 }

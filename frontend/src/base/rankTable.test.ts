@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { medianOf, rankColumns, rankOrder, shadeOf, WORST_FIRST, type RankLike } from './rankTable';
+import type { RankRow } from '../api/types.gen';
+import { medianOf, rankColumns, rankOrder, shadeOf, WORST_FIRST } from './rankTable';
 
-const row = (rank: number, changes: Partial<RankLike> = {}): RankLike => ({
-  rank, step_ns: 10e6, parts_ns: { compute: 4e6 }, memory_peak_bytes: null, arrivals: { met: 4, last: 0, late_ns: 0, waited_ns: 0, waits_ns: 2e6 }, findings: 1, ...changes,
+const row = (rank: number, changes: Partial<RankRow> = {}): RankRow => ({
+  rank, worker: `host_${rank}`, span: '1', clock_ahead_ns: null, clock_error_ns: null, step_ns: 10e6, parts_ns: { compute: 4e6 }, memory_peak_bytes: null, arrivals: { met: 4, last: 0, late_ns: 0, waited_ns: 0, waits_ns: 2e6 }, findings: 1, ...changes,
 });
 const late = { met: 4, last: 4, late_ns: 2e6, waited_ns: 2e6, waits_ns: 0 };
-const labels = (rows: RankLike[]): string[] => rankColumns(rows).map(({ label }) => label);
-const ranks = (rows: RankLike[]): number[] => rows.map(({ rank }) => rank);
+const labels = (rows: RankRow[]): string[] => rankColumns(rows).map(({ label }) => label);
+const ranks = (rows: RankRow[]): number[] => rows.map(({ rank }) => rank);
 
 describe('columns', () => {
   it('are there where a rank has the figure', () => {
@@ -18,7 +19,7 @@ describe('columns', () => {
 
   it('say numbers with their units, and a dash where there is none', () => {
     const [first, none] = [row(3, { memory_peak_bytes: 2 ** 30, arrivals: late }), row(4, { step_ns: null, arrivals: null })];
-    const texts = (of: RankLike): string[] => rankColumns([first, none]).map(({ text }) => text(of));
+    const texts = (of: RankRow): string[] => rankColumns([first, none]).map(({ text }) => text(of));
     expect(texts(first)).toEqual(['Rank 3', '10 ms', '4 ms', '1 GiB', '4 of 4', '2 ms', '0 ns', '1']);
     expect(texts(none)).toEqual(['Rank 4', '–', '4 ms', '–', '–', '–', '–', '1']);
   });

@@ -1,17 +1,9 @@
 /** Columns of the table of ranks, their order, and how far a figure is above the middle rank's. */
 
+import type { RankRow } from '../api/types.gen';
 import { bytes, count, nanoseconds } from './units';
 
 export type RankPart = 'loading' | 'host' | 'compute' | 'copies' | 'communication' | 'idle';
-
-export interface RankLike {
-  rank: number;
-  step_ns: number | null;
-  parts_ns: { [part: string]: number };
-  memory_peak_bytes: number | null;
-  arrivals: { met: number; last: number; late_ns: number; waited_ns: number; waits_ns: number } | null;
-  findings: number;
-}
 
 export type RankColumn = RankPart | 'rank' | 'step' | 'memory' | 'last' | 'waited' | 'waits' | 'findings';
 export interface RankOrder { column: RankColumn; descending: boolean }
@@ -27,8 +19,8 @@ interface Spec {
   px: number;
   width: string;
   number: boolean;
-  value: (row: RankLike) => number | null;
-  text: (row: RankLike) => string;
+  value: (row: RankRow) => number | null;
+  text: (row: RankRow) => string;
   /** Of what a difference to the middle rank is a part, where it is to be seen. */
   whole?: (middle: number, step: number) => number;
 }
@@ -71,7 +63,7 @@ const ARRIVALS: readonly Spec[] = [
 const FINDINGS = figure('findings', 'Findings', 'How many findings its own report has', 88, (row) => row.findings, (row) => count(row.findings));
 
 /** Parts that no rank has, memory that none recorded, and arrivals where no ranks meet have no column. */
-export function rankColumns(rows: readonly RankLike[]): Spec[] {
+export function rankColumns(rows: readonly RankRow[]): Spec[] {
   const parts = PARTS.filter(({ part }) => rows.some((row) => (row.parts_ns[part] ?? 0) > 0));
   return [
     RANK, STEP,
@@ -83,7 +75,7 @@ export function rankColumns(rows: readonly RankLike[]): Spec[] {
 }
 
 /** The rows by one column; a rank without the figure comes last, equal ones by their numbers. */
-export function rankOrder<Row extends RankLike>(rows: readonly Row[], { column, descending }: RankOrder): Row[] {
+export function rankOrder<Row extends RankRow>(rows: readonly Row[], { column, descending }: RankOrder): Row[] {
   const spec = rankColumns(rows).find(({ id }) => id === column);
   const key = (row: Row): number => spec?.value(row) ?? (descending ? -Infinity : Infinity);
   return rows.toSorted((a, b) => (key(a) === key(b) ? a.rank - b.rank : (key(a) - key(b)) * (descending ? -1 : 1)));

@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest';
 import { routeFrom, routeKeys, START, type Route, withConsequences } from './route';
+import { VIEWS } from './views';
+
+/** As the address gives them back. */
+const strings = (keys: Record<string, string | null>): Record<string, string> =>
+  Object.fromEntries(Object.entries(keys).flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
 
 it('reads an empty address as the start', () => {
   expect(routeFrom({})).toEqual(START);
@@ -11,8 +16,7 @@ it('leaves no trace of defaults in the address', () => {
 
 it('round-trips', () => {
   const route = { compare: START.compare, run: 'r', worker: 'w', span: '1', view: 'source', finding: 'f', file: '/a.py', line: '7', q: 'x', sort: 'cost', group: 'file', own: true, step: '', by: 'name', op: '', event: '', win: '' } satisfies Route;
-  const keys = Object.fromEntries(Object.entries(routeKeys(route)).map(([key, value]) => [key, value ?? '']));
-  expect(routeFrom(keys)).toEqual(route);
+  expect(routeFrom(strings(routeKeys(route)))).toEqual(route);
 });
 
 it('has the event and the window where the timeline is', () => {
@@ -34,6 +38,11 @@ it('keeps file and line out of the address of the list', () => {
   expect(routeKeys({ ...START, file: '/a.py', line: '7' })).toMatchObject({ file: null, line: null });
 });
 
+it('reads every view by its name', () => {
+  const named = VIEWS.map(({ id }) => id);
+  expect(named.map((view) => routeFrom(strings(routeKeys({ ...START, view }))).view)).toEqual(named);
+});
+
 it('does not trust views and orders typed by hand', () => {
   expect(routeFrom({ view: 'nonsense', sort: 'constructor' })).toMatchObject({ view: 'findings', sort: 'saving' });
 });
@@ -50,7 +59,7 @@ it('names both sides of a comparison as the command line does, and the run witho
   const route: Route = {
     ...START, view: 'compare', compare: { base: { run: '', rank: '', span: '', steps: '3-7' }, candidate: { run: 'new', rank: 'host_1', span: '9', steps: '' } },
   };
-  const keys = Object.fromEntries(Object.entries(routeKeys(route)).flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
+  const keys = strings(routeKeys(route));
   expect(keys).toEqual({ view: 'compare', cmp: '.', steps: '3-7', with: 'new', with_rank: 'host_1', with_span: '9' });
   expect(routeFrom(keys)).toEqual(route);
   expect(routeKeys({ ...route, view: 'findings' })).toMatchObject({ cmp: null, with: null, steps: null });

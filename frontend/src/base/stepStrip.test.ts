@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { groupsAt, type LaneLike } from './lanes';
+import type { Lane } from '../api/types.gen';
+import { groupsAt } from './lanes';
 import { columnsOf, oddSteps, type StepLike } from './stepStrip';
 
-const LANE: LaneLike = {
+const LANE: Lane = {
   lane: 'cuda:0', communication_overlapped_ns: 0,
   parts: [{ part: 'matrix', mean_ns: 75, steps_ns: [150, 25] }, { part: 'idle_unknown', mean_ns: 50, steps_ns: [50, 75] }],
 };

@@ -1,11 +1,11 @@
 /** The closed vocabularies of the report, in words for the user. */
 
+import type { Place, Saving, Steps } from '../api/types.gen';
 import { inUnit, nanoseconds, type TimeUnit } from './units';
 
-export type StepBasis =
-  'profiler_step' | 'serving_step' | 'framework_step' | 'optimizer_step' | 'data_loader' | 'whole_trace' | 'none';
-type SavingBasis = 'bound' | 'replayed' | 'measured';
-type Precision = 'exact' | 'aligned' | 'definition';
+type StepBasis = Steps['basis'];
+type SavingBasis = Saving['basis'][number];
+type Precision = Place['precision'];
 
 export const STEP_BASIS: Record<StepBasis, string> = {
   profiler_step: 'marked by the profiler',

@@ -1,19 +1,23 @@
 /** A native select with its label inside the frame. */
 
-interface Option { value: string; label: string }
-
-interface Props {
+interface Props<Value extends string> {
   label: string;
-  value: string;
-  options: readonly Option[];
-  onChange: (value: string) => void;
+  value: Value;
+  options: readonly { value: Value; label: string }[];
+  onChange: (value: Value) => void;
 }
 
-export const Select = ({ label, value, options, onChange }: Props) => (
-  <label class="select" title={options.find((option) => option.value === value)?.label}>
-    <span class="select-label">{label}</span>
-    <select aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-      {options.map((option) => <option value={option.value}>{option.label}</option>)}
-    </select>
-  </label>
-);
+export function Select<Value extends string>({ label, value, options, onChange }: Props<Value>) {
+  const choose = (wanted: string): void => {
+    const chosen = options.find((option) => option.value === wanted);
+    if (chosen) onChange(chosen.value);
+  };
+  return (
+    <label class="select" title={options.find((option) => option.value === value)?.label}>
+      <span class="select-label">{label}</span>
+      <select aria-label={label} value={value} onChange={(event) => choose(event.currentTarget.value)}>
+        {options.map((option) => <option value={option.value}>{option.label}</option>)}
+      </select>
+    </label>
+  );
+}

@@ -5,8 +5,9 @@ import { postRetry } from '../api/client';
 import type { Finding, Place } from '../api/types.gen';
 import type { Command } from '../base/keys';
 import { NOTHING, type Mutes } from '../base/mutes';
-import type { Group, Grouping, Sort, View } from '../base/route';
+import type { Group, Grouping, Sort } from '../base/route';
 import type { ProfileKey } from '../base/selection';
+import { hasFilter, type View } from '../base/views';
 import { faultInfo, gone, reach } from './connection';
 import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
 import { wanted } from './focus';
@@ -137,10 +138,8 @@ async function mute(what: Mutes): Promise<void> {
   toast('Muted. Muted findings are at the end of the list.');
 }
 
-const WITH_FILTER = new Set<View>(['findings', 'operators']);
-
 function editFilter(): void {
-  if (!WITH_FILTER.has(route.peek().view)) chooseView('findings');
+  if (!hasFilter(route.peek().view)) chooseView('findings');
   wanted.value = 'filter';
 }
 
@@ -200,12 +199,11 @@ export function perform(command: Command): void {
     case 'filter': return editFilter();
     case 'source': return showAnySource();
     case 'mute': return muteOpen();
-    case 'compare': return chooseView('compare');
     case 'timeline': return goToTimeline();
     case 'hottest': if (route.peek().view === 'source') moveToHottest(); return;
     case 'next-place': return movePlace(1);
     case 'previous-place': return movePlace(-1);
     case 'help': helpOpen.value = true; return;
-    default: command satisfies never;
+    default: return chooseView(command);
   }
 }

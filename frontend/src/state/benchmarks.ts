@@ -1,6 +1,6 @@
 /** Benchmarks of the selected profile: what is known, what waits and runs, and what comes of it. */
 
-import { batch, computed, signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { getBenchmarkProgress, getBenchmarks, postBenchmark, postBenchmarkCancel } from '../api/client';
 import type { BenchmarksAnswer, BenchmarkState, ErrorInfo, Finding } from '../api/types.gen';
@@ -10,20 +10,20 @@ import { reloads } from './answers';
 import { faultInfo, gone, reach } from './connection';
 import { announce } from './notices';
 import { load, renewed, report } from './profile';
+import { pause, polled, resource } from './resource';
 import { go } from './route';
 import { refreshRuns, selectedKey } from './runs';
 
 const AGAIN_MS = 2000;
 const MOST_TRIES = 60; // for a report that takes measurements over; others' benchmarks may hold it up
 
-const known = signal<{ of: string; answer: BenchmarksAnswer } | null>(null);
-const failed = signal<{ of: string; error: ErrorInfo | null } | null>(null);
+const known = resource<BenchmarksAnswer>({ alone: true });
 /** Why the last benchmark of a finding could not be put in the queue. */
 export const refused = signal<{ finding: string; error: ErrorInfo } | null>(null);
 
 const shown = computed(() => (selectedKey.value ? keyText(selectedKey.value) : ''));
-export const benchmarks = computed<BenchmarksAnswer | null>(() => (known.value?.of === shown.value ? known.value.answer : null));
-export const benchmarksError = computed(() => (failed.value?.of === shown.value ? failed.value : null));
+export const benchmarks = computed<BenchmarksAnswer | null>(() => known.answers.value.get(shown.value) ?? null);
+export const benchmarksError = computed<ErrorInfo | null>(() => known.failures.value.get(shown.value) ?? null);
 
 export const isOver = ({ state = 'queued' }: BenchmarkState): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
 
@@ -36,8 +36,6 @@ const behind = computed(() => Object.entries(benchmarks.value?.measurements ?? {
   return found !== undefined && found.measurement?.measured_at !== at;
 }));
 
-let turn = new AbortController();
-
 /** For a component: asks for the selected profile's benchmarks, and follows those that are not over. */
 export function useBenchmarks(): void {
   const of = shown.value;
@@ -46,46 +44,36 @@ export function useBenchmarks(): void {
   useEffect(() => { if (!offline) followBenchmarks(); }, [of, reload, offline]);
 }
 
+/** The benchmarks go on where no component shows them: their end is announced, and the report takes them over. */
 export function followBenchmarks(): void {
   const key = selectedKey.peek();
-  if (!key) return;
-  turn.abort();
-  turn = new AbortController();
-  follow(key, turn.signal).catch((error: unknown) => {
-    const fault = faultInfo(error);
-    if (fault) failed.value = { of: keyText(key), error: fault };
-  });
+  if (key) void known.ask(keyText(key), (given) => follow(key, given));
 }
 
-/**
- * One benchmark is watched at a time, the first that is not over: a browser has few connections to a server. At the
- * end the report takes over what was measured.
- */
-async function follow(key: ProfileKey, given: AbortSignal): Promise<void> {
-  for (let tries = 0; tries < MOST_TRIES;) {
-    const answer = await refresh(key, given);
-    const next = answer.jobs.find((job) => !isOver(job));
-    if (next) {
-      await watch(next.job, given);
-      continue;
-    }
-    if (!behind.peek()) return;
+/** Watches the queue to its end, until the report has taken over what was measured. */
+function follow(key: ProfileKey, given: AbortSignal): Promise<BenchmarksAnswer> {
+  let tries = 0;
+  return polled(async () => {
+    const answer = await watchQueue(key, given);
+    if (!behind.peek() || tries >= MOST_TRIES) return answer;
+    tries += 1;
     await refreshRuns();
     given.throwIfAborted();
     if (renewed.peek()) await load(key);
-    if (behind.peek()) await pause(AGAIN_MS); // other profiles' benchmarks come first
-    tries += 1;
-  }
+    return behind.peek() ? null : answer; // other profiles' benchmarks come first
+  }, given, AGAIN_MS);
 }
 
-async function refresh(key: ProfileKey, given: AbortSignal): Promise<BenchmarksAnswer> {
-  const answer = await reach(getBenchmarks({ ...key }, given));
-  given.throwIfAborted();
-  batch(() => {
+/** One benchmark at a time, the first that is not over: a browser has few connections to a server. */
+async function watchQueue(key: ProfileKey, given: AbortSignal): Promise<BenchmarksAnswer> {
+  for (;;) {
+    const answer = await reach(getBenchmarks({ ...key }, given));
+    given.throwIfAborted();
     takeOver(keyText(key), answer);
-    failed.value = null;
-  });
-  return answer;
+    const next = answer.jobs.find((job) => !isOver(job));
+    if (!next) return answer;
+    await watch(next.job, given);
+  }
 }
 
 async function watch(job: number, given: AbortSignal): Promise<void> {
@@ -95,21 +83,22 @@ async function watch(job: number, given: AbortSignal): Promise<void> {
     note(state);
     last = state;
   }
-  if (!last || !isOver(last)) await pause(AGAIN_MS); // the stream was cut off
+  if (!last || !isOver(last)) await pause(AGAIN_MS, given); // the stream was cut off
 }
 
 /** Takes the state of one benchmark over. */
 function note(state: BenchmarkState): void {
-  const last = known.peek();
-  if (last?.of !== keyText({ run: state.run, worker: state.worker, span: state.span })) return;
-  const others = last.answer.jobs.filter(({ job }) => job !== state.job);
-  takeOver(last.of, { ...last.answer, jobs: [...others, state].toSorted((a, b) => a.job - b.job) });
+  const of = keyText({ run: state.run, worker: state.worker, span: state.span });
+  const answer = known.answers.peek().get(of);
+  if (!answer) return;
+  const others = answer.jobs.filter(({ job }) => job !== state.job);
+  takeOver(of, { ...answer, jobs: [...others, state].toSorted((a, b) => a.job - b.job) });
 }
 
 /** Says of each benchmark that is over that it is, once. */
 function takeOver(of: string, answer: BenchmarksAnswer): void {
-  const before = known.peek()?.of === of ? known.peek()?.answer.jobs ?? [] : [];
-  known.value = { of, answer };
+  const before = known.answers.peek().get(of)?.jobs ?? [];
+  known.put(of, answer);
   for (const job of answer.jobs) if (isOver(job) && before.some((each) => each.job === job.job && !isOver(each))) announce(endText(job));
 }
 
@@ -138,5 +127,3 @@ async function act(finding: Finding, answer: Promise<BenchmarkState>): Promise<v
     if (fault) refused.value = { finding: finding.id, error: fault };
   }
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => { setTimeout(resolve, ms); });

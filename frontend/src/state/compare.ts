@@ -1,13 +1,12 @@
 /** The comparison on the screen: its two sides, and what the server says about them. */
 
-import { computed, signal } from '@preact/signals';
-import { useEffect, useState } from 'preact/hooks';
+import { computed } from '@preact/signals';
 import { ApiError, getComparison, getReport } from '../api/client';
-import type { CompareAnswer, ErrorInfo, FindingChange, Place, ProfileReport, ProfileState, ReportAnswer } from '../api/types.gen';
+import type { CompareAnswer, ErrorInfo, FindingChange, Place, ProfileReport, ProfileState } from '../api/types.gen';
 import { areSame, chosenSides, sidesText, type Side, type Sides } from '../base/sides';
 import { keyText, type ProfileKey } from '../base/selection';
 import { reloads } from './answers';
-import { faultInfo, gone, reach } from './connection';
+import { pause, polled, readyOr, resource, useResource } from './resource';
 import { go, route } from './route';
 import { refreshRuns, runs } from './runs';
 
@@ -90,67 +89,39 @@ export type Compared =
   | { kind: 'failed'; error: ErrorInfo | null; again: () => void }
   | { kind: 'ready'; answer: CompareAnswer; stale: boolean; again: () => void };
 
-const known = signal<{ of: string; versions: string; answer: CompareAnswer } | null>(null);
-const failed = signal<{ of: string; error: ErrorInfo | null } | null>(null);
+const comparisons = resource<{ versions: string; answer: CompareAnswer }>();
+const watches = resource<null>();
 
 const SETTLED_MS = 300; // a range of steps that grows step by step is asked for once
 const ASK_AGAIN_MS = 1000;
 const STILL_ANALYSING = 503;
 
-/** The comparison for a component; a known one stays while it is asked for again. */
+/** The comparison for a component; a known one stays while it is asked for again, and one of older recordings until somebody asks. */
 export function useComparison(now: Sides): Compared {
-  const [tries, setTries] = useState(0);
-  const of = sidesText(now);
-  const offline = gone.value;
-  const versions = versionsText(now);
-  const stale = known.value?.of === of && known.value.versions !== versions;
-  const reload = stale ? -1 : reloads.value;
-  useEffect(() => {
-    if (areSame(now) || reload < 0) return undefined;
-    const turn = new AbortController();
-    const timer = setTimeout(() => void ask(now, turn.signal), known.peek()?.of === of ? 0 : SETTLED_MS);
-    return () => { clearTimeout(timer); turn.abort(); };
-  }, [of, reload, tries, offline]);
-  const again = (): void => {
-    failed.value = null;
-    if (stale) known.value = null;
-    setTries((before) => before + 1);
-  };
-  if (areSame(now)) return { kind: 'same' };
-  if (known.value?.of === of) return { kind: 'ready', answer: known.value.answer, stale, again };
-  if (failed.value?.of === of) return { kind: 'failed', error: failed.value.error, again };
-  return { kind: 'working' };
+  const of = areSame(now) ? '' : sidesText(now);
+  const known = comparisons.answers.value.get(of);
+  const stale = known !== undefined && known.versions !== versionsText(now);
+  const compared = useResource(comparisons, of, async (given) => {
+    if (!comparisons.answers.peek().has(of)) await pause(SETTLED_MS, given);
+    const answer = await polled(() => analysed(getComparison({ ...queryOf(now), limit: 0 }, given)), given, ASK_AGAIN_MS);
+    return { versions: versionsText(now), answer };
+  }, stale ? null : reloads.value);
+  const working = of !== '' && compared.kind === 'loading';
+  useResource(watches, working ? of : '', (given) => polled(() => refreshRuns().then(() => null), given, ASK_AGAIN_MS)); // they say how far the analyses are
+  if (of === '') return { kind: 'same' };
+  if (compared.kind === 'ready') return { kind: 'ready', answer: compared.answer.answer, stale, again: () => comparisons.forget(of) };
+  return compared.kind === 'failed' ? compared : { kind: 'working' };
 }
 
-async function ask(now: Sides, given: AbortSignal): Promise<void> {
-  const of = sidesText(now);
-  const watch = setInterval(() => void refreshRuns(), ASK_AGAIN_MS); // they say how far the analyses are
+/** Null while the analyses are going on. */
+async function analysed<A>(answer: Promise<A>): Promise<A | null> {
   try {
-    const answer = await analysed(() => reach(getComparison({ ...queryOf(now), limit: 0 }, given)), given);
-    given.throwIfAborted();
-    known.value = { of, versions: versionsText(now), answer };
-    failed.value = null;
+    return await answer;
   } catch (error) {
-    if (!given.aborted) failed.value = { of, error: faultInfo(error) };
-  } finally {
-    clearInterval(watch);
+    if (error instanceof ApiError && error.info.code === STILL_ANALYSING) return null;
+    throw error;
   }
 }
-
-/** Asks until the analyses are done. */
-async function analysed<A>(question: () => Promise<A>, given: AbortSignal): Promise<A> {
-  for (;;) {
-    try {
-      return await question();
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.info.code !== STILL_ANALYSING) throw error;
-      await pause(ASK_AGAIN_MS);
-      given.throwIfAborted();
-    }
-  }
-}
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 /** The sides as the server's parameters. */
 export const queryOf = ({ base, candidate }: Sides): Record<string, string> => ({ ...parameters('base', base), ...parameters('candidate', candidate) });
@@ -159,38 +130,20 @@ const parameters = (name: SideName, { run, rank, span, steps }: Side): Record<st
   [name]: run ?? '', ...(rank && { [`${name}_rank`]: rank }), ...(span && { [`${name}_span`]: span }), ...(steps && { [`${name}_steps`]: steps }),
 });
 
-const MOST_REPORTS = 8;
-const reports = signal<ReadonlyMap<string, ProfileReport>>(new Map());
+const reports = resource<ProfileReport | null>({ keep: 8, once: true });
 
 /** The report whose steps a side can choose from: of its latest profile; null until it is there. */
-export function useReport(side: Side): ProfileReport | null {
-  const profile = profilesOf(side).findLast((each) => each.state !== 'error' && each.worker === profilesOf(side)[0]?.worker);
-  const name = profile ? `${keyText({ run: side.run ?? '', worker: profile.worker, span: profile.span })} ${profile.version}` : '';
-  const offline = gone.value;
-  useEffect(() => {
-    if (!profile || reports.peek().has(name)) return undefined;
-    const turn = new AbortController();
-    const { worker, span } = profile;
-    void readReport(() => getReport({ run: side.run ?? '', worker, span }, turn.signal), profile, turn.signal).then((report) => {
-      if (report) reports.value = new Map([...reports.peek()].slice(1 - MOST_REPORTS)).set(name, report);
-    });
-    return () => turn.abort();
-  }, [name, offline]);
-  return reports.value.get(name) ?? null;
+export function useReport({ run, ...side }: Side): ProfileReport | null {
+  const profiles = profilesOf({ run, ...side });
+  const profile = profiles.findLast((each) => each.state !== 'error' && each.worker === profiles[0]?.worker);
+  const key = profile ? { run: run ?? '', worker: profile.worker, span: profile.span } : null;
+  const name = key ? `${keyText(key)} ${profile?.version}` : '';
+  return readyOr(useResource(reports, name, (given) => polled(() => reportOf({ ...key }, given), given, ASK_AGAIN_MS).then(({ report }) => report)), null);
 }
 
-/** Null where there will be none; the comparison itself says why. */
-async function readReport(question: () => Promise<ReportAnswer>, { worker, span }: ProfileState, given: AbortSignal): Promise<ProfileReport | null> {
-  try {
-    for (;;) {
-      const { states, report } = await reach(question());
-      const found = report.profiles.find((each) => each.worker === worker && each.span === span);
-      if (found || states.every(isOver)) return found ?? null;
-      await pause(ASK_AGAIN_MS);
-      given.throwIfAborted();
-    }
-  } catch (error) {
-    faultInfo(error);
-    return null;
-  }
+/** Null while the analysis goes on; without a report where there will be none, of which the comparison itself says why. */
+async function reportOf(key: Partial<ProfileKey>, given: AbortSignal): Promise<{ report: ProfileReport | null } | null> {
+  const { states, report } = await getReport(key, given);
+  const found = report.profiles.find((each) => each.worker === key.worker && each.span === key.span);
+  return found || states.every(isOver) ? { report: found ?? null } : null;
 }

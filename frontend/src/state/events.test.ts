@@ -55,3 +55,29 @@ it('tells an error, and asks again', async () => {
   table.need(0, 20);
   await vi.waitFor(() => expect(server.asked.length).toBe(2));
 });
+
+it('adds pages to those that are there, and keeps them in sight while it asks again', async () => {
+  const server = serveEvents();
+  const table = eventTable(KEY, 'f');
+  table.need(0, 20);
+  table.need(150, 160);
+  await vi.waitFor(() => expect([table.row(0)?.start_ns, table.row(150)?.start_ns]).toEqual([0, 150]));
+  table.refresh();
+  expect(table.row(0)?.start_ns).toBe(0);
+  await vi.waitFor(() => expect(server.asked.length).toBe(4));
+});
+
+it('asks again for the page that failed', async () => {
+  const server = serveEvents();
+  const answer = server.answers['events'];
+  const table = eventTable(KEY, 'f');
+  table.need(0, 0);
+  await vi.waitFor(() => expect(table.row(0)?.start_ns).toBe(0));
+  server.answers['events'] = () => { throw new Refusal(500, 'No.', ''); };
+  table.need(120, 130);
+  await vi.waitFor(() => expect(table.failed.value).toBe(true));
+  if (answer) server.answers['events'] = answer;
+  table.refresh();
+  await vi.waitFor(() => expect(table.row(120)?.start_ns).toBe(120));
+  expect(table.failed.value).toBe(false);
+});

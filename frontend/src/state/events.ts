@@ -10,7 +10,7 @@ export type EventSort = Sorting<EventColumn>;
 export type EventTable = PagedTable<EventRow, EventColumn>;
 
 export const eventTable = (key: ProfileKey, finding: string): EventTable => pagedTable<EventRow, EventColumn, EventsAnswer>({
-  ask: (slot) => getEvents({ ...key, finding, ...slot }),
+  ask: (slot, given) => getEvents({ ...key, finding, ...slot }, given),
   sort: { column: 'start', descending: false },
   descends: (column) => column === 'duration',
 });

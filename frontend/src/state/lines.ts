@@ -3,30 +3,32 @@
 import { computed, signal } from '@preact/signals';
 import { getLines } from '../api/client';
 import { costsOfCalls, costsOfPlaces, nextHottest, type LineCosts } from '../base/lineCosts';
-import { faultInfo, reach } from './connection';
+import { shownVersion } from './answers';
 import { finding } from './findings';
 import { openFile, openLine } from './outline';
-import { loaded, per, stepNs } from './profile';
+import { per, stepNs } from './profile';
+import { resource, useResource } from './resource';
 import { go, route } from './route';
 import { selectedKey } from './runs';
-import { keyText } from '../base/selection';
 
 /** Whose costs the gutter shows: those of all calls, or those of the open finding. */
 export const gutter = signal<'calls' | 'finding'>('calls');
 
-interface Said { of: string; calls: LineCosts; missing: string }
+interface Said { calls: LineCosts; missing: string }
 
-const said = signal<Said | null>(null);
+const said = resource<Said>({ keep: 24, once: true });
 
 /** Names the file on the screen, in this recording of it. */
 const wanted = computed<string>(() => {
-  const { value: key } = selectedKey;
   const file = route.value.view === 'source' ? openFile.value?.file : undefined;
-  return key && file ? JSON.stringify([keyText(key), loaded.value?.state.recording, file]) : '';
+  return file && shownVersion() ? `${shownVersion()} ${file}` : '';
 });
 
 /** What is known of the lines of the open file; null until the server has said. */
-const calls = computed<Said | null>(() => (said.value?.of === wanted.value ? said.value : null));
+const calls = computed<Said | null>(() => {
+  const failure = said.failures.value.get(wanted.value);
+  return said.answers.value.get(wanted.value) ?? (failure ? { calls: new Map(), missing: failure.message } : null);
+});
 
 /** What one finding costs on the lines of the open file; null where all calls are shown. */
 const ofFinding = computed<LineCosts | null>(() => {
@@ -41,18 +43,13 @@ export const missingCosts = computed<string>(() => {
   return calls.value?.missing ?? '';
 });
 
-/** Asks for the costs of the open file; a view calls it as an effect. */
-export async function loadLineCosts(): Promise<void> {
-  const of = wanted.peek();
-  const [key, file] = [selectedKey.peek(), openFile.peek()?.file];
-  if (!of || !key || file === undefined || said.peek()?.of === of) return;
-  try {
-    const { costs } = await reach(getLines({ ...key, file }));
-    said.value = { of, calls: costs ? costsOfCalls(costs) : new Map(), missing: missingText(costs?.left_out ?? null) };
-  } catch (error) {
-    const fault = faultInfo(error);
-    if (fault) said.value = { of, calls: new Map(), missing: fault.message };
-  }
+/** Asks for the costs of the open file, for a component. */
+export function useLineCosts(): void {
+  const [key, file] = [selectedKey.value, openFile.value?.file ?? ''];
+  useResource(said, wanted.value, async (given) => {
+    const { costs } = await getLines({ ...key, file }, given);
+    return { calls: costs ? costsOfCalls(costs) : new Map(), missing: missingText(costs?.left_out ?? null) };
+  });
 }
 
 function missingText(leftOut: readonly string[] | null): string {

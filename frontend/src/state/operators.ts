@@ -7,26 +7,16 @@ import type { OperatorRow, OperatorsAnswer } from '../api/types.gen';
 import { descendsFirst, type OperatorColumn } from '../base/operators';
 import type { Grouping } from '../base/route';
 import { shownReload, shownVersion } from './answers';
-import { gone } from './connection';
-import { pagedTable, type PagedTable, type Sorting } from './paging';
+import { pagedTable, usePages, type PagedTable, type Sorting } from './paging';
+import { resource, useResource } from './resource';
 import { selectedKey } from './runs';
+import { typedText } from './typed';
 
 export type OperatorTable = PagedTable<OperatorRow, OperatorColumn, OperatorsAnswer>;
 export type Kind = '' | 'operator' | 'annotation' | 'runtime';
 
-/** The filter as typed, and as it is asked for a moment later. */
-export const filterText = signal('');
-const settledFilter = signal('');
+export const filter = typedText();
 export const kind = signal<Kind>('operator');
-
-const SETTLED_MS = 200;
-let settling: ReturnType<typeof setTimeout> | undefined;
-
-export function setFilter(text: string): void {
-  filterText.value = text;
-  clearTimeout(settling);
-  settling = setTimeout(() => { settledFilter.value = text.trim(); }, SETTLED_MS);
-}
 
 const order = signal<Sorting<OperatorColumn>>({ column: 'host_self_ns', descending: true });
 
@@ -36,7 +26,7 @@ const kindOf = (by: Grouping): string => (by === 'name' || by === 'shape' ? kind
 /** The table of a grouping, for a component; the order stays where the next one has that column. */
 export function useOperators(by: Grouping, columns: readonly OperatorColumn[]): OperatorTable | null {
   const of = shownVersion();
-  const filter = settledFilter.value;
+  const text = filter.settled.value;
   const only = kindOf(by);
   const reload = shownReload();
   const table = useMemo(() => {
@@ -44,28 +34,28 @@ export function useOperators(by: Grouping, columns: readonly OperatorColumn[]): 
     if (!key || !of) return null;
     const sort = columns.includes(order.peek().column) ? order.peek() : { column: 'host_self_ns' as const, descending: true };
     return pagedTable<OperatorRow, OperatorColumn, OperatorsAnswer>({
-      ask: (slot) => getOperators({ ...key, group: by, ...slot, ...(filter && { filter }), ...(only && { kind: only }) }),
+      ask: (slot, given) => getOperators({ ...key, group: by, ...slot, ...(text && { filter: text }), ...(only && { kind: only }) }, given),
       sort, descends: descendsFirst,
     });
-  }, [of, by, filter, only]);
+  }, [of, by, text, only]);
   useEffect(() => effect(() => { if (table) order.value = table.sort.value; }), [table]);
-  const offline = gone.value;
-  useEffect(() => { if (!offline && reload >= 0) table?.refresh(); }, [table, offline, reload]);
+  usePages(table);
+  useEffect(() => { if (reload !== null && (table?.said.peek() || table?.failed.peek())) table.refresh(); }, [reload]);
   return table;
 }
 
+const rows = resource<OperatorRow | null>({ keep: 24, once: true });
+
 /** The row of a key: of the page in sight, else asked for by its key. */
 export function useOperator(table: OperatorTable | null, by: Grouping, opened: string): OperatorRow | null {
-  const of = shownVersion();
-  const found = useMemo(() => signal<OperatorRow | null>(null), [of, by, opened]);
+  const [of, key] = [shownVersion(), selectedKey.value];
+  const name = opened ? `${of} ${by} ${opened}` : '';
   const inSight = opened ? table?.said.value?.rows.find((row) => row.key === opened) ?? null : null;
-  useEffect(() => {
-    const key = selectedKey.peek();
-    if (inSight) found.value = inSight;
-    if (inSight || !key || !opened || !table?.said.peek()) return;
-    getOperators({ ...key, group: by, filter: opened, offset: 0, limit: 100, sort: '-host_self_ns' })
-      .then((answer) => { found.value = answer.rows.find((row) => row.key === opened) ?? found.peek(); })
-      .catch(() => {}); // the table itself says that the server does not answer
-  }, [inSight, opened, table?.said.value === null]);
-  return inSight ?? found.value;
+  useEffect(() => { if (inSight) rows.put(name, inSight); }, [inSight, name]);
+  const isAsked = !inSight && table !== null && table.said.value !== null;
+  useResource(rows, isAsked ? name : '', async (given) => {
+    const answer = await getOperators({ ...key, group: by, filter: opened, offset: 0, limit: 100, sort: '-host_self_ns' }, given);
+    return answer.rows.find((row) => row.key === opened) ?? null;
+  });
+  return inSight ?? rows.answers.value.get(name) ?? null;
 }

@@ -1,8 +1,10 @@
 /** A table that the server sorts and hands out a page at a time. */
 
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import type { ErrorInfo } from '../api/types.gen';
-import { faultInfo, reach } from './connection';
+import { gone } from './connection';
+import { resource } from './resource';
 
 export interface Sorting<Column> { column: Column; descending: boolean }
 export interface Slot { offset: number; limit: number; sort: string }
@@ -22,12 +24,14 @@ export interface PagedTable<Row, Column, Said extends Answer<Row> = Answer<Row>>
   need: (first: number, last: number) => void;
   /** Sorts by a column; a second time the other way round. */
   sortBy: (column: Column) => void;
-  /** Asks again for what is there; rows stay in sight until their answer comes. */
+  /** Asks again for what is there and for what failed; rows stay in sight until their answer comes. */
   refresh: () => void;
+  /** Gives up all that is on its way. */
+  stop: () => void;
 }
 
 interface Options<Column, Said> {
-  ask: (slot: Slot) => Promise<Said>;
+  ask: (slot: Slot, given: AbortSignal) => Promise<Said>;
   sort: Sorting<Column>;
   /** Whether a column is first sorted from its largest value down. */
   descends: (column: Column) => boolean;
@@ -37,51 +41,51 @@ const PAGE = 100;
 
 export function pagedTable<Row, Column extends string, Said extends Answer<Row>>(options: Options<Column, Said>): PagedTable<Row, Column, Said> {
   const sort = signal(options.sort);
-  const pages = signal<ReadonlyMap<number, readonly Row[]>>(new Map());
+  const pages = resource<readonly Row[]>({ keep: Infinity });
   const said = signal<Said | null>(null);
-  const error = signal<ErrorInfo | null>(null);
-  const failed = signal(false);
-  let asked = new Set<number>();
 
-  async function fetchPage(page: number): Promise<void> {
-    if (asked.has(page)) return;
-    asked.add(page);
-    const mine = asked;
-    try {
-      const answer = await reach(options.ask({ offset: page * PAGE, limit: PAGE, sort: sortText(sort.peek()) }));
-      if (mine !== asked) return; // sorted anew meanwhile
-      said.value = answer;
-      pages.value = new Map(pages.peek()).set(page, answer.rows);
-      error.value = null;
-      failed.value = false;
-    } catch (failure) {
-      mine.delete(page);
-      if (mine !== asked) return;
-      error.value = faultInfo(failure);
-      failed.value = true;
-    }
+  const fetchPage = (page: number): Promise<boolean> => pages.ask(String(page), async (given) => {
+    const answer = await options.ask({ offset: page * PAGE, limit: PAGE, sort: sortText(sort.peek()) }, given);
+    if (!given.aborted) said.value = answer;
+    return answer.rows;
+  });
+  const isThere = (page: string): boolean => pages.answers.peek().has(page) || pages.asking.peek().has(page);
+
+  function need(first: number, last: number): void {
+    for (let page = Math.floor(first / PAGE); page <= Math.floor(last / PAGE); page += 1) if (!isThere(String(page))) void fetchPage(page);
   }
 
   return {
-    sort, said, error, failed,
+    sort, said, need, stop: () => pages.stop(),
     total: computed(() => said.value?.total ?? null),
-    row: (index) => pages.value.get(Math.floor(index / PAGE))?.[index % PAGE] ?? null,
-    need: (first, last) => {
-      for (let page = Math.floor(first / PAGE); page <= Math.floor(last / PAGE); page += 1) void fetchPage(page);
-    },
+    failed: computed(() => pages.failures.value.size > 0),
+    error: computed(() => [...pages.failures.value.values()].find((each) => each !== null) ?? null),
+    row: (index) => pages.answers.value.get(String(Math.floor(index / PAGE)))?.[index % PAGE] ?? null,
     sortBy: (column) => {
       const { column: before, descending } = sort.peek();
       sort.value = { column, descending: column === before ? !descending : options.descends(column) };
-      asked = new Set();
-      pages.value = new Map();
+      pages.stop();
+      pages.forget();
+      pages.forgive();
       void fetchPage(0);
     },
     refresh: () => {
-      const shown = [...pages.peek().keys()];
-      asked = new Set();
-      for (const page of shown.length > 0 ? shown : [0]) void fetchPage(page);
+      const wanted = new Set([0, ...pages.answers.peek().keys(), ...pages.failures.peek().keys()].map(Number));
+      pages.forgive();
+      for (const page of wanted) void fetchPage(page);
     },
   };
+}
+
+/** Sees to the first rows of a table, for a component, and gives up what is on its way when it leaves the screen. */
+export function usePages<Row, Column>(table: PagedTable<Row, Column> | null): void {
+  const offline = gone.value;
+  useEffect(() => {
+    if (offline || !table) return;
+    if (table.failed.peek()) table.refresh();
+    else table.need(0, 0);
+  }, [table, offline]);
+  useEffect(() => table?.stop, [table]);
 }
 
 const sortText = <Column extends string>({ column, descending }: Sorting<Column>): string => `${descending ? '-' : ''}${column}`;

@@ -6,17 +6,21 @@ import { ledgerOf, type Ledger } from '../api/ledger';
 import type { ErrorInfo, ProfileReport, ProfileState } from '../api/types.gen';
 import { keyText, type ProfileKey } from '../base/selection';
 import { perWhat } from '../base/words';
-import { faultInfo, reach } from './connection';
+import { reach } from './connection';
 import { gatherFewRanks, noteRun } from './ranks';
+import { polled, resource } from './resource';
 import { noteState, selected, selectedKey } from './runs';
 
 interface Loaded { report: ProfileReport; state: ProfileState }
 
-const reports = signal<ReadonlyMap<string, Loaded>>(new Map());
+/** What an analysis has come to: without a report where the profile could not be read. */
+interface Outcome { loaded: Loaded | null }
+
+const reports = resource<Outcome>({ keep: Infinity, alone: true });
+const shown = computed<string>(() => (selectedKey.value ? keyText(selectedKey.value) : ''));
 
 /** What was last loaded of the selected profile; stays while it is loaded anew. */
-export const loaded = computed<Loaded | null>(() =>
-  (selectedKey.value ? reports.value.get(keyText(selectedKey.value)) ?? null : null));
+export const loaded = computed<Loaded | null>(() => reports.answers.value.get(shown.value)?.loaded ?? null);
 
 export const report = computed<ProfileReport | null>(() => loaded.value?.report ?? null);
 
@@ -29,11 +33,13 @@ export const stepNs = computed<number | null>(() => ledger.value?.step_ns.median
 /** What costs and savings of the report are counted per. */
 export const per = computed(() => perWhat(report.value?.steps.basis ?? 'none'));
 
+const progress = signal<ProfileState | null>(null);
+
 /** How far the analysis of the selected profile is; null when none is going on. */
-export const working = signal<ProfileState | null>(null);
+export const working = computed<ProfileState | null>(() => (reports.asking.value.has(shown.value) ? progress.value : null));
 
 /** Why there is no report, when the fault is not the profile's. */
-export const reportError = signal<ErrorInfo | null>(null);
+export const reportError = computed<ErrorInfo | null>(() => reports.failures.value.get(shown.value) ?? null);
 
 /** The file has changed since the report on the screen was made. */
 export const stale = computed<boolean>(() =>
@@ -52,8 +58,6 @@ export const renewed = computed<boolean>(() =>
   && loaded.value.state.version !== selected.value.profile.version);
 
 const ASK_AGAIN_MS = 1000;
-let turn = new AbortController();
-let onItsWay: ProfileKey | null = null;
 
 /** Loads whatever profile is selected, from now on. */
 export function followSelection(): void {
@@ -63,57 +67,47 @@ export function followSelection(): void {
 }
 
 export async function load(key: ProfileKey): Promise<void> {
-  turn.abort();
-  turn = new AbortController();
-  const { signal: given } = turn;
-  onItsWay = key;
-  working.value = null;
-  reportError.value = null;
-  try {
-    while (!(await loadOnce(key, given))) await pause(ASK_AGAIN_MS); // a stream that was cut off
-  } catch (error) {
-    if (!given.aborted) reportError.value = faultInfo(error);
-  } finally {
-    if (!given.aborted) {
-      working.value = null;
-      onItsWay = null;
-    }
-  }
+  progress.value = null;
+  reports.forgive(keyText(key));
+  await reports.ask(keyText(key), (given, show) => polled(() => loadOnce(key, given, (last) => show({ loaded: last })), given, ASK_AGAIN_MS));
 }
 
 /** The selected profile is being asked for. */
-export const isOnItsWay = (): boolean => onItsWay !== null && onItsWay === selectedKey.peek();
+export const isOnItsWay = (): boolean => reports.asking.peek().has(shown.peek());
 
-/** One question, and when the analysis is still going on, its progress to the end. True when there is an end. */
-async function loadOnce(key: ProfileKey, given: AbortSignal): Promise<boolean> {
-  if (await ask(key, given)) return true;
+/** One question, and when the analysis is still going on, its progress to the end. Null where the stream was cut off. */
+async function loadOnce(key: ProfileKey, given: AbortSignal, show: (loaded: Loaded) => void): Promise<Outcome | null> {
+  const known = await ask(key, given, show);
+  if (known) return known;
   let last: ProfileState | null = null;
   for await (const state of getProgress(key, given)) {
+    given.throwIfAborted();
     const isNew = state.reported && !last?.reported;
     last = state;
-    working.value = state;
-    if (isNew && !isOver(state)) await ask(key, given); // the findings; what stands beside them follows
+    progress.value = state;
+    if (isNew && !isOver(state)) await ask(key, given, show); // the findings; what stands beside them follows
   }
-  return last !== null && isOver(last) && ask(key, given);
+  return last !== null && isOver(last) ? ask(key, given, show) : null;
 }
 
-async function ask(key: ProfileKey, given: AbortSignal): Promise<boolean> {
+/** Takes over what the server has; gives it once it is whole. */
+async function ask(key: ProfileKey, given: AbortSignal, show: (loaded: Loaded) => void): Promise<Outcome | null> {
   const answer = await reach(getReport({ ...key }, given));
   given.throwIfAborted();
   const of = (each: { worker: string; span: string }): boolean => each.worker === key.worker && each.span === key.span;
   const state = answer.states.find(of);
   const found = answer.report.profiles.find(of);
   const isDone = state !== undefined && isOver(state);
-  if (!isDone) working.value = state ?? null;
-  if (!state || !(isDone || state.reported)) return false;
+  if (!isDone) progress.value = state ?? null;
+  if (!state || !(isDone || state.reported)) return null;
   batch(() => {
     noteRun(key.run, answer);
-    if (found) reports.value = new Map(reports.peek()).set(keyText(key), { report: found, state });
+    if (found) show({ report: found, state });
     noteState(key.run, state);
   });
-  if (isDone) gatherFewRanks(key);
-  return isDone;
+  if (!isDone) return null;
+  gatherFewRanks(key);
+  return { loaded: reports.answers.peek().get(keyText(key))?.loaded ?? null };
 }
 
 const isOver = (state: ProfileState): boolean => state.state === 'done' || state.state === 'error';
-const pause = (ms: number): Promise<void> => new Promise((resolve) => { setTimeout(resolve, ms); });

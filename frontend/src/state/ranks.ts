@@ -1,26 +1,27 @@
 /** What several ranks of the run show together: it comes with each of their profiles, and grows as more are analysed. */
 
-import { computed, signal } from '@preact/signals';
+import { computed } from '@preact/signals';
 import { getReport } from '../api/client';
 import type { Finding, Outcome, ReportAnswer } from '../api/types.gen';
 import { ranksText } from '../base/ranks';
 import type { ProfileKey } from '../base/selection';
 import { faultInfo, reach } from './connection';
+import { polled, resource } from './resource';
 import { refreshRuns, selected, selectedKey, runs } from './runs';
 
 interface About { findings: readonly Finding[]; outcomes: readonly Outcome[]; ranks: readonly number[]; pending: number }
 
 const NOTHING: About = { findings: [], outcomes: [], ranks: [], pending: 0 };
-const known = signal<ReadonlyMap<string, About>>(new Map());
+const known = resource<About>({ keep: Infinity, alone: true });
 
-const about = computed<About>(() => known.value.get(selectedKey.value?.run ?? '') ?? NOTHING);
+const about = computed<About>(() => known.answers.value.get(selectedKey.value?.run ?? '') ?? NOTHING);
 export const runFindings = computed<readonly Finding[]>(() => about.value.findings);
 export const runOutcomes = computed<readonly Outcome[]>(() => about.value.outcomes);
 export const ranksKnown = computed<number>(() => about.value.ranks.length);
 export const ranksPending = computed<number>(() => (severalWorkers.value ? about.value.pending : 0));
 
 /** Whether the other ranks are being analysed for the sake of the run. */
-export const gathering = signal(false);
+export const gathering = computed<boolean>(() => known.asking.value.size > 0);
 
 /** `rank 3` for a finding about the run, nothing for one about the profile. */
 export const ranksOf = (finding: Finding): string =>
@@ -33,20 +34,17 @@ const severalWorkers = computed(() => new Set(profilesOfRun.value.map(({ worker 
 export const hasRanks = computed(() => severalWorkers.value || ranksKnown.value > 1);
 
 export function noteRun(run: string, { report, ranks, pending }: ReportAnswer): void {
-  known.value = new Map(known.peek()).set(run, { findings: report.findings ?? [], outcomes: report.outcomes ?? [], ranks, pending });
+  known.put(run, { findings: report.findings ?? [], outcomes: report.outcomes ?? [], ranks, pending });
 }
 
 /** So many profiles are analysed without a question; a large job's would keep a laptop busy for long. */
 const UNASKED = 8;
 const ASK_AGAIN_MS = 2000;
-let turn = new AbortController();
-let gathered = '';
 
 /** Once a profile is there: the other ranks of a small run too, since only together they show who waits for whom. */
 export function gatherFewRanks(key: ProfileKey): void {
-  if (gathering.peek() && gathered === key.run) return;
-  turn.abort();
-  gathering.value = false;
+  if (known.asking.peek().has(key.run)) return;
+  known.stop();
   if (ranksPending.peek() > 0 && profilesOfRun.peek().length <= UNASKED) void gatherRanks(key);
 }
 
@@ -68,26 +66,13 @@ export async function refreshRun(): Promise<void> {
   }
 }
 
-/** Has all ranks of the run analysed, and takes over what they show as they are done. */
-export async function gatherRanks(key: ProfileKey): Promise<void> {
-  turn.abort();
-  turn = new AbortController();
-  const { signal: given } = turn;
-  gathered = key.run;
-  gathering.value = true;
-  try {
-    for (;;) {
-      const answer = await reach(getReport({ ...key, ranks: 'all' }, given));
-      given.throwIfAborted();
-      noteRun(key.run, answer);
-      if (answer.pending === 0) break;
-      await new Promise((resolve) => { setTimeout(resolve, ASK_AGAIN_MS); });
-      given.throwIfAborted();
-    }
-    await refreshRuns();
-  } catch (error) {
-    faultInfo(error); // a reload asks again
-  } finally {
-    if (!given.aborted) gathering.value = false;
-  }
+/** Has all ranks of the run analysed, and takes over what they show as they are done. A reload asks again after a failure. */
+async function gatherRanks(key: ProfileKey): Promise<void> {
+  const isWhole = await known.ask(key.run, (given) => polled(async () => {
+    const answer = await getReport({ ...key, ranks: 'all' }, given);
+    given.throwIfAborted();
+    noteRun(key.run, answer);
+    return answer.pending === 0 ? known.answers.peek().get(key.run) ?? null : null;
+  }, given, ASK_AGAIN_MS));
+  if (isWhole) await refreshRuns();
 }

@@ -1,15 +1,18 @@
 /** What the logdir holds, and which profile of it is selected. */
 
-import { computed, effect, signal } from '@preact/signals';
+import { computed, effect } from '@preact/signals';
 import { getRuns } from '../api/client';
 import type { ErrorInfo, ProfileState, RunsAnswer } from '../api/types.gen';
 import { keyText, select, type ProfileKey } from '../base/selection';
-import { faultInfo, reach } from './connection';
 import { toast } from './notices';
+import { polled, resource } from './resource';
 import { route } from './route';
 
-export const runs = signal<RunsAnswer | null>(null);
-export const runsError = signal<ErrorInfo | null>(null);
+const LOGDIR = 'logdir'; // there is one
+const logdir = resource<RunsAnswer>();
+
+export const runs = computed<RunsAnswer | null>(() => logdir.answers.value.get(LOGDIR) ?? null);
+export const runsError = computed<ErrorInfo | null>(() => logdir.failures.value.get(LOGDIR) ?? null);
 
 export const selected = computed(() => select(runs.value?.runs ?? [], route.value));
 
@@ -37,29 +40,25 @@ export function watchRun(): void {
 }
 
 const SCAN_PERIOD_MS = 1000;
-let scan: ReturnType<typeof setTimeout> | undefined;
 
-/** Asks what the logdir holds, again and again while the server's first look at it is going on. */
-export async function refreshRuns(): Promise<void> {
-  clearTimeout(scan);
-  try {
-    const answer = await reach(getRuns());
-    runs.value = answer;
-    runsError.value = null;
-    if (answer.scanning) scan = setTimeout(() => void refreshRuns(), SCAN_PERIOD_MS);
-  } catch (error) {
-    runsError.value = faultInfo(error);
-  }
-}
+/** Asks what the logdir holds, once, and again and again while the server's first look at it is going on. */
+export const refreshRuns = (): Promise<void> => new Promise((resolve) => {
+  void logdir.ask(LOGDIR, (given, show) => polled(async () => {
+    const answer = await getRuns({}, given);
+    show(answer);
+    resolve();
+    return answer.scanning ? null : answer;
+  }, given, SCAN_PERIOD_MS)).then(() => resolve());
+});
 
 /** Takes over what the server said of one profile in another answer. */
 export function noteState(run: string, state: ProfileState): void {
-  const known = runs.peek();
-  if (!known) return;
+  const answer = runs.peek();
+  if (!answer) return;
   const same = (profile: ProfileState): boolean => profile.worker === state.worker && profile.span === state.span;
-  runs.value = {
-    ...known,
-    runs: known.runs.map((each) => (each.run !== run ? each
+  logdir.put(LOGDIR, {
+    ...answer,
+    runs: answer.runs.map((each) => (each.run !== run ? each
       : { ...each, profiles: each.profiles.map((profile) => (same(profile) ? state : profile)) })),
-  };
+  });
 }

@@ -3,11 +3,11 @@
 import { effect, signal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { getTimelineEvent, getTimelineMarks, getTimelineSlice } from '../api/client';
-import type { TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice } from '../api/types.gen';
+import type { Piece, TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice } from '../api/types.gen';
 import { around, spanFrom, spanText, within, type Span } from '../base/timelineWindow';
 import { shownVersion } from './answers';
-import { faultInfo, reach } from './connection';
 import { toast } from './notices';
+import { readyOr, resource, useResource } from './resource';
 import { go, route } from './route';
 import { selectedKey } from './runs';
 import { slices, type Slices } from './slices';
@@ -28,33 +28,24 @@ export function useSlices(limits: Span, lanes: readonly number[], finding: strin
   const named = lanes.join(',');
   return useMemo(() => {
     const key = selectedKey.peek();
-    return slices(({ from, to }) => getTimelineSlice({
+    return slices(({ from, to }, given) => getTimelineSlice({
       ...key, from_ns: from, to_ns: to, width: TILE_PX, ...(named && { lanes: named }), ...(finding && { finding }),
-    }), limits);
+    }, given), limits);
   }, [of, named, finding, limits.to]);
 }
 
+const events = resource<TimelineEvent>({ keep: 24, once: true });
+
 /** Details of the event with this id; those of the one before until they are there, null where there are none. */
 export function useTimelineEvent(id: string): TimelineEvent | null {
-  const of = shownVersion();
-  const known = useMemo(() => signal<TimelineEvent | null>(null), [of]);
-  useEffect(() => {
-    const key = selectedKey.peek();
-    if (!key || !EVENT_ID.test(id)) {
-      known.value = null;
-      return undefined;
-    }
-    if (String(known.peek()?.id) === id) return undefined;
-    const turn = new AbortController();
-    reach(getTimelineEvent({ ...key, event: id }, turn.signal)).then((found) => { known.value = found; }).catch((failure: unknown) => {
-      if (turn.signal.aborted) return;
-      known.value = null;
-      const fault = faultInfo(failure);
-      if (fault) toast(fault.message);
-    });
-    return () => turn.abort();
-  }, [id, known]);
-  return known.value;
+  const [of, key] = [shownVersion(), selectedKey.value];
+  const isNamed = key !== null && EVENT_ID.test(id);
+  const found = useResource(events, isNamed ? `${of} ${id}` : '', (given) => getTimelineEvent({ ...key, event: id }, given));
+  const error = found.kind === 'failed' ? found.error : null;
+  useEffect(() => { if (error) toast(error.message); }, [error]);
+  const before = useMemo((): { event: TimelineEvent | null } => ({ event: null }), [of]);
+  if (found.kind !== 'loading' || !isNamed) before.event = readyOr(found, null);
+  return before.event;
 }
 
 /** Marks an event, or none; the address follows without an entry in the history. */
@@ -64,10 +55,10 @@ export const markEvent = (id: number | null): void => go({ event: id === null ||
 export const openTimeline = (window: Span, finding: string, event: number): void =>
   go({ view: 'timeline', win: spanText(window), finding, event: String(event) }, 'push');
 
-/** The timeline of the whole profile at a stretch of time, with room on both sides and no event marked. */
-export function showStretch({ start_ns: start, end_ns: end }: { start_ns: number; end_ns: number }): void {
+/** The timeline of the whole profile at a piece of an entry, with room on both sides; its event is marked where it is known. */
+export function showPiece({ start_ns: start, end_ns: end, event_id: event = null }: Piece): void {
   const { from, to } = around({ start_ns: start, duration_ns: end - start }, { from: 0, to: Number.MAX_SAFE_INTEGER });
-  go({ view: 'timeline', win: spanText({ from, to }), finding: '', event: '' }, 'push');
+  go({ view: 'timeline', win: spanText({ from, to }), finding: '', event: event === null ? '' : String(event) }, 'push');
 }
 
 /** The window of the view: from the address, kept in it a moment after it has come to rest. */
@@ -105,23 +96,21 @@ export function useStripWindow(event: TimelineEvent | null, limits: Span): { win
 
 /** Slices for a window, whenever it moves. */
 export function useNeeded(of: Slices, window: ReadonlySignal<Span>): void {
-  useEffect(() => of.need(window.peek()), [of]);
+  useEffect(() => {
+    of.need(window.peek());
+    return of.stop;
+  }, [of]);
   useSignalEffect(() => of.need(window.value));
 }
 
+const marks = resource<TimelineMarks>({ keep: 8, once: true });
+
 /** Where a finding's events are in a span of time; null until that is known. */
 export function useMarks(finding: string, { from, to }: Span, width: number): TimelineMarks | null {
-  const of = shownVersion();
-  const known = useMemo(() => signal<TimelineMarks | null>(null), [of, finding, from, to]);
-  useEffect(() => {
-    const key = selectedKey.peek();
-    if (!key || !finding || to <= from) return undefined;
-    const turn = new AbortController();
-    reach(getTimelineMarks({ ...key, finding, from_ns: Math.floor(from), to_ns: Math.ceil(to), width }, turn.signal))
-      .then((found) => { known.value = found; }).catch(() => {}); // ticks are an extra: the slices say what is wrong
-    return () => turn.abort();
-  }, [known]);
-  return known.value;
+  const [of, key] = [shownVersion(), selectedKey.value];
+  const query = { ...key, finding, from_ns: Math.floor(from), to_ns: Math.ceil(to), width };
+  const isAsked = key !== null && finding !== '' && to > from;
+  return readyOr(useResource(marks, isAsked ? JSON.stringify([of, query]) : '', (given) => getTimelineMarks(query, given)), null);
 }
 
 /** The step that a time lies in with `beside` steps on each side; `otherwise` where there are no steps. */

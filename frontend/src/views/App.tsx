@@ -1,7 +1,9 @@
 /** The shell: chooses what is shown, and passes keys on. */
 
+import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { commandOf } from '../base/keys';
+import type { View } from '../base/views';
 import { Later } from '../components/Later';
 import { Splitter } from '../components/Splitter';
 import { helpOpen, perform, settingsOpen } from '../state/actions';
@@ -40,8 +42,10 @@ export function App() {
   );
 }
 
+type Load = () => Promise<ComponentType>;
+
 /** What is not on the first page comes when it is looked at. */
-const LATER = {
+const LATER: Record<Exclude<View, 'findings' | 'source'> | 'help' | 'settings', Load> = {
   overview: async () => (await import('./overview/Overview')).Overview,
   operators: async () => (await import('./operators/Operators')).Operators,
   modules: async () => (await import('./modules/Modules')).Modules,
@@ -71,11 +75,7 @@ function Screen() {
 
 function View() {
   const { view } = route.value;
-  switch (view) {
-    case 'findings': case 'source': return <Workspace />;
-    case 'overview': case 'operators': case 'modules': case 'memory': case 'cpu': case 'timeline': case 'ranks': case 'compare': return <Later key={view} load={LATER[view]} />;
-    default: return view satisfies never;
-  }
+  return view === 'findings' || view === 'source' ? <Workspace /> : <Later key={view} load={LATER[view]} />;
 }
 
 function Workspace() {

@@ -47,6 +47,17 @@ function serveRuns(answer: CompareAnswer, runs: Runs = TWO): TestServer {
   });
 }
 
+/** Matrix products and a loader, whose first owner is named on one side only. */
+const LEDGER: NonNullable<Comparison['ledger']> = {
+  base_step_ns: 100e6, candidate_step_ns: 80.1e6,
+  entries: [
+    { id: 'data_loading', title: 'The step waits for data', cause: 'data_loading', kind: null, base_ns: 40e6, candidate_ns: 20e6, owners: [{ name: 'fetch', base_ns: 35e6, candidate_ns: null }, { name: 'DataLoader', base_ns: 30e6, candidate_ns: 10e6 }] },
+    { id: 'compute:matrix', title: 'Device: matrix products', cause: 'compute', kind: 'matrix', base_ns: 59.5e6, candidate_ns: 59.6e6, owners: [{ name: 'aten::mm', base_ns: 50e6, candidate_ns: 50.1e6 }] },
+    { id: 'launch_pace', title: 'The host launches', cause: 'launch_pace', kind: null, base_ns: 3e5, candidate_ns: 2e5, owners: [] },
+    { id: 'compute:pointwise', title: 'Device: pointwise', cause: 'compute', kind: 'pointwise', base_ns: 2e5, candidate_ns: 3e5, owners: [] },
+  ],
+};
+
 const LINK = 'torchtidy&p.torchtidy.view=compare&p.torchtidy.cmp=before&p.torchtidy.with=after';
 
 async function open(changes: Partial<Comparison> = {}, hash = LINK, runs: Runs = TWO): Promise<TestServer> {
@@ -165,6 +176,7 @@ describe('steps', () => {
     await soon(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', '▲ Step 5 waited for data.']));
     fireEvent.click(await step('Candidate', 4));
     await soon(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', undefined]));
+    await soon(() => expect(address('with_steps')).toBe('4')); // once it has settled, which would else be in the next test
   });
 
   it('are typed as a range, and what is none is said and not asked', async () => {
@@ -250,8 +262,32 @@ describe('what came of it', () => {
     expect(lines.map((item) => item.querySelector('.way')?.className)).toEqual(['number way even', 'number way good', 'number way good']);
     fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
     expect((await within(section).findAllByRole('row')).map((row) => row.textContent).slice(1)).toEqual([
-      'Matrix productscuda:060 ms60.1 ms+100 µs0 %', 'Waiting for datacuda:040 ms20 ms−20 ms−50 %',
+      'Matrix productscuda:0–60 ms60.1 ms+100 µs0 %', 'Waiting for datacuda:0–40 ms20 ms−20 ms−50 %',
     ]);
+  });
+
+  it('has the entries of both ledgers with the whole step, and whose they are', async () => {
+    await open({ ledger: LEDGER });
+    const section = await screen.findByRole('region', { name: 'Parts of the step' });
+    expect(within(section).getAllByRole('listitem').map((item) => [item.textContent, item.title])).toEqual([
+      ['Data loading▼ −20 ms less40 → 20 ms', 'The step waits for data: DataLoader 30 → 10 ms'],
+      ['Matrix products▲ +100 µs more59.5 → 59.6 ms', 'Device: matrix products: aten::mm 50 → 50.1 ms'],
+      ['2 smaller entries= 0 ns the same500 → 500 µs', 'Launch pace, Pointwise operators'],
+      ['All parts▼ −19.9 ms less100 → 80.1 ms', ''],
+    ]);
+    fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
+    expect((await within(section).findAllByRole('row')).map((row) => row.textContent).slice(1, 3)).toEqual([
+      'The step waits for dataMean stepDataLoader 30 → 10 ms40 ms20 ms−20 ms−50 %', 'Device: matrix productsMean stepaten::mm 50 → 50.1 ms59.5 ms59.6 ms+100 µs0 %',
+    ]);
+    expect((await within(section).findAllByRole('row'))).toHaveLength(5);
+  });
+
+  it('has the host’s pace where it is another one than the step’s', async () => {
+    const { base, candidate } = compareAnswer().comparison;
+    await open({ base: { ...base, host_median_ns: 70e6 }, candidate: { ...candidate, host_median_ns: 80.1e6 } });
+    await verdict();
+    expect(await text()).toContain('median 100 ms of 10 steps; the host’s own mark takes 70 ms');
+    expect(await text()).not.toContain('80.1 ms');
   });
 });
 

@@ -19,7 +19,7 @@ const ENTRIES = [
   ledgerEntry('compute', 'matrix', [55 * MS + 1, 55 * MS + 2, 55 * MS], {
     owner: ledgerOwner({ operator: 'aten::mm', kernel: HOSTILE, own: { function: 'train_step', file: '/job/train.py', line: 42 }, known_by: 'operator' }),
     limit: { share_reached: 0.84, bound: 'compute', known_share: 0.6, by: 'shapes' }, nothing_to_fix: 'The products run near the device’s limit.',
-    evidence: [{ start_ns: 10 * MS, end_ns: 12 * MS, event: HOSTILE }, { start_ns: 50 * MS, end_ns: 51 * MS, event: 'gemm' }],
+    evidence: [{ start_ns: 10 * MS, end_ns: 12 * MS, event: HOSTILE, event_id: 17 }, { start_ns: 50 * MS, end_ns: 51 * MS, event: 'gemm' }],
   }),
   ledgerEntry('host_work', null, [20 * MS, 20 * MS, 21 * MS], { proof: 'silent', finding_id: 'a', owner: ledgerOwner({ kernel: 'Memcpy HtoD', library: { function: 'normalize', file: '/lib/image.py', line: 390 }, known_by: 'stack' }) }),
   ledgerEntry('communication', null, [15 * MS + 2, 15 * MS + 2, 15 * MS], { communication: { transfer_ns: 30 * MS, wait_ns: 15 * MS, by: 'ranks' }, advice: 'Overlap it: `bucket_cap_mb`.' }),
@@ -107,7 +107,7 @@ describe('the account on the overview', () => {
 
   it('does not call a whole recording a step', async () => {
     const text = (await open({ ledger: ledger([ledgerEntry('compute', 'matrix', [5 * MS])], { step_source: 'whole_trace' }) })).textContent;
-    expect(text).toContain('The recording is 5 ms long: no steps were marked: the whole trace counts as one.');
+    expect(text).toContain('The recording is 5 ms long. No steps were marked: the whole trace counts as one.');
     expect(cells(within(table('the recording')).getAllByRole('row')[0])[1]).toBe('Time');
   });
 
@@ -138,6 +138,15 @@ describe('an entry', () => {
     fireEvent.click(piece);
     await waitFor(() => expect(window.location.hash).toContain('view=timeline'));
     expect(window.location.hash).toContain('win=6000000-16000000');
+    expect(window.location.hash).toContain('event=17');
+  });
+
+  it('marks no event where none is known', async () => {
+    await open();
+    await opened();
+    fireEvent.click(screen.getByRole('button', { name: '1 ms at 50.000 ms' }));
+    await waitFor(() => expect(window.location.hash).toContain('view=timeline'));
+    expect(window.location.hash).not.toContain('event=');
   });
 
   it('leads to its finding', async () => {

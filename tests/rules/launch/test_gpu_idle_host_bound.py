@@ -92,6 +92,13 @@ class TestReports:
         device[kernels[len(kernels) // 2 :]] = 1
         assert len(reported(Profile(replace(table, device=device)))) == 2
 
+    def test_it_is_one_finding_on_all_ranks(self) -> None:
+        """Each rank has a device of another number."""
+        profile = job(50, 10)
+        on_fifth = np.where(profile.table.device == ABSENT, ABSENT, 5).astype(profile.table.device.dtype)
+        (first,), (other,) = reported(profile), reported(Profile(replace(profile.table, device=on_fifth)))
+        assert first.id == other.id
+
     def test_it_is_surer_without_stacks(self) -> None:
         (without,), (with_stacks,) = reported(job(50, 10)), reported(job(50, 10, frame="train.py(3): train"))
         assert (without.confidence, with_stacks.confidence) == ("high", "medium")

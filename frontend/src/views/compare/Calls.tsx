@@ -2,14 +2,14 @@
 
 import { useCallback, useMemo } from 'preact/hooks';
 import type { CompareAnswer } from '../../api/types.gen';
-import { changeColumns, type ChangeColumn } from '../../base/changes';
+import { changeColumns, type Change, type ChangeColumn } from '../../base/changes';
 import type { Sides } from '../../base/sides';
 import { count, plural } from '../../base/units';
 import { Choice } from '../../components/Choice';
 import { Failure } from '../../components/Failure';
 import { Icon } from '../../components/Icon';
 import { VirtualRows } from '../../components/VirtualRows';
-import { calls, search, searchText, useChanges, type Calls as Kind, type Change, type ChangeTable } from '../../state/changes';
+import { calls, search, useChanges, type Calls as Kind, type ChangeTable } from '../../state/changes';
 
 const ROW_PX = 30;
 const MOST_ROWS_IN_SIGHT = 14;
@@ -33,7 +33,7 @@ function Table({ sides, answer }: Props) {
         <label class="filter" title="Part of a name or of shapes">
           <Icon name="search" />
           <span class="hidden">Search operators and kernels</span>
-          <input type="search" placeholder="Search" value={searchText.value} autocomplete="off" spellcheck={false} onInput={(event) => search(event.currentTarget.value)} />
+          <input type="search" placeholder="Search" value={search.text.value} autocomplete="off" spellcheck={false} onInput={(event) => search.type(event.currentTarget.value)} />
         </label>
       </div>
       <Rows table={table} of={of} />
@@ -48,7 +48,7 @@ function Rows({ table, of }: { table: ChangeTable; of: Kind }) {
   const onRange = useCallback((first: number, last: number) => { if (total > 0) table.need(first, last); }, [table, total]);
   const grid = { gridTemplateColumns: columns.map(({ width }) => width).join(' ') };
   if (table.failed.value) return <Failure error={table.error.value} onRetry={table.refresh} />;
-  if (said && total === 0) return <p class="muted">{searchText.value ? 'Nothing matches the search.' : 'Nothing changed.'}</p>;
+  if (said && total === 0) return <p class="muted">{search.text.value ? 'Nothing matches the search.' : 'Nothing changed.'}</p>;
   const header = (
     <div class="server-row server-head" role="row" aria-rowindex={1} style={grid}>
       {columns.map(({ label, number }) => <span role="columnheader" class={number ? 'number' : ''}>{label}</span>)}

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Comparison, ProfileReport } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
 import { averaged, groupsAt } from '../../base/lanes';
+import { hostPace } from '../../base/ledger';
 import { spanText } from '../../base/selection';
 import type { Side, Sides } from '../../base/sides';
 import { rangeFault, rangeIn, rangeText, type Range } from '../../base/stepRange';
@@ -32,7 +33,9 @@ export function Choose({ sides: { base, candidate }, compared }: { sides: Sides;
 
 function factsOf(side: Comparison['base'] | undefined): string {
   if (!side) return '';
-  const median = side.median_ns === null ? 'no steps' : `median ${nanoseconds(side.median_ns)} of ${plural(side.steps, 'step')}`;
+  const pace = side.median_ns === null ? null : hostPace({ host_step_ns: side.host_median_ns ?? null, step_ns: { median: side.median_ns } });
+  const host = pace === null ? '' : `; the host’s own mark takes ${nanoseconds(pace)}`;
+  const median = side.median_ns === null ? 'no steps' : `median ${nanoseconds(side.median_ns)} of ${plural(side.steps, 'step')}${host}`;
   return side.profiles > 1 ? `${median}, ${side.profiles} recordings` : median;
 }
 

@@ -96,7 +96,7 @@ function Changes({ comparison }: { comparison: Comparison }) {
       <Verdict comparison={comparison} />
       <Promises comparison={comparison} />
       <Findings changes={comparison.findings} />
-      <Breakdown parts={comparison.breakdown} />
+      <Breakdown comparison={comparison} />
     </>
   );
 }

@@ -20,7 +20,7 @@ export function Benchmark({ finding }: { finding: Finding }) {
   useBenchmarks();
   const answer = benchmarks.value;
   const statements = answer?.findings[finding.id];
-  if (!answer && benchmarksError.value) return <Section title="Micro-benchmark"><Failure error={benchmarksError.value.error} onRetry={followBenchmarks} /></Section>;
+  if (!answer && benchmarksError.value) return <Section title="Micro-benchmark"><Failure error={benchmarksError.value} onRetry={followBenchmarks} /></Section>;
   if (!answer || !statements) return null;
   const job = jobOf(finding);
   const { stored, other } = results(answer, finding, job);

@@ -9,10 +9,10 @@ import { useChunk } from '../../components/chunk';
 import { Failure } from '../../components/Failure';
 import { MissingChunk } from '../../components/Later';
 import { VirtualRows } from '../../components/VirtualRows';
-import { gone } from '../../state/connection';
 import { ranksOf } from '../../state/ranks';
 import { eventTable, type EventColumn, type EventSort, type EventTable } from '../../state/events';
 import { announce } from '../../state/notices';
+import { usePages } from '../../state/paging';
 import { go, route } from '../../state/route';
 import { Section } from './Section';
 
@@ -43,8 +43,7 @@ export const NoEvents = ({ finding }: { finding: Finding }) => (
 
 export function Events({ profile, finding }: { profile: ProfileKey; finding: Finding }) {
   const table = useMemo(() => eventTable(profile, finding.id), [profile, finding.id]);
-  const offline = gone.value;
-  useEffect(() => { if (!offline) table.need(0, 0); }, [table, offline]);
+  usePages(table);
   const total = table.total.value;
   const error = table.error.value;
   const chosen = useChosen(table);
@@ -54,7 +53,7 @@ export function Events({ profile, finding }: { profile: ProfileKey; finding: Fin
         <Strip finding={finding} shown={chosen.event} onOccurrence={chosen.move} />
       </Section>
       <Section title="Evidence" aside={<span class="muted">{count(total ?? finding.matches)} matched events</span>}>
-        {error ? <Failure error={error} onRetry={() => table.need(0, 0)} /> : <Rows table={table} total={total ?? 0} chosen={chosen} />}
+        {error ? <Failure error={error} onRetry={table.refresh} /> : <Rows table={table} total={total ?? 0} chosen={chosen} />}
       </Section>
     </>
   );

@@ -53,7 +53,7 @@ export function Places({ finding }: { finding: Finding }) {
 
 /** Only where the server knows where the file lies. */
 function Editor({ at }: { at: Place }) {
-  const [source] = useSource(at.file);
+  const source = useSource(at.file);
   const path = source.kind === 'ready' ? source.answer.path : null;
   if (!path) return null;
   return <OpenIn path={path} line={at.line} editor={editor.value} onEditor={setEditor} onOpen={openInWebview} />;

@@ -13,10 +13,10 @@ import { useSource } from '../../state/source';
 const AROUND = 12;
 
 export function Snippet({ finding, place }: { finding: Finding; place: Place }) {
-  const [source, again] = useSource(place.file);
+  const source = useSource(place.file);
   switch (source.kind) {
     case 'loading': return <div class="code-wait" aria-hidden="true" />;
-    case 'failed': return <Failure error={source.error} onRetry={again} />;
+    case 'failed': return <Failure error={source.error} onRetry={source.again} />;
     case 'missing': return <Notice kind="info"><p><Message text={source.reason} /></p></Notice>;
     case 'ready': {
       const first = Math.max(1, place.line - AROUND);

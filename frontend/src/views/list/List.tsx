@@ -1,6 +1,6 @@
 /** The findings, ranked, and below them what else was checked. */
 
-import { groupFrom, sortFrom } from '../../base/route';
+import type { Group, Sort } from '../../base/route';
 import { isOwn } from '../../base/ranking';
 import { plural } from '../../base/units';
 import { capital } from '../../base/words';
@@ -19,7 +19,7 @@ import { Outcomes } from './Outcomes';
 import { Ranks } from './Ranks';
 import { Row } from './Row';
 
-const SORTS = [
+const SORTS: readonly { value: Sort; label: string }[] = [
   { value: 'saving', label: 'Saving' },
   { value: 'safe', label: 'Saving, low end' },
   { value: 'cost', label: 'Cost' },
@@ -27,7 +27,7 @@ const SORTS = [
   { value: 'file', label: 'File' },
 ];
 
-const GROUPS = [
+const GROUPS: readonly { value: Group; label: string }[] = [
   { value: 'none', label: 'None' },
   { value: 'check', label: 'Check' },
   { value: 'file', label: 'File' },
@@ -45,8 +45,8 @@ export function List() {
         <Title class="list-title">{titleText(rows.length, all)}</Title>
         {all > 1 && (
           <div class="list-choices">
-            <Select label="Sort" value={sort} options={SORTS} onChange={(value) => setSort(sortFrom(value))} />
-            <Select label="Groups" value={group} options={GROUPS} onChange={(value) => setGroup(groupFrom(value))} />
+            <Select label="Sort" value={sort} options={SORTS} onChange={setSort} />
+            <Select label="Groups" value={group} options={GROUPS} onChange={setGroup} />
             <OwnCode />
           </div>
         )}

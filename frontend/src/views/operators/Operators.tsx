@@ -1,10 +1,10 @@
 /** The operators: a table that the server groups, filters and sorts, and beside it the row that is open. */
 
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import { columnsOf, GROUPINGS } from '../../base/operators';
-import { groupingFrom } from '../../base/route';
+import { columnsOf, GROUPINGS, leastWidth } from '../../base/operators';
 import { count, plural } from '../../base/units';
 import { Button } from '../../components/Button';
+import { Choice } from '../../components/Choice';
 import { Failure } from '../../components/Failure';
 import { Hero } from '../../components/Hero';
 import { Icon } from '../../components/Icon';
@@ -15,7 +15,7 @@ import { Message } from '../../components/Spans';
 import { groupOperators, openOperator } from '../../state/actions';
 import { useWantedFocus } from '../../state/focus';
 import { announce } from '../../state/notices';
-import { filterText, kind, setFilter, useOperator, useOperators, type Kind, type OperatorTable } from '../../state/operators';
+import { filter, kind, useOperator, useOperators, type Kind, type OperatorTable } from '../../state/operators';
 import { report } from '../../state/profile';
 import { route } from '../../state/route';
 import { narrow } from '../../state/viewport';
@@ -40,13 +40,9 @@ export function Operators() {
         <main class="table-page" aria-labelledby="page-title">
           <div class="table-head">
             <h1 id="page-title">Operators</h1>
-            <div class="segmented" role="group" aria-label="Group by">
-              {GROUPINGS.map((each) => (
-                <button type="button" class="button" aria-pressed={each.by === by} onClick={() => groupOperators(groupingFrom(each.by))}>{each.label}</button>
-              ))}
-            </div>
+            <Choice label="Group by" value={by} options={GROUPINGS} onChoose={groupOperators} />
             {(by === 'name' || by === 'shape') && (
-              <Select label="Show" value={kind.value} options={KINDS} onChange={(value) => { kind.value = KINDS.find((each) => each.value === value)?.value ?? ''; }} />
+              <Select label="Show" value={kind.value} options={KINDS} onChange={(value) => { kind.value = value; }} />
             )}
             <Filter />
             <span class="muted table-note">{total !== null && `${plural(total, 'row')}${leftOutText(table?.said.value?.left_out ?? 0)}; `}times are totals over the recording</span>
@@ -69,8 +65,8 @@ function Filter() {
     <label class="filter" title="Part of a name, of shapes, of a file or of a module">
       <Icon name="search" />
       <span class="hidden">Filter operators</span>
-      <input ref={input} type="search" placeholder="Filter (/)" value={filterText.value} autocomplete="off" spellcheck={false}
-        onInput={(event) => setFilter(event.currentTarget.value)} />
+      <input ref={input} type="search" placeholder="Filter (/)" value={filter.text.value} autocomplete="off" spellcheck={false}
+        onInput={(event) => filter.type(event.currentTarget.value)} />
     </label>
   );
 }
@@ -82,9 +78,6 @@ const None = () => (
   </Hero>
 );
 
-const LEAST_PX = { name: 900, shape: 1320, line: 980, module: 980 };
-const LEAST_HOST_PX = { name: 560, shape: 980, line: 660, module: 660 };
-
 function Rows({ table, columns, opened }: { table: OperatorTable; columns: ReturnType<typeof columnsOf>; opened: string }) {
   const said = table.said.value;
   const total = said?.total ?? 0;
@@ -92,10 +85,9 @@ function Rows({ table, columns, opened }: { table: OperatorTable; columns: Retur
   if (table.failed.value) return <div class="pad"><Failure error={table.error.value} onRetry={table.refresh} /></div>;
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
-  if (total === 0) return filterText.value ? <p class="pad muted">Nothing matches the filter{said.left_out > 0 && ' among the rows with the most host time'}.</p> : <None />;
-  const hasDevice = columns.some(({ id }) => id === 'device_self_ns');
+  if (total === 0) return filter.text.value ? <p class="pad muted">Nothing matches the filter{said.left_out > 0 && ' among the rows with the most host time'}.</p> : <None />;
   return (
-    <ServerTable label="Operators" columns={columns} least={(hasDevice ? LEAST_PX : LEAST_HOST_PX)[said.group]} total={total} row={table.row} onRange={onRange}
+    <ServerTable label="Operators" columns={columns} least={leastWidth(columns)} total={total} row={table.row} onRange={onRange}
       sort={table.sort.value} onSort={table.sortBy} opened={opened} onOpen={(key) => openOperator(key === opened ? '' : key)} />
   );
 }

@@ -14,7 +14,7 @@ import { Swatch } from '../../components/StackedBar';
 import { openFinding, showSource } from '../../state/actions';
 import { findingById } from '../../state/findings';
 import { addCss } from '../../state/host';
-import { showStretch } from '../../state/timeline';
+import { showPiece } from '../../state/timeline';
 import css from '../../styles/ledger.css?inline';
 
 addCss(css);
@@ -151,7 +151,7 @@ function More({ row: { entry, ns } }: { row: EntryRow }) {
           <ul>
             {evidence.map((piece) => (
               <li>
-                <Button kind="quiet" onClick={() => showStretch(piece)}>{nanoseconds(piece.end_ns - piece.start_ns)} at {moment(piece.start_ns)}</Button>
+                <Button kind="quiet" onClick={() => showPiece(piece)}>{nanoseconds(piece.end_ns - piece.start_ns)} at {moment(piece.start_ns)}</Button>
                 <span class="ledger-full">{piece.event}</span>
               </li>
             ))}

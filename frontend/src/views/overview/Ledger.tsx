@@ -16,7 +16,7 @@ export function StepLength({ ledger }: { ledger: Account }) {
   return (
     <>
       <p class="lead">
-        {isWhole(ledger) ? <>The recording is <b>{nanoseconds(median)}</b> long: {sourceText(ledger.step_source)}.</>
+        {isWhole(ledger) ? <>The recording is <b>{nanoseconds(median)}</b> long. {capital(sourceText(ledger.step_source))}.</>
           : n === 1 ? <>The one step takes <b>{nanoseconds(median)}</b>; steps are {sourceText(ledger.step_source)}.</>
             : <>A step takes <b>{nanoseconds(median)}</b> (median of {plural(n, 'step')}{range && `, ${range.label} ${nanoseconds(range.low)} to ${nanoseconds(range.high)}`}
               {nanoseconds(mean) !== nanoseconds(median) && `, on average ${nanoseconds(mean)}`}); steps are {sourceText(ledger.step_source)}.</>}

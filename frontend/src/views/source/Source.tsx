@@ -1,6 +1,6 @@
 /** Whole files, with the findings at their lines. */
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { fileName } from '../../base/places';
 import { Button } from '../../components/Button';
 import { Choice } from '../../components/Choice';
@@ -10,11 +10,9 @@ import { Notice } from '../../components/Notice';
 import { Select } from '../../components/Select';
 import { Message } from '../../components/Spans';
 import { backToList } from '../../state/actions';
-import { shownVersion } from '../../state/answers';
-import { gone } from '../../state/connection';
 import { finding } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
-import { gutter, lineCosts, loadLineCosts, missingCosts } from '../../state/lines';
+import { gutter, lineCosts, missingCosts, useLineCosts } from '../../state/lines';
 import { openFile, openLine, outline, showSpot, type FileOutline } from '../../state/outline';
 import { useSource } from '../../state/source';
 import { narrow } from '../../state/viewport';
@@ -57,13 +55,11 @@ const FileSelect = () => (
 );
 
 function Text({ file }: { file: FileOutline }) {
-  const [source, again] = useSource(file.file);
-  const of = shownVersion();
-  const offline = gone.value;
-  useEffect(() => void loadLineCosts(), [file.file, of, offline]);
+  const source = useSource(file.file);
+  useLineCosts();
   switch (source.kind) {
     case 'loading': return <div class="code-wait" aria-hidden="true" />;
-    case 'failed': return <div class="pad"><Failure error={source.error} onRetry={again} /></div>;
+    case 'failed': return <div class="pad"><Failure error={source.error} onRetry={source.again} /></div>;
     case 'missing': return <Hero title="Source not available here"><p><Message text={source.reason} /></p></Hero>;
     case 'ready': return (
       <>

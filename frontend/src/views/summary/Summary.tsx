@@ -3,7 +3,7 @@
 import type { Ledger } from '../../api/ledger';
 import type { ProfileReport } from '../../api/types.gen';
 import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
-import { accountOf, averageText, busyNs, gathered, groupOf, groupsOf as ledgerGroups, hostPace, isWhole, sourceText, stepSpread } from '../../base/ledger';
+import { accountOf, averageText, busyNs, gathered, groupsOf as ledgerGroups, hostPace, isIn, isWhole, sourceText, stepSpread } from '../../base/ledger';
 import { averaged, causeOf, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
 import { overlapText, stepNow, withoutText } from '../../base/joint';
 import { filtered } from '../../base/ranking';
@@ -34,12 +34,12 @@ export function Summary({ report }: { report: ProfileReport }) {
   );
 }
 
-/** The groups of the account: the overview has its entries. */
+/** The parts of the account: the overview has its entries. */
 function LedgerUse({ ledger: account }: { ledger: Ledger }) {
   const average = accountOf(account, null);
-  const parts = gathered(ledgerGroups(average)).map((group) => ({
-    part: group.group, label: group.group === 'other' ? group.label : groupText(group.label, mostly(group)), share: group.share, text: share(group.share),
-    ...filterOf(average.rows.flatMap(({ entry }) => (groupOf(entry) === group.group ? entry.finding_id ?? [] : []))),
+  const parts = gathered(ledgerGroups(average)).map((part) => ({
+    part: part.part, label: part.group === 'other' ? part.label : groupText(part.label, mostly(part)), share: part.share, text: share(part.share),
+    ...filterOf(average.rows.flatMap(({ entry }) => (isIn(part, entry) ? entry.finding_id ?? [] : []))),
   }));
   const hidden = average.rows.reduce((sum, { entry }) => sum + (entry.hidden_ns ?? 0), 0) / account.step_ns.n;
   return (

@@ -1,7 +1,7 @@
 /** What is looked at, and how: profile, view, filter. */
 
 import { SHORTCUTS } from '../../base/keys';
-import type { View } from '../../base/route';
+import { VIEWS } from '../../base/views';
 import { Button, IconButton } from '../../components/Button';
 import { Tabs } from '../../components/Tabs';
 import { chooseView, helpOpen, settingsOpen } from '../../state/actions';
@@ -15,13 +15,7 @@ import { Export } from './Export';
 import { Filter } from './Filter';
 import { Pickers } from './Pickers';
 
-const TABS: readonly { id: View; label: string }[] = [
-  { id: 'overview', label: 'Overview' }, { id: 'findings', label: 'Findings' }, { id: 'operators', label: 'Operators' },
-  { id: 'modules', label: 'Modules' }, { id: 'memory', label: 'Memory' }, { id: 'cpu', label: 'CPU' }, { id: 'timeline', label: 'Timeline' }, { id: 'source', label: 'Source' },
-  { id: 'ranks', label: 'Ranks' }, { id: 'compare', label: 'Compare' },
-];
-
-const tabs = (): typeof TABS => TABS.filter(({ id }) => id !== 'ranks' || hasRanks.value || route.value.view === 'ranks');
+const tabs = (): typeof VIEWS => VIEWS.filter(({ id, ofRanks = false }) => !ofRanks || hasRanks.value || route.value.view === id);
 
 export const TopBar = () => (
   <>

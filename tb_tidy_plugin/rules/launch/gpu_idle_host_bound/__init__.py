@@ -122,10 +122,10 @@ class GpuIdleHostBound(Rule[Evidence]):
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        for device in devices_of(profile.table):
+        for nth, device in enumerate(devices_of(profile.table)):
             idle = host_bound_idle(profile, device, self.most_gap_ns)
             if idle.time.total_ns:
-                yield self._match(profile, device, idle)
+                yield self._match(profile, nth, idle)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, factor=match.evidence.recorded, low=0.0, high=1.0)
@@ -134,7 +134,7 @@ class GpuIdleHostBound(Rule[Evidence]):
         known = (profile.launch != NO_LAUNCH).any()
         return None if known else "The profile does not tell which call launched which work of the device."
 
-    def _match(self, profile: Profile, device: int, idle: HostBoundIdle) -> Match[Evidence]:
+    def _match(self, profile: Profile, nth: int, idle: HostBoundIdle) -> Match[Evidence]:
         total_ns, steps = idle.time.total_ns, max(len(profile.steps.items), 1)
         median_ns = profile.steps.median_ns or total_ns
         has_stacks = "stacks" in profile.recorded
@@ -157,7 +157,7 @@ class GpuIdleHostBound(Rule[Evidence]):
                 least=Share(self.min_share),
                 longest=Nanoseconds(self.most_gap_ns),
             ),
-            subject=f"device {device}",
+            subject=f"device {nth}",  # of this process: each rank has a device of another number
             confidence=self._confidence(has_stacks, likely / steps / median_ns, most / steps / median_ns),
             lost=tuple(zip(idle.time.starts.tolist(), idle.time.ends.tolist(), strict=True)),
         )

@@ -1,0 +1,117 @@
+"""The ledgers of both sides against each other: which entry of the step became longer or shorter, and whose it is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tb_tidy_plugin.compare.model import EntryChange, LedgerChange, OwnerChange
+from tb_tidy_plugin.compare.recording import Chosen
+from tb_tidy_plugin.ledger.model import Entry, Owner
+
+PATH = re.compile(r"[/\\]+")
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Times of one entry over the steps of one side, in ns."""
+
+    entry: Entry
+    total_ns: int = 0
+    owners: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """One side: its entries over all its steps, the ns of each in the mean step, and the length of that."""
+
+    sums: Mapping[str, _Sum]
+    mean_ns: Mapping[str, int]
+    steps: int
+
+    @property
+    def step_ns(self) -> int:
+        return sum(self.mean_ns.values())
+
+
+def ledger_change(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> LedgerChange | None:
+    """The entries of the mean step, paired by cause and kind, and their owners by name; None where a ledger is missing.
+
+    A mean step is the sum of all steps that count, of all recordings, divided by their number, rounded down. Its
+    entries are whole ns that add up to it: what rounding cuts off goes to the entries of which most was cut off.
+    """
+    if not _has_ledgers(base) or not _has_ledgers(candidate):
+        return None
+    before, after = _account(base), _account(candidate)
+    found = [_change(key, before, after) for key in dict.fromkeys([*before.sums, *after.sums])]
+    return LedgerChange(
+        base_step_ns=before.step_ns,
+        candidate_step_ns=after.step_ns,
+        entries=sorted(found, key=lambda each: (-abs(each.candidate_ns - each.base_ns), -each.base_ns, each.id)),
+    )
+
+
+def _has_ledgers(side: Sequence[Chosen]) -> bool:
+    return bool(side) and all(each.ledger_steps for each in side)
+
+
+def _account(side: Sequence[Chosen]) -> _Account:
+    sums: dict[str, _Sum] = {}
+    for each in side:
+        ledger = each.recording.report.ledger
+        for entry in ledger.entries if ledger else ():
+            time_ns = sum(entry.ns_by_step[at] for at in each.ledger_steps)
+            if time_ns:
+                into = sums.setdefault(entry.id, _Sum(entry))
+                into.total_ns += time_ns
+                for owner in entry.owners:
+                    if name := name_of(owner):
+                        into.owners[name] += owner.ns * time_ns // max(entry.ns_total, 1)
+    steps = sum(len(each.ledger_steps) for each in side)
+    return _Account(sums, shared_out({key: each.total_ns for key, each in sums.items()}, steps), steps)
+
+
+def shared_out(totals: Mapping[str, int], steps: int) -> dict[str, int]:
+    """Each total by `steps`, as whole ns that add up to the sum of the totals by `steps`, rounded down."""
+    means = {key: total // steps for key, total in totals.items()}
+    left = sum(totals.values()) // steps - sum(means.values())
+    for key in sorted(totals, key=lambda each: -(totals[each] % steps))[:left]:
+        means[key] += 1
+    return means
+
+
+def _change(key: str, before: _Account, after: _Account) -> EntryChange:
+    entry = (after.sums.get(key) or before.sums[key]).entry
+    names = [side.sums[key].owners for side in (before, after) if key in side.sums]
+    owners = [
+        OwnerChange(name=name, base_ns=_of_owner(before, key, name), candidate_ns=_of_owner(after, key, name))
+        for name in dict.fromkeys(name for side in names for name in side)
+    ]
+    return EntryChange(
+        id=key,
+        title=entry.title,
+        cause=entry.cause,
+        kind=entry.kind,
+        base_ns=before.mean_ns.get(key, 0),
+        candidate_ns=after.mean_ns.get(key, 0),
+        owners=sorted(owners, key=lambda each: (-abs((each.candidate_ns or 0) - (each.base_ns or 0)), each.name)),
+    )
+
+
+def _of_owner(account: _Account, key: str, name: str) -> int | None:
+    """Per step; 0 where the entry does not occur, None where it does and its ledger does not name this owner."""
+    if key not in account.sums:
+        return 0
+    owners = account.sums[key].owners
+    return owners[name] // account.steps if name in owners else None
+
+
+def name_of(owner: Owner) -> str:
+    """What an owner is paired by: no kernel where there is another name, since each vendor's kernels have their own."""
+    if owner.known_by == "stack":
+        for function in (owner.library, owner.own):
+            if function is not None:
+                return f"{PATH.split(function.file)[-1]}: {function.function}"
+    return next(filter(None, (owner.operator, owner.mark, owner.neighbours, owner.kernel)), "")

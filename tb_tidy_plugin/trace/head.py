@@ -1,0 +1,98 @@
+"""Whether a file is a trace of torch.profiler, by its first bytes.
+
+Logdirs hold other JSON, and other programs write Chrome traces: a trace has one of Kineto's own keys, or events of
+Kineto's categories.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import TypeAlias
+
+from tb_tidy_plugin.trace.remote import RemotePath
+
+Identity: TypeAlias = tuple[int, int, str]
+"""As `remote.identity_of` gives it."""
+
+HEAD_BYTES = 64 << 10  # of 70 recordings, the latest first event begins at byte 26,384
+LOOKS_KEPT = 1 << 16  # verdicts, some 300 bytes each
+AT_ONCE = 64  # heads asked of a store together, 4 MiB
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_WINDOW_BITS = 31
+KINETO_KEY = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:')
+KINETO_START, KINETO_NEXT = b'"schemaVersion"', re.compile(rb'"(?:deviceProperties|distributedInfo)"\s*:')
+EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,32})"')
+
+
+def is_trace_at(path: str) -> bool:
+    """Whether the regular file at `path` begins as a trace; what it said is remembered until the file changes.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    about = os.stat(path)  # noqa: PTH116 - as `files.traces_below`
+    return stat.S_ISREG(about.st_mode) and about.st_size > 0 and _is_trace_at(path, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=LOOKS_KEPT)
+def _is_trace_at(path: str, _size: int, _mtime_ns: int) -> bool:
+    return begins_as_trace(_head_of(path))
+
+
+def _head_of(path: str) -> bytes:
+    """The first bytes of a regular file; none of anything else, which may have taken its place."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        return stream.read(HEAD_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+
+
+_on_stores: dict[tuple[RemotePath, Identity], bool] = {}
+
+
+def traces_by_content(folder: RemotePath, files: Mapping[RemotePath, Identity]) -> set[RemotePath]:
+    """Those of `files`, all below `folder` on a store, that begin as traces; remembered as for files on a disk.
+
+    One that the store does not show this time is left out.
+    """
+    if len(_on_stores) > LOOKS_KEPT:
+        _on_stores.clear()
+    new = [item for item in files.items() if item not in _on_stores]
+    with suppress(OSError):
+        for at in range(0, len(new), AT_ONCE):
+            asked = new[at : at + AT_ONCE]
+            heads = folder.heads([file for file, _ in asked], HEAD_BYTES)
+            answers = zip(asked, heads, strict=True)
+            _on_stores.update({item: begins_as_trace(head) for item, head in answers if head is not None})
+    return {item[0] for item in files.items() if _on_stores.get(item)}
+
+
+def begins_as_trace(head: bytes) -> bool:
+    """Whether a file that begins with `head`, plain or gz, is a trace."""
+    text = _inflated(head) if head.startswith(GZIP_MAGIC) else head
+    text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"{"):
+        events = EVENTS_KEY.search(text)
+        if events is None:
+            start = text.find(KINETO_START)
+            return start >= 0 and KINETO_NEXT.search(text, start) is not None
+        if KINETO_KEY.search(text):
+            return True
+    elif not text.startswith(b"["):
+        return False
+    from tb_tidy_plugin.trace.categories import CATEGORIES  # the doctor looks for traces without numpy
+
+    return any(match[1].decode("latin-1") in CATEGORIES for match in CATEGORY.finditer(text))
+
+
+def _inflated(head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(GZIP_WINDOW_BITS).decompress(head, HEAD_BYTES)
+    except zlib.error:
+        return b""

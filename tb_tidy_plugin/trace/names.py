@@ -1,0 +1,71 @@
+"""What names of files and folders say of a trace: its worker, its span, its rank.
+
+`<worker>.<span>.pt.trace.json` is torch-tb-profiler's form; the others are those of frameworks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from tb_tidy_plugin.trace.remote import Place, absolute
+from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
+
+CAPTURED = ".tidy.json.gz"
+"""Added to the whole name of a trace file, `.gz` included, to name the side file of `tb_tidy_plugin.capture`."""
+
+TRACE_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?")
+"""Of files that are traces whatever they hold."""
+
+JSON_NAME = re.compile(r"(?P<stem>.+?)\.(?:json|trace)(?:\.gz)?", re.IGNORECASE | re.DOTALL)
+AXIS = r"(?:TP|DP|PP|EP)-\d+"
+SGLANG = re.compile(rf"(?P<span>\d+(?:\.\d+)?)-(?P<worker>{AXIS}(?:-{AXIS})*)(?P<stage>-\w+)?(?:\.trace)?")
+"""A stage, such as `DECODE`, is a recording of its own by the same worker."""
+
+OURS = (CAPTURED, DEVICE_EVENTS)
+
+RANK_FOLDER = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
+RANK_IN_FILE = (
+    re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE),  # torchtitan, vLLM, Megatron, torchtune, verl
+    re.compile(r"^profile_(\d{1,9})\.json"),  # Accelerate, and Hugging Face's trainer
+    re.compile(r"^r(\d{1,9})-\d{4}-\d"),  # torchtune, older
+    re.compile(r"^(?!.*\bPP-0*[1-9]).*?\bTP-(\d{1,9})"),  # SGLang; later pipeline stages begin at an unknown rank
+)
+
+
+class Named(NamedTuple):
+    """What a file's name says; `span` is empty where it says nothing of it."""
+
+    worker: str
+    span: str
+
+
+def is_trace_name(name: str) -> bool:
+    """Whether files of this name are traces whatever they hold."""
+    return TRACE_NAME.fullmatch(name) is not None
+
+
+def may_be_trace(name: str) -> bool:
+    """Whether a file of this name may be a trace, which its content has to show."""
+    return JSON_NAME.fullmatch(name) is not None and not name.endswith(OURS)
+
+
+def named(name: str) -> Named:
+    """The worker and the span in a file's name; a file may be called anything."""
+    if match := TRACE_NAME.fullmatch(name):
+        return Named(match["worker"], match["span"] or "")
+    match = JSON_NAME.fullmatch(name)
+    stem = match["stem"] if match else name.removesuffix(".gz")
+    serving = SGLANG.fullmatch(stem)
+    return Named(serving["worker"], serving["span"] + (serving["stage"] or "")) if serving else Named(stem, "")
+
+
+def rank_in_names(path: Place) -> int | None:
+    """The rank by a file's name, else by that of its folder, else None."""
+    folder, _, file = str(absolute(path)).replace(os.sep, "/").rpartition("/")
+    for pattern in RANK_IN_FILE:
+        if match := pattern.search(file):
+            return int(match[1])
+    match = RANK_FOLDER.fullmatch(folder.rpartition("/")[2])
+    return int(match[1]) if match else None
