@@ -11,6 +11,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
+from tb_tidy_plugin.analysis.lines import LineCost, line_costs, operator_places
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_limits
 from tb_tidy_plugin.cli.places import PLACE, with_links
@@ -19,7 +20,6 @@ from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.render.terminal import plain
-from tb_tidy_plugin.report.lines import LineCost, line_costs, operator_places
 from tb_tidy_plugin.sources.align import Aligner, Sources
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files

@@ -16,6 +16,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from tb_tidy_plugin.analysis.assemble import Analysis, analyses
+from tb_tidy_plugin.analysis.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress
 from tb_tidy_plugin.benchmarks.runner import has_torch
@@ -28,8 +30,6 @@ from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.render.terminal import plain
-from tb_tidy_plugin.report.assemble import Analysis, analyses
-from tb_tidy_plugin.report.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.visible import visible

@@ -8,6 +8,8 @@ from typing import Literal
 
 import click
 
+from tb_tidy_plugin.analysis.engines import Engine
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
 from tb_tidy_plugin.cli.configured import with_checks
 from tb_tidy_plugin.cli.engines import with_engine
@@ -17,10 +19,8 @@ from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.render.document import Form
-from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import Place

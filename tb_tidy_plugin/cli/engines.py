@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from tb_tidy_plugin.report.engines import engine_of
+from tb_tidy_plugin.analysis.engines import engine_of
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
 
 R = TypeVar("R")

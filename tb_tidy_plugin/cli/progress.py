@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tb_tidy_plugin.report.assemble import PathProgress
+from tb_tidy_plugin.analysis.assemble import PathProgress
 from tb_tidy_plugin.trace.files import TraceFile
 
 

@@ -9,6 +9,7 @@ from typing import get_args
 import click
 import msgspec
 
+from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.configured import with_configured_checks
 from tb_tidy_plugin.cli.output import show
@@ -18,7 +19,6 @@ from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.render.summary import Wanted, summary_document
 from tb_tidy_plugin.report.figures import OperatorGroup
-from tb_tidy_plugin.report.summary import summary_of
 from tb_tidy_plugin.trace.remote import Place
 
 GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)

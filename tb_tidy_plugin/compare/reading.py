@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from tb_tidy_plugin.analysis.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
+from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.runs import run_report, summaries_of
 from tb_tidy_plugin.compare.compare import Asked
 from tb_tidy_plugin.compare.recording import Recording, StepRange
 from tb_tidy_plugin.profile.run import RankSummary
-from tb_tidy_plugin.report.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
-from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.model import Finding, Problem
-from tb_tidy_plugin.report.runs import run_report, summaries_of
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.cache import UNREAD

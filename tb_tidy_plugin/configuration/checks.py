@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
-from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 from tb_tidy_plugin.rules import catalogue

@@ -49,10 +49,10 @@ class RunFindings:
             return known[1:]
 
     def _worked_out(self, run: str, parts: Iterable[Part]) -> tuple[RunReport, list[int]]:
+        from tb_tidy_plugin.analysis.runs import run_report
         from tb_tidy_plugin.configuration.checks import checks_of
         from tb_tidy_plugin.configuration.files import Configuration, read_configuration
         from tb_tidy_plugin.profile.run import RankSummary
-        from tb_tidy_plugin.report.runs import run_report
 
         summaries = [
             summary for part in parts for summary in msgspec.json.decode(part.summaries, type=list[RankSummary])

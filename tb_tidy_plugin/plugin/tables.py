@@ -18,8 +18,8 @@ from tb_tidy_plugin.plugin.payloads import (
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
 
 if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
     from tb_tidy_plugin.report.figures import Figures
-    from tb_tidy_plugin.report.lines import LineCost, LineCosts
 
 OperatorOrder: TypeAlias = Literal[
     "name", "shapes", "file", "line", "function", "module", "kind", "operators", "calls", "host_total_ns",

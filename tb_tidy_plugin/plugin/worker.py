@@ -28,7 +28,7 @@ from tb_tidy_plugin.trace.remote import Place, place_of, size_of
 from tb_tidy_plugin.units import Bytes
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.report.assemble import Analysis
+    from tb_tidy_plugin.analysis.assemble import Analysis
     from tb_tidy_plugin.sources.align import Aligner
 
 PROGRESS_PERIOD_S = 0.1
@@ -132,9 +132,9 @@ def main() -> None:
 
 def analyse(file: TraceFile, send: Send, request: Request) -> None:
     """Sends progress, then the findings, then all of the result; or why there is none."""
+    from tb_tidy_plugin.analysis.assemble import analyze_file
     from tb_tidy_plugin.configuration.checks import checks_of
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
-    from tb_tidy_plugin.report.assemble import analyze_file
 
     configuration, folder = (
         None if path is None else Path(os.fsdecode(path)) for path in (request.configuration, request.cache)
@@ -188,10 +188,10 @@ def findings_of(analysis: Analysis) -> Findings:
 
 def result_of(analysis: Analysis, findings: Findings) -> Result:
     """What TensorBoard's process needs of an analysis."""
+    from tb_tidy_plugin.analysis.lines import line_costs
+    from tb_tidy_plugin.analysis.runs import summaries_of
+    from tb_tidy_plugin.analysis.tables import figures_of
     from tb_tidy_plugin.plugin.events import columns_of
-    from tb_tidy_plugin.report.lines import line_costs
-    from tb_tidy_plugin.report.runs import summaries_of
-    from tb_tidy_plugin.report.tables import figures_of
 
     profile = analysis.profile
     return Result(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tb_tidy_plugin.analysis.rank_parts import RANK_PARTS
+from tb_tidy_plugin.analysis.ranks import worst_first
 from tb_tidy_plugin.render.document import Block, Fold, Line, Listing, Paragraph, Table, message, sentence
 from tb_tidy_plugin.render.words import more
 from tb_tidy_plugin.report.rank_model import RankRow, Ranks
-from tb_tidy_plugin.report.rank_parts import RANK_PARTS
-from tb_tidy_plugin.report.ranks import worst_first
 from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, plural
 
 MOST_RANKS = 8

@@ -1,1 +1,1 @@
-"""The report and how it is made: checker, model, text and JSON."""
+"""The contract: what a report holds, as values, as JSON and as SARIF."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
 
+from tb_tidy_plugin.analysis.assemble import Analysis, analyses
+from tb_tidy_plugin.analysis.pairs import BUDGET_S, pairs_in
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.benchmarks.runner import Run
 from tb_tidy_plugin.benchmarks.store import save_beside
-from tb_tidy_plugin.report.assemble import Analysis, analyses
-from tb_tidy_plugin.report.pairs import BUDGET_S, pairs_in
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy.corpus import Program
 from tests.accuracy.page import Promise, Proof

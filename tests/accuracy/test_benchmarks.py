@@ -7,11 +7,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import Analysis, analyses
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.benchmarks.runner import Run
 from tb_tidy_plugin.benchmarks.statements import complaint_about
-from tb_tidy_plugin.report.assemble import Analysis, analyses
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.accuracy.corpus import Program, programs

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import pytest
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.rulekit import Match, Profile, Rule
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into

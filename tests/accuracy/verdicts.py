@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.report.model import Finding, ProfileReport, RunReport, Status
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.accuracy.corpus import Program

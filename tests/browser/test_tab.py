@@ -10,11 +10,11 @@ import pytest
 from playwright.sync_api import FrameLocator, Locator, expect
 
 import tb_tidy_plugin
-from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import analyze_file
+from tb_tidy_plugin.analysis.lines import line_costs
+from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.report.figures import Figures
-from tb_tidy_plugin.report.lines import line_costs
 from tb_tidy_plugin.report.model import Finding, ProfileReport
-from tb_tidy_plugin.report.tables import figures_of
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.browser.conftest import TENSORBOARDS, Tab

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import analyze_file
 from tb_tidy_plugin.capture import handler, live_tree, own_files, settings, tidy_trace_handler
 from tb_tidy_plugin.capture.live_tree import walk
 from tb_tidy_plugin.capture.own_files import OwnFiles
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tensors import tensors_of
-from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.files import find_traces

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import analyze_file
 from tb_tidy_plugin.capture import tidy_profile, tidy_trace_handler
 from tb_tidy_plugin.capture.losses import loss_said
-from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.captured_job import document_of, record, traces_in
 from tests.support.full_disk import filling_disk, full_disk

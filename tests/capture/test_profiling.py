@@ -10,11 +10,11 @@ from statistics import median
 import pytest
 from rich.console import Console
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.capture import profiling, tidy_profile
 from tb_tidy_plugin.capture.profiling import Cycle
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.units import Nanoseconds
 from tests.support.captured_job import document_of, traces_in
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.report.paths import analyze_path
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tests.support.recordings import ROOT, shared, shared_names
 
 LOOP, ONE_BY_ONE, EXPOSED = "python-loop-tensor-indexing", "optimizer-single-tensor", "exposed-communication"

@@ -19,6 +19,9 @@ from typing import cast
 
 import msgspec
 
+from tb_tidy_plugin.analysis.engines import Engine
+from tb_tidy_plugin.analysis.lines import line_costs, operator_places
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.compare.baseline import baseline_of, new_findings, read_baseline
 from tb_tidy_plugin.configuration.checks import checks_of
@@ -29,11 +32,8 @@ from tb_tidy_plugin.plugin.mutes import NAME as MUTES
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.lines import line_costs, operator_places
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.files import ENCODINGS, encoding_of, lines_of

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from tb_tidy_plugin.analysis.assemble import analyses as analyses_at
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.plugin.timeline_reader import About, Crop, Event, Lanes, Marks, Slice, answer_to
 from tb_tidy_plugin.plugin.worker import Result, findings_of, result_of
 from tb_tidy_plugin.profile.timeline import Timeline, timeline_of
@@ -18,10 +20,8 @@ from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
-from tb_tidy_plugin.report.assemble import analyses as analyses_at
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Problem, Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rules import catalogue
 

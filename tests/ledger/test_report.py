@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS
@@ -18,7 +19,6 @@ from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Ledger, Recording
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, SOURCES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import Made
 from tests.support.recordings import ROOT, shared

@@ -13,6 +13,8 @@ import msgspec
 import pytest
 from msgspec import inspect
 
+from tb_tidy_plugin.analysis.pairs import made_again
+from tb_tidy_plugin.analysis.paths import Rank
 from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.analysis import WORKER
@@ -23,8 +25,6 @@ from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import BenchmarksAnswer, BenchmarkState
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.worker import Result
-from tb_tidy_plugin.report.pairs import made_again
-from tb_tidy_plugin.report.paths import Rank
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.cache import Cache

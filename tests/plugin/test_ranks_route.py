@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import RanksAnswer, ReportAnswer
 from tb_tidy_plugin.plugin.worker import Request, Result
-from tb_tidy_plugin.report.paths import analyze_path
 from tests.support.recorded_ranks import record
 from tests.support.waiting import until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import analyze_file
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace

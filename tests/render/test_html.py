@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.ledger.advice import bound_by
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.page import PARTS, SAVING_BASIS, STEP_BASIS
@@ -29,7 +30,6 @@ from tb_tidy_plugin.report.model import (
     Report,
     RunReport,
 )
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace.settings import LoaderSettings, Settings, Versions
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.support.logdirs import trace

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.ledger.model import Function, LeftOut, Owner
 from tb_tidy_plugin.render.ledger import ledger_blocks
 from tb_tidy_plugin.render.markdown import LONGEST, to_markdown
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.recordings import ROOT

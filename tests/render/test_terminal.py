@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin import __version__
+from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.cli.printed import as_lines
 from tb_tidy_plugin.compare.model import Comparison, OperatorChange, Side
 from tb_tidy_plugin.render.comparison import comparison_document
@@ -17,9 +19,7 @@ from tb_tidy_plugin.render.summary import Wanted, summary_document
 from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.report.model import Outcome, Problem, ProfileReport, Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.step_model import Outlier
-from tb_tidy_plugin.report.summary import summary_of
 from tests.fuzz.pipeline import OBEYED
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication

@@ -15,8 +15,8 @@ import jsonschema
 import msgspec
 import pytest
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.report.model import Outcome, Place, Problem, ProfileReport, Report, RunReport
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rules import all_rules
 from tests.support.logdirs import trace

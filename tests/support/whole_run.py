@@ -6,8 +6,8 @@ import json
 import zlib
 from pathlib import Path
 
+from tb_tidy_plugin.analysis.assemble import Analysis, analyses
 from tb_tidy_plugin.benchmarks.store import save_beside
-from tb_tidy_plugin.report.assemble import Analysis, analyses
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.support.measurements import measurement
 from tests.support.written import event, kineto_text, write

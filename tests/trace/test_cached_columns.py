@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_tidy_plugin.analysis.engines import Engine
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.estimate.saving import Estimates
 from tb_tidy_plugin.profile.nesting import nest
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace import cached_columns
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import Cache

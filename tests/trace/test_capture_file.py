@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.analysis.assemble import analyze_file
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tensors import tensors_of
-from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import EventTable

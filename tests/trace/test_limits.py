@@ -149,7 +149,7 @@ class TestAllowance:
     def test_recordings_are_far_from_it(self) -> None:
         """A quarter of it is enough."""
         code = """
-from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import analyze_file
 from tb_tidy_plugin.trace.files import find_traces
 [file] = find_traces(Path(sys.argv[1]))
 with held_to(Limits(16e9, 300, *(Bound(*(part / 4 for part in each)) for each in (PROCESSOR_S, WALL_S, MEMORY_BYTES)))):
@@ -207,7 +207,7 @@ with held_to(Limits(memory_bytes=Bound(1e9, 1000))):
 ANALYSE = """
 import re, resource, sys
 from tb_tidy_plugin.plugin.worker import findings_of, result_of
-from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import analyze_file
 from tb_tidy_plugin.trace.files import find_traces
 import msgspec
 (file,) = find_traces(__import__("pathlib").Path(sys.argv[1]))

@@ -10,10 +10,10 @@ import fsspec
 import msgspec
 import pytest
 
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.benchmarks.store import read_beside, save_beside
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.model import Problem, Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace.capture_file import SUFFIX, with_capture
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace

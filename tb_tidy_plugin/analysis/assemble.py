@@ -14,19 +14,10 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.benchmarks.store import Measurements
-from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
-from tb_tidy_plugin.ledger.account import account_of, linked
-from tb_tidy_plugin.ledger.model import Ledger
-from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import covered, step_parts
-from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report import model
-from tb_tidy_plugin.report.breakdown import breakdown_of, lanes_of
-from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
-from tb_tidy_plugin.report.described import devices_of, steps_of
-from tb_tidy_plugin.report.findings import (
+from tb_tidy_plugin.analysis.breakdown import breakdown_of, lanes_of
+from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
+from tb_tidy_plugin.analysis.described import devices_of, steps_of
+from tb_tidy_plugin.analysis.findings import (
     Evidence,
     Known,
     by_saving,
@@ -37,11 +28,20 @@ from tb_tidy_plugin.report.findings import (
     saving_in_report,
     worth_reporting,
 )
-from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.report.outliers import has_outliers, outliers_of
+from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
+from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
+from tb_tidy_plugin.benchmarks.store import Measurements
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
+from tb_tidy_plugin.ledger.account import account_of, linked
+from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import covered, step_parts
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.ownership import owners_first, without_owned
-from tb_tidy_plugin.report.quality import quality_of
-from tb_tidy_plugin.report.step_costs import StepCosts, step_costs_of
 from tb_tidy_plugin.rulekit import Match, Rows, Rule
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner

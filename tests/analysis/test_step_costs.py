@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import Analysis, analyze_file
+from tb_tidy_plugin.analysis.step_costs import step_costs_of
 from tb_tidy_plugin.dev.generate import ROOT
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.assemble import Analysis, analyze_file
-from tb_tidy_plugin.report.step_costs import step_costs_of
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category
 from tb_tidy_plugin.trace.files import find_traces

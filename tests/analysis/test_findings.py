@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tb_tidy_plugin.report.checker import Clean, Failed, Found, NotChecked, check_rule
-from tb_tidy_plugin.report.findings import Known, findings_of
+from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, check_rule
+from tb_tidy_plugin.analysis.findings import Known, findings_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note
 from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Profile, Rule, Scale
 from tb_tidy_plugin.sources.frames import Frame

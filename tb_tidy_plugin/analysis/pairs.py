@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Progress, Request
 from tb_tidy_plugin.benchmarks.runner import Run
-from tb_tidy_plugin.report.checker import Failed, unless_broken
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Rule
 from tb_tidy_plugin.rulekit.recipe import Recipe
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import Place
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.report.assemble import Analysis
+    from tb_tidy_plugin.analysis.assemble import Analysis
 
 BUDGET_S = 2.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tidy_plugin.report.step_costs import CallCosts, StepCosts
+from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.report.step_model import Lane, Outlier, OutlierCause, OutlierKind, Steps
 from tb_tidy_plugin.trace.columns import Times
 from tb_tidy_plugin.units import Nanoseconds

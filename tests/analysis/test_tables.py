@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import Analysis, analyze_file
+from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
+from tb_tidy_plugin.analysis.operator_rows import MOST_KERNELS
+from tb_tidy_plugin.analysis.tables import GROUPS, figures_of
 from tb_tidy_plugin.profile.nesting import NOT_COUNTED
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.assemble import Analysis, analyze_file
-from tb_tidy_plugin.report.checker import MISSING, NO_HOST_EVENTS
 from tb_tidy_plugin.report.figures import Figures, FrameRow
-from tb_tidy_plugin.report.operator_rows import MOST_KERNELS
-from tb_tidy_plugin.report.tables import GROUPS, figures_of
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace

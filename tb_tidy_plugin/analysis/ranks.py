@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Literal, TypeAlias
 
+from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, world_size_of
+from tb_tidy_plugin.analysis.rank_parts import RANK_PARTS
 from tb_tidy_plugin.profile.arrivals import Arrival, MeetingPlace, arrivals_of, clock_errors_ns, meeting_places_of
 from tb_tidy_plugin.profile.run import RankFinding, RankSummary, Run
 from tb_tidy_plugin.profile.stragglers import comparable_steps
 from tb_tidy_plugin.report import rank_model as model
-from tb_tidy_plugin.report.present import doubts_about, missing_of, present_text, world_size_of
-from tb_tidy_plugin.report.rank_parts import RANK_PARTS
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import checked
+from tb_tidy_plugin.analysis.checker import Clean, Found
 from tb_tidy_plugin.report import ownership
-from tb_tidy_plugin.report.assemble import checked
-from tb_tidy_plugin.report.checker import Clean, Found
 from tests.support.drawn import draw
 from tests.support.made_up_rule import SlowMultiplication
 

@@ -13,6 +13,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin.analysis.findings import Evidence
+from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -20,8 +22,6 @@ from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHR
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
-from tb_tidy_plugin.report.findings import Evidence
-from tb_tidy_plugin.report.operator_rows import shapes_text
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Rows, Times
 

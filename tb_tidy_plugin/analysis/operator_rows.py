@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.analysis import operator_tables
+from tb_tidy_plugin.analysis.findings import Evidence
+from tb_tidy_plugin.analysis.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.profile.cpu_work import CpuGroup, CpuWork
 from tb_tidy_plugin.profile.flops import Estimates, rates
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES
@@ -17,10 +20,7 @@ from tb_tidy_plugin.profile.modules import ModuleTree
 from tb_tidy_plugin.profile.operators import totals, work_of_groups
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import Shapes
-from tb_tidy_plugin.report import operator_tables
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
-from tb_tidy_plugin.report.findings import Evidence
-from tb_tidy_plugin.report.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.profile.modules import modules_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.sources.frames import place_of
 from tb_tidy_plugin.sources.places import places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.tables import figures_of
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tb_tidy_plugin.analysis.assemble import analyze_file
+from tb_tidy_plugin.analysis.breakdown import lanes_of
+from tb_tidy_plugin.analysis.outliers import MOST_OUTLIERS, outliers_of
+from tb_tidy_plugin.analysis.step_costs import step_costs_of
 from tb_tidy_plugin.profile.lanes import step_parts
-from tb_tidy_plugin.report.assemble import analyze_file
-from tb_tidy_plugin.report.breakdown import lanes_of
-from tb_tidy_plugin.report.outliers import MOST_OUTLIERS, outliers_of
-from tb_tidy_plugin.report.step_costs import step_costs_of
 from tb_tidy_plugin.report.step_model import Outlier, OutlierCause, StepItem, Steps
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.trace.files import find_traces

@@ -12,10 +12,7 @@ from pathlib import Path
 import msgspec
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.profile.run import RankSummary
-from tb_tidy_plugin.report import model
-from tb_tidy_plugin.report.assemble import (
+from tb_tidy_plugin.analysis.assemble import (
     NOTHING_IGNORED,
     PathProgress,
     ReportProgress,
@@ -24,10 +21,13 @@ from tb_tidy_plugin.report.assemble import (
     problem_of,
     problems_of,
 )
-from tb_tidy_plugin.report.engines import HERE, Engine, GivenUp, each, is_one_enough
-from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.report.remembered import Remembered
-from tb_tidy_plugin.report.runs import run_report, summaries_of
+from tb_tidy_plugin.analysis.engines import HERE, Engine, GivenUp, each, is_one_enough
+from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.remembered import Remembered
+from tb_tidy_plugin.analysis.runs import run_report, summaries_of
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.profile.run import RankSummary
+from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rulekit.carried import CarriedRules
 from tb_tidy_plugin.rules import catalogue

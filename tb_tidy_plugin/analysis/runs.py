@@ -8,6 +8,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.analysis.checker import Failed, NotChecked, unless_broken, what_lacks
+from tb_tidy_plugin.analysis.findings import ID_DIGITS, left_out_of, severity_of, speedup_of
+from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.rank_parts import typical_step
+from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.ledger.model import Communication
 from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
 from tb_tidy_plugin.profile.memory import peak_bytes_of
@@ -23,11 +28,6 @@ from tb_tidy_plugin.profile.run import (
     StepSummary,
 )
 from tb_tidy_plugin.report import model
-from tb_tidy_plugin.report.checker import Failed, NotChecked, unless_broken, what_lacks
-from tb_tidy_plugin.report.findings import ID_DIGITS, left_out_of, severity_of, speedup_of
-from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.report.rank_parts import typical_step
-from tb_tidy_plugin.report.ranks import ranks_of
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import place_of

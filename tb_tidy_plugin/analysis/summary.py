@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.report.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
+from tb_tidy_plugin.analysis.assemble import NOTHING_IGNORED, Analysis, PathProgress, analyses, problems_of
+from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.report.figures import Figures
-from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, ProfileReport
-from tb_tidy_plugin.report.tables import figures_of
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.rulekit import Rule
 from tb_tidy_plugin.trace.limits import USUAL, Limits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tb_tidy_plugin.analysis.findings import Known, findings_of
 from tb_tidy_plugin.benchmarks.measurement import MeasuredOn, Measurement
-from tb_tidy_plugin.report.findings import Known, findings_of
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.rulekit.testing import A100 as AN_A100

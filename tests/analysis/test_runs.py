@@ -12,16 +12,16 @@ import pytest
 from rich.console import Console
 
 import tb_tidy_plugin
+from tb_tidy_plugin.analysis.assemble import analyze_file
+from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.analysis.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Operation, RankSummary, Site
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
-from tb_tidy_plugin.report.assemble import analyze_file
-from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report, RunReport
-from tb_tidy_plugin.report.paths import analyze_path
-from tb_tidy_plugin.report.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rulekit import Run, RunMatch, RunRule
 from tb_tidy_plugin.rules import all_run_rules, catalogue

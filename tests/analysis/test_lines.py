@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.report.lines import LineCosts, line_costs
+from tb_tidy_plugin.analysis.lines import LineCosts, line_costs
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.sources.align import Aligner
 from tests.support.drawn import A100, draw

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import checked
+from tb_tidy_plugin.analysis.findings import less_sure
+from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.estimate.saving import Estimates
-from tb_tidy_plugin.report.assemble import checked
-from tb_tidy_plugin.report.findings import less_sure
 from tb_tidy_plugin.report.model import Note, ProfileReport
-from tb_tidy_plugin.report.paths import analyze_path
-from tb_tidy_plugin.report.quality import quality_of
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.support.drawn import A100, draw
 from tests.support.made_up_rule import SlowMultiplication

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
+from tb_tidy_plugin.analysis.cpu_table import cpu_figures
+from tb_tidy_plugin.analysis.findings import Evidence
+from tb_tidy_plugin.analysis.memory_table import memory_rows
+from tb_tidy_plugin.analysis.module_table import module_rows
+from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_rows
 from tb_tidy_plugin.profile.cpu_work import cpu_work_of
 from tb_tidy_plugin.profile.flops import estimates_of
 from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.checker import MISSING, NO_HOST_EVENTS
-from tb_tidy_plugin.report.cpu_table import cpu_figures
 from tb_tidy_plugin.report.figures import Figures, OperatorGroup
-from tb_tidy_plugin.report.findings import Evidence
-from tb_tidy_plugin.report.memory_table import memory_rows
-from tb_tidy_plugin.report.module_table import module_rows
-from tb_tidy_plugin.report.operator_rows import Parts, linked_calls, operator_rows
 from tb_tidy_plugin.sources.places import Places, places_of
 from tb_tidy_plugin.trace.columns import ABSENT
 

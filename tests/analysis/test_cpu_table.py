@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.report.tables import figures_of
+from tb_tidy_plugin.analysis.tables import figures_of
 from tests.support.drawn import draw
 
 STEP = """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tb_tidy_plugin.report.assemble import checked
+from tb_tidy_plugin.analysis.assemble import checked
 from tb_tidy_plugin.report.ownership import OWNERS
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules import all_rules

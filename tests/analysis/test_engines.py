@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tb_tidy_plugin.report.engines import Engine, EngineError, GivenUp, each, engine_of, free_bytes, workers_for
+from tb_tidy_plugin.analysis.engines import Engine, EngineError, GivenUp, each, engine_of, free_bytes, workers_for
 from tests.support.ranks import ENDS_ITS_WORKER, TB_TIDY, configured, run_of, tb_tidy
 from tests.support.recordings import ROOT
 from tests.support.waiting import until
@@ -199,7 +199,7 @@ def test_other_engines_are_refused(name: str) -> None:
 
 
 def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tidy_plugin.report.engines.find_spec", lambda name: None)
+    monkeypatch.setattr("tb_tidy_plugin.analysis.engines.find_spec", lambda name: None)
     with pytest.raises(EngineError) as raised:
         engine_of("ray://host:10001")
     assert raised.value.error == "`ray://host:10001` needs the package ray, which is not installed."
@@ -207,6 +207,6 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: p
 
 
 def test_a_host_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tidy_plugin.report.engines.CONNECT_S", 1.0)
+    monkeypatch.setattr("tb_tidy_plugin.analysis.engines.CONNECT_S", 1.0)
     with pytest.raises(EngineError, match=r"`dask://127.0.0.1:1` cannot be reached"):
         list(each(engine_of("dask://127.0.0.1:1"), square, range(3)))

@@ -7,15 +7,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tb_tidy_plugin.analysis import operator_rows
+from tb_tidy_plugin.analysis.checker import Found, check_rule
+from tb_tidy_plugin.analysis.findings import Evidence, findings_of
+from tb_tidy_plugin.analysis.lines import LineCosts
+from tb_tidy_plugin.analysis.operator_rows import MOST_KERNELS
+from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.plugin.tables import Page, operators_answer, tables_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report import operator_rows
-from tb_tidy_plugin.report.checker import Found, check_rule
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
-from tb_tidy_plugin.report.findings import Evidence, findings_of
-from tb_tidy_plugin.report.lines import LineCosts
-from tb_tidy_plugin.report.operator_rows import MOST_KERNELS
-from tb_tidy_plugin.report.tables import figures_of
 from tests.support.drawn import A100, draw, row_of
 from tests.support.made_up_rule import SlowMultiplication
 

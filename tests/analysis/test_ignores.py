@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tb_tidy_plugin.report.assemble import checked
-from tb_tidy_plugin.report.checker import Clean, Found
-from tb_tidy_plugin.report.ignores import PathIgnores, fits
+from tb_tidy_plugin.analysis.assemble import checked
+from tb_tidy_plugin.analysis.checker import Clean, Found
+from tb_tidy_plugin.analysis.ignores import PathIgnores, fits
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.rulekit import Profile
 from tests.support.answers import findings
@@ -83,7 +83,7 @@ def test_no_glob_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
         assert compared <= 26 * 51
         return fnmatchcase(name, part)
 
-    monkeypatch.setattr("tb_tidy_plugin.report.ignores.fnmatchcase", counted)
+    monkeypatch.setattr("tb_tidy_plugin.analysis.ignores.fnmatchcase", counted)
     assert not fits("**/a/" * 25 + "b.py", "a/" * 50 + "c.py")
     assert compared
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from tb_tidy_plugin.analysis import paths
+from tb_tidy_plugin.analysis.assemble import Analysis, analyze_file
+from tb_tidy_plugin.analysis.engines import Engine
+from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.paths import Asked, Rank, analyze_path, ranks_of
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.configuration.checks import Wanted, checks_of
 from tb_tidy_plugin.configuration.files import Configuration, Settings, read_configuration
-from tb_tidy_plugin.report import paths
-from tb_tidy_plugin.report.assemble import Analysis, analyze_file
-from tb_tidy_plugin.report.engines import Engine
-from tb_tidy_plugin.report.ignores import PathIgnores
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.report.paths import Asked, Rank, analyze_path, ranks_of
 from tb_tidy_plugin.rulekit.carried import CarriedRules
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.trace.cache import Cache
