@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache as once
-from functools import partial
-from pathlib import Path
-from typing import TypeAlias
+from functools import cached_property, partial
 
 import msgspec
 import numpy as np
@@ -28,12 +24,12 @@ from tb_tidy_plugin.analysis.findings import (
     saving_in_report,
     worth_reporting,
 )
-from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
 from tb_tidy_plugin.benchmarks.store import Measurements
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked
 from tb_tidy_plugin.ledger.model import Ledger
@@ -43,137 +39,103 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.ownership import owners_first, without_owned
 from tb_tidy_plugin.rulekit import Match, Rows, Rule
-from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner
-from tb_tidy_plugin.sources.lookup import sources_of
+from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
-from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, Cache, State
-from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to
-from tb_tidy_plugin.trace.remote import place_of, size_of
-
-ReportProgress: TypeAlias = Callable[[str, float], object]
-"""Called with what is being done (`reading`, `analysing`) and how much of it is done, 0 to 1."""
-
-PathProgress: TypeAlias = Callable[[TraceFile, str, float], object]
-"""The same for many files: called with the file, too."""
-
-NOTHING_IGNORED = PathIgnores()
+from tb_tidy_plugin.trace.cache import UNREAD, State
+from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.remote import size_of
 
 RANK_IN_NAME = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Analysis:
-    """One trace's report, with what is needed to show its evidence.
+    """One trace that was read. Everything else is worked out when it is first asked for, and once.
 
     Attributes:
-        report: what everybody reads.
-        profile: the profile it was made from.
-        evidence: rows of each finding's events, by the finding's id.
-        problem: what could not be read of the file, None where all of it could.
+        profile: the trace.
         aligner: knows the line of each event.
-        sources: states of what was looked at on disk, by the name that the trace has for it, and of other files that
-            could not be read this time.
-        costs: gives `step_costs`.
+        sources: the sources that the trace names.
     """
 
-    report: model.ProfileReport
+    file: TraceFile
+    job: Job = field(repr=False)
     profile: Profile
-    evidence: Mapping[str, Evidence] = field(repr=False)
-    problem: model.Problem | None
     aligner: Aligner = field(repr=False)
-    sources: Mapping[str, State] = field(repr=False)
-    costs: Callable[[], StepCosts] = field(repr=False)
+    sources: FoundSources = field(repr=False)
+
+    @cached_property
+    def report(self) -> model.ProfileReport:
+        """What everybody reads."""
+        found = _profile_report(self.file, self.profile, self._outcomes, self._ranked, self._estimates)
+        if has_outliers(found.steps):
+            found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self.step_costs))
+        return _noted(found, *(each.said for each in self._measurements.unused), *self.sources.complaints)
 
     @property
+    def evidence(self) -> Mapping[str, Evidence]:
+        """What each finding was made from, by the finding's id, in the order of `by_saving`."""
+        return {evidence.finding.id: evidence for evidence in self._ranked}
+
+    @cached_property
     def step_costs(self) -> StepCosts:
-        """What each of its steps holds; worked out when first asked for, since most reports do without."""
-        return self.costs()
+        """What each of its steps holds."""
+        return step_costs_of(self.profile, self._ranked)
+
+    @cached_property
+    def problem(self) -> model.Problem | None:
+        """What could not be read of the file, None where all of it could."""
+        return _partly(self.file, self.profile)
+
+    @property
+    def looked_at(self) -> Mapping[str, State]:
+        """States of what was looked at on disk until now, by the name that the trace has for it.
+
+        Further files that could not be read this time are there, too.
+        """
+        unread = [*self.profile.metadata.unread, *(each.file.name for each in self._measurements.unused if each.unread)]
+        return {**self.sources.looked_at, **dict.fromkeys(unread, UNREAD)}
+
+    @cached_property
+    def _measurements(self) -> Measurements:
+        return Measurements(self.file.path, self.profile.platform)
+
+    @cached_property
+    def _estimates(self) -> Estimates:
+        return Estimates(self.profile, self.profile.pace.true_ns)
+
+    @cached_property
+    def _checked(self) -> tuple[dict[str, Outcome], list[Evidence]]:
+        known = Known(self.aligner.place_of, self._measurements.of, self._estimates)
+        progress = partial(self.job.report, self.file, "analysing")
+        return checked(self.profile, self.job.of_profiles, progress, self.job.ignores, known)
+
+    @property
+    def _outcomes(self) -> dict[str, Outcome]:
+        return self._checked[0]
+
+    @property
+    def _ranked(self) -> list[Evidence]:
+        return self._checked[1]
 
 
-def analyses(  # noqa: PLR0913 - as `analyze_file`
-    path: str | os.PathLike[str],
-    rules: Sequence[Rule] | None = None,
-    progress: PathProgress | None = None,
-    ignores: PathIgnores = NOTHING_IGNORED,
-    source_roots: Sequence[Path] = (),
-    limits: Limits = USUAL,
-    *,
-    follow_links: bool = False,
-) -> Iterator[tuple[TraceFile, Analysis | model.Problem]]:
-    """Each trace at `path` and what became of it, in the order of runs, workers and spans.
-
-    Links in `path` may lead out of it where `follow_links` says so.
-
-    Raises:
-        NotFoundError: nothing is there.
-    """
-    for file in find_traces(place_of(path), follow_links=follow_links):
-        try:
-            with held_to(limits):
-                analysis = analyze_file(file, rules, for_file(progress, file), ignores, source_roots, limits=limits)
-            yield file, analysis
-        except TraceError as problem:
-            yield file, problem_of(file, problem)
-
-
-def problems_of(analysis: Analysis | model.Problem) -> list[model.Problem]:
-    """What could not be read of a trace: nothing, a part, or all of it."""
-    if isinstance(analysis, model.Problem):
-        return [analysis]
-    return [analysis.problem] if analysis.problem else []
-
-
-def for_file(progress: PathProgress | None, file: TraceFile) -> ReportProgress | None:
-    """The progress of one of many files."""
-    return None if progress is None else lambda stage, fraction: progress(file, stage, fraction)
-
-
-def analyze_file(  # noqa: PLR0913, PLR0917 - each is a choice of its own
-    file: TraceFile,
-    rules: Sequence[Rule] | None = None,
-    progress: ReportProgress | None = None,
-    ignores: PathIgnores = NOTHING_IGNORED,
-    source_roots: Sequence[Path] = (),
-    cache: Cache = NOWHERE,
-    limits: Limits = USUAL,
-) -> Analysis:
-    """The analysis of one trace file.
+def read_file(file: TraceFile, job: Job) -> Analysis:
+    """The analysis of one trace file, which is read for it.
 
     Raises:
         TraceError: nothing in the file can be used.
     """
-    report = progress or _silent
     size = max(size_of(file.path), 1)
+
+    def progress(done: int) -> None:
+        job.report(file, "reading", min(done / size, 1.0))
+
     # In one expression: nobody else holds the table while it is put in order.
-    profile = Profile(
-        read_with_side_files(file.path, lambda done: report("reading", min(done / size, 1.0)), cache, limits)
-    )
-    chosen = [rule() for rule in all_rules()] if rules is None else rules
-    captured = profile.metadata.captured
-    sources = sources_of(file, source_roots, captured.sources)
-    aligner = Aligner(profile, sources)
-    measurements = Measurements(file.path, profile.platform)
-    estimates = Estimates(profile, profile.pace.true_ns)
-    known = Known(aligner.place_of, measurements.of, estimates)
-    outcomes, ranked = checked(profile, chosen, lambda fraction: report("analysing", fraction), ignores, known)
-    costs = once(partial(step_costs_of, profile, ranked))
-    found = _profile_report(file, profile, outcomes, ranked, estimates)
-    if has_outliers(found.steps):
-        found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, costs()))
-    unread = [*profile.metadata.unread, *(each.file.name for each in measurements.unused if each.unread)]
-    sources.looked_at.update(dict.fromkeys(unread, UNREAD))
-    return Analysis(
-        report=_noted(found, *(each.said for each in measurements.unused), *sources.complaints),
-        profile=profile,
-        evidence={evidence.finding.id: evidence for evidence in ranked},
-        problem=_partly(file, profile),
-        aligner=aligner,
-        sources=sources.looked_at,
-        costs=costs,
-    )
+    profile = Profile(read_with_side_files(file.path, progress, job.cache, job.limits))
+    sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
+    return Analysis(file, job, profile, Aligner(profile, sources), sources)
 
 
 def checked(
@@ -223,15 +185,6 @@ def _reported(
         return found, []
     kept, left_out = found
     return Found(tuple(left), left_out) if kept else Clean(left_out), kept
-
-
-def _silent(_stage: str, _fraction: float) -> None:
-    """Progress that nobody watches."""
-
-
-def problem_of(file: TraceFile, problem: TraceError) -> model.Problem:
-    """A file that could not be read at all."""
-    return model.Problem(path=str(file.path), error=problem.error, advice=problem.advice, recovered_events=0)
 
 
 def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:

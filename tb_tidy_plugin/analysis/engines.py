@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,6 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 
 from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -53,13 +52,11 @@ class Engine:
     Attributes:
         address: of the cluster, `HOST:PORT`; `local` for one that is started for this work and ends with it.
         jobs: how many workers at most, on this machine; None for as many as there are cores.
-        cache: what its workers know already, and where they keep what they find out; none on other machines.
     """
 
     kind: Kind = "local"
     address: str = ""
     jobs: int | None = None
-    cache: Cache = NOWHERE
 
     def __str__(self) -> str:
         return f"{self.kind}://{self.address}" if self.address else self.kind
@@ -81,7 +78,7 @@ HERE = Engine(jobs=1)
 """In this process, one item after the other."""
 
 
-def engine_of(text: str, jobs: int | None = None, cache: Cache = NOWHERE) -> Engine:
+def engine_of(text: str, jobs: int | None = None) -> Engine:
     """The engine that `local`, `dask://HOST:PORT` or `ray://HOST:PORT` names.
 
     Raises:
@@ -93,8 +90,7 @@ def engine_of(text: str, jobs: int | None = None, cache: Cache = NOWHERE) -> Eng
             if known in NEEDED and find_spec(NEEDED[known]) is None:
                 error = f"`{text}` needs the package {NEEDED[known]}, which is not installed."
                 raise EngineError(error, f"`pip install 'tb-tidy-plugin[{known}]'`.")
-            engine = Engine(known, address, jobs)
-            return engine if engine.is_elsewhere else replace(engine, cache=cache)
+            return Engine(known, address, jobs)
     advice = "Use `local`, `dask://HOST:PORT`, `ray://HOST:PORT`, `dask://local` or `ray://local`."
     raise EngineError(f"There is no engine `{text}`.", advice)
 

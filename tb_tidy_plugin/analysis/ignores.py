@@ -21,6 +21,9 @@ class PathIgnores:
         return bool(files) and all(any(fits(glob, file) for glob in globs) for file in files)
 
 
+NOTHING_IGNORED = PathIgnores()
+
+
 def fits(glob: str, file: str) -> bool:
     """Whether `glob` fits a file's path as it was recorded, which may be of another machine.
 

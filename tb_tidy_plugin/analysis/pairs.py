@@ -15,11 +15,11 @@ from tb_tidy_plugin.benchmarks.process import Progress, Request
 from tb_tidy_plugin.benchmarks.runner import Run
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Rule
 from tb_tidy_plugin.rulekit.recipe import Recipe
-from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import Place
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.analysis.assemble import Analysis
+    from tb_tidy_plugin.analysis.answers import RecipesAnswer
+    from tb_tidy_plugin.analysis.paths import Analysed
 
 BUDGET_S = 2.0
 
@@ -50,15 +50,18 @@ OnPair: TypeAlias = Callable[[int, Pair, Progress], object]
 Result: TypeAlias = tuple[Pair, Measurement | NotMeasured]
 
 
-def pairs_in(analysed: Iterable[tuple[TraceFile, Analysis]], finding: str | None = None) -> list[Pair]:
-    """The pairs of all findings, or of the one with this id, in the order of traces and savings."""
-    found: dict[tuple[str, Benchmark], tuple[str, dict[Place, tuple[str, ...]]]] = {}
-    for file, analysis in analysed:
-        for each in analysis.evidence.values():
-            if each.pair is not None and finding in {None, each.finding.id}:
-                _, findings = found.setdefault((each.finding.rule, each.pair), (analysis.profile.platform, {}))
-                findings[file.path] = (*findings.get(file.path, ()), each.finding.id)
-    return [Pair(rule, pair, findings, kind) for (rule, pair), (kind, findings) in found.items()]
+def pairs_in(
+    found: Iterable[Analysed[RecipesAnswer]], rules: Iterable[AnyRule], finding: str | None = None
+) -> list[Pair]:
+    """The pairs that `rules` make for all findings, or for the one with this id, in the order of traces and costs."""
+    kinds = [type(rule) for rule in rules]
+    pairs: dict[tuple[str, Benchmark], tuple[str, dict[Place, tuple[str, ...]]]] = {}
+    for file, answer in ((each.file, each.answer) for each in found if each.answer is not None):
+        for name, pair in made_again(answer.recipes, kinds).items():
+            if finding in {None, name}:
+                _, findings = pairs.setdefault((answer.recipes[name].rule, pair), (answer.kind, {}))
+                findings[file.path] = (*findings.get(file.path, ()), name)
+    return [Pair(rule, pair, findings, kind) for (rule, pair), (kind, findings) in pairs.items()]
 
 
 def made_again(recipes: Mapping[str, Recipe], rules: Iterable[type[AnyRule]]) -> dict[str, Benchmark]:

@@ -43,6 +43,7 @@ class Remembered(Generic[Answer]):
         answer: the type of the answers.
         asked: all else that they depend on, as JSON can have it; None where they are not kept.
         roots: folders in which sources may be read.
+        by_measurements: whether what was measured changes the answers.
     """
 
     cache: Cache
@@ -50,6 +51,7 @@ class Remembered(Generic[Answer]):
     answer: type[Answer]
     asked: object
     roots: tuple[Path, ...] = ()
+    by_measurements: bool = True
 
     def key(self, file: TraceFile) -> str | None:
         """Names the answer about a trace as it is now; None where it cannot be kept."""
@@ -62,10 +64,12 @@ class Remembered(Generic[Answer]):
         state = () if self.cache.folder is None or self.asked is None else state_of(file.path)
         if not state:
             return None
-        beside = [state_of(file.path.with_name(file.path.name + suffix)) for suffix in (*BESIDE, MEASURED)]
+        suffixes = (*BESIDE, MEASURED) if self.by_measurements else BESIDE
+        beside = [state_of(file.path.with_name(file.path.name + suffix)) for suffix in suffixes]
+        measured = cache_state() if self.by_measurements else []
         named = (file.run, file.worker, file.span, text_of(file.path) if isinstance(file.path, Path) else "")
         roots = [text_of(root.absolute()) for root in self.roots]
-        return key_of(code_state(), state, beside, cache_state(), named, roots, self.asked)
+        return key_of(code_state(), state, beside, measured, named, roots, self.asked)
 
     def load(self, file: TraceFile, key: str | None) -> Answer | None:
         """The answer that was kept, None where there is none, or a source is another one by now."""

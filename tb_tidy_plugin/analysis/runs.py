@@ -10,7 +10,7 @@ import numpy as np
 
 from tb_tidy_plugin.analysis.checker import Failed, NotChecked, unless_broken, what_lacks
 from tb_tidy_plugin.analysis.findings import ID_DIGITS, left_out_of, severity_of, speedup_of
-from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.rank_parts import typical_step
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.ledger.model import Communication
@@ -37,7 +37,6 @@ from tb_tidy_plugin.trace.strings import NumberTable
 STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
 """Of several recordings of one run, what is said last counts."""
 
-NOTHING_IGNORED = PathIgnores()
 MOST_FINDINGS = 100  # of one rank; a report usually has fewer than 20
 RECORDABLE = ("stacks", "shapes", "memory", "device", "steps")
 

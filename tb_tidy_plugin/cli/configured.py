@@ -76,18 +76,6 @@ def with_limits(command: Callable[..., R]) -> Callable[..., R]:
     return limited
 
 
-def with_configured_checks(command: Callable[..., R]) -> Callable[..., R]:
-    """Gives `command` what its configuration asks for, within the limits of its options, as first argument."""
-
-    @with_configuration
-    @_with_limit_options
-    @wraps(command)
-    def chosen(configuration: Configuration, given: dict[str, float], **others: object) -> R:
-        return command(checks_of(configuration, Wanted(limits=given)), **others)
-
-    return chosen
-
-
 def with_checks(command: Callable[..., R]) -> Callable[..., R]:
     """Gives `command` what its configuration and its `--rule`, `--select` and `--ignore` ask for, as first argument."""
 

@@ -11,7 +11,7 @@ from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
-from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
+from tb_tidy_plugin.rulekit import AnyRule, RunRule
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.limits import USUAL, Limits
@@ -43,13 +43,8 @@ class Checks:
     limits: Limits = USUAL
 
     @property
-    def of_profiles(self) -> tuple[Rule, ...]:
-        """Those that look at one profile, and not at several ranks together."""
-        return tuple(rule for rule in self.rules if isinstance(rule, Rule))
-
-    @property
     def of_runs(self) -> tuple[RunRule, ...]:
-        """Those that look at several ranks together."""
+        """The rules that look at several ranks together."""
         return tuple(rule for rule in self.rules if isinstance(rule, RunRule))
 
 

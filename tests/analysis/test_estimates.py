@@ -9,6 +9,7 @@ import pytest
 
 from tb_tidy_plugin.analysis.assemble import checked
 from tb_tidy_plugin.analysis.findings import less_sure
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.estimate.saving import Estimates
@@ -30,7 +31,7 @@ ProfilerStep#1            0-1000
 
 def report_of(folder: Path, text: str) -> ProfileReport:
     draw_into(folder, text)
-    return analyze_path(folder, [SlowMultiplication()]).runs[0].profiles[0]
+    return analyze_path(folder, Job([SlowMultiplication()])).runs[0].profiles[0]
 
 
 def test_findings_together_save_less_than_the_sum_where_they_overlap(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_what_saves_more_than_it_costs_says_what_else_goes(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", sorted((ROOT / "sample_runs").glob("*/*.gz")), ids=lambda path: path.parent.name)
 def test_no_finding_of_the_sample_runs_saves_more_than_it_costs_without_a_word(path: Path) -> None:
-    for finding in analyze_path(path).runs[0].profiles[0].findings:
+    for finding in analyze_path(path, Job()).runs[0].profiles[0].findings:
         texts = [detail.text for detail in finding.details if isinstance(detail, Note)]
         says_more = any("more than it costs is expected to be saved" in text for text in texts)
         assert finding.saving is not None

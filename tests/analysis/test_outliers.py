@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tb_tidy_plugin.analysis.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.breakdown import lanes_of
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import MOST_OUTLIERS, outliers_of
 from tb_tidy_plugin.analysis.step_costs import step_costs_of
 from tb_tidy_plugin.profile.lanes import step_parts
@@ -114,6 +115,6 @@ def test_the_largest_of_many_in_order_of_time() -> None:
 
 def test_a_recording_with_one_says_it_in_its_report(tmp_path: Path) -> None:
     [file] = find_traces(recording(tmp_path / "run", 1000, slow_step=4))
-    [outlier] = analyze_file(file).report.outliers
+    [outlier] = read_file(file, Job()).report.outliers
     assert outlier.name == "ProfilerStep#4"
     assert "`aten::mm` 1 ms more (2 calls instead of 1)" in outlier.text

@@ -5,22 +5,33 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import NoneType
-from typing import Any
 
 import pytest
 
 from tb_tidy_plugin.analysis import paths
-from tb_tidy_plugin.analysis.assemble import Analysis, analyze_file
+from tb_tidy_plugin.analysis.answers import (
+    COSTS,
+    LINES,
+    PLACES,
+    RANK,
+    RECIPES,
+    TABLES,
+    Answer,
+    Question,
+    RankAnswer,
+)
+from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.engines import Engine
 from tb_tidy_plugin.analysis.ignores import PathIgnores
-from tb_tidy_plugin.analysis.paths import Asked, Rank, analyze_path, ranks_of
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyse, analyse_files, analyze_path, remembered_by
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.configuration.checks import Wanted, checks_of
 from tb_tidy_plugin.configuration.files import Configuration, Settings, read_configuration
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.rulekit.carried import CarriedRules
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.files import TraceFile
@@ -41,8 +52,8 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    return Engine(jobs=1, cache=Cache(tmp_path / "cache"))
+def job(tmp_path: Path) -> Job:
+    return Job(cache=Cache(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -50,29 +61,57 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> Count:
     """How many traces were really analysed until now."""
     made: list[object] = []
 
-    def counted(file: TraceFile, *others: Any) -> Analysis:  # noqa: ANN401 - as it is called
+    def counted(file: TraceFile, job: Job) -> Analysis:
         made.append(file)
-        return analyze_file(file, *others)
+        return read_file(file, job)
 
-    monkeypatch.setattr(paths, "analyze_file", counted)
+    monkeypatch.setattr(paths, "read_file", counted)
     return lambda: len(made)
 
 
-def report(run: Path, engine: Engine, settings: Settings = DEFAULTS, **others: object) -> Report:
-    checks = checks_of(Configuration(settings))
-    return analyze_path(run, checks.rules, engine=engine, **others)  # type: ignore[arg-type]
+def report(run: Path, job: Job, settings: Settings = DEFAULTS) -> Report:
+    return analyze_path(run, replace(job, rules=checks_of(Configuration(settings)).rules))
 
 
-def test_the_second_time_nothing_is_analysed_and_the_report_is_the_same(
-    run: Path, engine: Engine, analysed: Count
-) -> None:
-    first = report(run, engine)
-    assert report(run, engine) == first
+def test_the_second_time_nothing_is_analysed_and_the_report_is_the_same(run: Path, job: Job, analysed: Count) -> None:
+    first = report(run, job)
+    assert report(run, job) == first
     assert analysed() == 1
 
 
+@pytest.mark.parametrize("question", [RANK, TABLES, COSTS, RECIPES, LINES, PLACES], ids=lambda each: each.kind)
+def test_every_answer_is_kept_and_comes_back_as_it_was(
+    run: Path, job: Job, analysed: Count, question: Question[Answer]
+) -> None:
+    (first,) = analyse(job, run, question)
+    (second,) = analyse(job, run, question)
+    assert first.answer is not None
+    assert (second, analysed()) == (first, 1)
+
+
+@pytest.mark.parametrize("question", [RECIPES, LINES, PLACES], ids=lambda each: each.kind)
+def test_what_no_measurement_changes_outlives_one(
+    run: Path, job: Job, analysed: Count, question: Question[Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else `bench` would read its traces each time, since it measures each time."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(run.parent / "user"))
+    list(analyse(job, run, question))
+    measured_here(run)
+    (run / f"{TRACE}.tidy-bench.json").write_text("{}")
+    list(analyse(job, run, question))
+    assert analysed() == 1
+
+
+def test_ranks_that_are_known_need_no_worker(run: Path, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(run / TRACE, run / f"second.{TRACE}")
+    parallel = replace(job, engine=Engine(jobs=2))
+    first = analyze_path(run, parallel)
+    monkeypatch.setattr(paths, "each", None)
+    assert analyze_path(run, parallel) == first
+
+
 def test_without_a_cache_it_is_analysed_each_time(run: Path, analysed: Count) -> None:
-    assert report(run, Engine(jobs=1)) == report(run, Engine(jobs=1))
+    assert report(run, Job()) == report(run, Job())
     assert analysed() == 2
 
 
@@ -101,53 +140,53 @@ def measured_here(run: Path) -> None:
     ids=["trace", "time", "nothing", "captured", "device", "measured beside", "source", "no source", "measured here"],
 )
 def test_what_it_depends_on_makes_it_anew(
-    run: Path, engine: Engine, analysed: Count, change: Callable[[Path], object], request: pytest.FixtureRequest,
+    run: Path, job: Job, analysed: Count, change: Callable[[Path], object], request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_CACHE_HOME", str(run.parent / "user"))
     monkeypatch.chdir(run.parent)
-    report(run, engine)
+    report(run, job)
     change(run)
-    report(run, engine)
+    report(run, job)
     assert analysed() == (1 if request.node.callspec.id == "nothing" else 2)
 
 
-def test_another_question_has_another_answer(run: Path, engine: Engine, analysed: Count) -> None:
-    report(run, engine)
-    report(run, engine, Settings(ignore=["TT101"]))
-    report(run, engine, Settings(thresholds={"zero-grad-memset": {"min-share": 0.5}}))
-    report(run, engine, ignores=PathIgnores({"*.py": frozenset({"zero-grad-memset"})}))
-    report(run, engine, source_roots=[run.parent])
+def test_another_question_has_another_answer(run: Path, job: Job, analysed: Count) -> None:
+    report(run, job)
+    report(run, job, Settings(ignore=["TT101"]))
+    report(run, job, Settings(thresholds={"zero-grad-memset": {"min-share": 0.5}}))
+    report(run, replace(job, ignores=PathIgnores({"*.py": frozenset({"zero-grad-memset"})})))
+    report(run, replace(job, source_roots=(run.parent,)))
     assert analysed() == 5
 
 
-def test_a_report_of_ones_own_rules_is_not_kept(run: Path, engine: Engine, analysed: Count, tmp_path: Path) -> None:
+def test_a_report_of_ones_own_rules_is_not_kept(run: Path, job: Job, analysed: Count, tmp_path: Path) -> None:
     """What such a rule looks at, nobody knows."""
     write_rule(tmp_path / "checks")
     (tmp_path / "tb-tidy.toml").write_text('rules = ["checks/slow_multiplication.py"]')
     checks = checks_of(read_configuration(tmp_path / "tb-tidy.toml"), Wanted())
     for _ in range(2):
-        analyze_path(run, checks.rules, engine=engine)
+        analyze_path(run, replace(job, rules=checks.rules))
     assert analysed() == 2
 
 
-def test_a_damaged_entry_is_made_again(run: Path, engine: Engine, analysed: Count) -> None:
-    first = report(run, engine)
-    for entry in engine.cache.entries():
+def test_a_damaged_entry_is_made_again(run: Path, job: Job, analysed: Count) -> None:
+    first = report(run, job)
+    for entry in job.cache.entries():
         entry.path.write_bytes(b"nonsense")
-    assert report(run, engine) == first
+    assert report(run, job) == first
     assert analysed() == 2
 
 
-def test_whatever_an_entry_holds_it_is_an_answer_or_none(engine: Engine, tmp_path: Path) -> None:
+def test_whatever_an_entry_holds_it_is_an_answer_or_none(job: Job, tmp_path: Path) -> None:
     """Somebody has written it who knows how, with a checksum that fits."""
     file = TraceFile("run", "w", "", trace(tmp_path / "run" / "w.pt.trace.json"))
-    rules = CarriedRules([rule() for rule in all_rules()[:3]])
-    ranks_of([file], Asked(rules, PathIgnores({}), (), engine.cache), engine)
-    remembered = Asked(rules, PathIgnores({}), (), engine.cache).remembered
+    job = replace(job, rules=[rule() for rule in all_rules()[:3]])
+    list(analyse_files(job, [file], RANK))
+    remembered = remembered_by(job, RANK)
     key = remembered.key(file)
     assert key is not None
-    whole = bytes(engine.cache.load("report", key) or b"")
+    whole = bytes(job.cache.load("report", key) or b"")
     nested = b"[" * 100_000 + b"]" * 100_000
     forged = [whole[:at] for at in range(0, len(whole), 29)]
     forged += [
@@ -156,29 +195,29 @@ def test_whatever_an_entry_holds_it_is_an_answer_or_none(engine: Engine, tmp_pat
     forged += [nested, b'{"sources": {}, "answer": %b}' % nested, b'{"sources": %b, "answer": {}}' % nested, b"null"]
     found = []
     for content in [whole, *forged]:
-        engine.cache.keep("report", key, [content])
+        job.cache.keep("report", key, [content])
         found.append(remembered.load(file, key))
-    assert isinstance(found[0], Rank)
-    assert {type(each) for each in found} == {Rank, NoneType}
+    assert isinstance(found[0], RankAnswer)
+    assert {type(each) for each in found} == {RankAnswer, NoneType}
 
 
 def test_a_trace_that_changes_while_it_is_read_is_not_kept(
-    run: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    run: Path, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def changing(*arguments: Any) -> Analysis:  # noqa: ANN401 - as it is called
-        found = analyze_file(*arguments)
+    def changing(file: TraceFile, job: Job) -> Analysis:
+        found = read_file(file, job)
         os.utime(run / TRACE)
         return found
 
-    monkeypatch.setattr(paths, "analyze_file", changing)
-    report(run, engine)
-    assert engine.cache.entries() == []
+    monkeypatch.setattr(paths, "read_file", changing)
+    report(run, job)
+    assert job.cache.entries() == []
 
 
-def test_what_is_kept_holds_nothing_that_the_report_does_not(run: Path, engine: Engine) -> None:
+def test_what_is_kept_holds_nothing_that_the_report_does_not(run: Path, job: Job) -> None:
     """No line of a source: only the name and the state of its file."""
-    report(run, engine)
-    (entry,) = engine.cache.entries()
+    report(run, job)
+    (entry,) = job.cache.entries()
     content = entry.path.read_bytes()
     assert b"train.py" in content
     assert not [line for line in (run / "train.py").read_bytes().splitlines() if len(line) > 40 and line in content]

@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 
 import tb_tidy_plugin
-from tb_tidy_plugin.analysis.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Operation, RankSummary, Site
@@ -48,7 +49,7 @@ def run_of(path: Path) -> RunReport:
 
 def summary(path: Path) -> RankSummary:
     (file,) = find_traces(path)
-    analysis = analyze_file(file, [])
+    analysis = read_file(file, Job([]))
     (found,) = summaries_of(analysis.profile, analysis.report)
     return found
 
@@ -88,7 +89,7 @@ class TestSummary:
     def test_of_a_trace_that_does_not_say_its_rank_is_none(self, tmp_path: Path) -> None:
         write(tmp_path / "w.pt.trace.json", kineto_text([event("aten::mm", 0, 10)]))
         (file,) = find_traces(tmp_path)
-        analysis = analyze_file(file, [])
+        analysis = read_file(file, Job([]))
         assert summaries_of(analysis.profile, analysis.report) == []
 
     def test_of_very_many_collectives_keeps_the_same_ones_on_all_ranks(self, tmp_path: Path) -> None:
@@ -143,9 +144,9 @@ class TestRunReport:
         assert run_of(tmp_path).outcomes == []
 
     def test_only_the_rules_asked_for(self, pair: Path) -> None:
-        (run,) = analyze_path(pair, []).runs
+        (run,) = analyze_path(pair, Job([])).runs
         assert run.outcomes == []
-        (run,) = analyze_path(pair, [CollectiveStraggler()]).runs
+        (run,) = analyze_path(pair, Job([CollectiveStraggler()])).runs
         assert [outcome.rule for outcome in run.outcomes] == ["collective-straggler"]
         assert run.profiles[0].outcomes == []
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.analysis.assemble import Analysis, analyze_file
+from tb_tidy_plugin.analysis.assemble import Analysis, read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.step_costs import step_costs_of
 from tb_tidy_plugin.dev.generate import ROOT
 from tb_tidy_plugin.profile.profile import Profile
@@ -34,7 +35,7 @@ ProfilerStep#4                  1000-2000
 @cache
 def untidy() -> Analysis:
     [file] = find_traces(ROOT / "sample_runs" / "image_classifier_untidy")
-    return analyze_file(file)
+    return read_file(file, Job())
 
 
 def test_operators_by_name_and_inputs_in_each_step() -> None:
@@ -113,7 +114,7 @@ def test_findings_cost_in_their_steps_what_they_cost_on_average() -> None:
 def test_every_kernel_of_a_recording_counts_once(name: str) -> None:
     """Summed over all that any call in a step launched, straight from the table."""
     file = next(iter(find_traces(shared(f"traces/{name}"))))
-    analysis = analyze_file(file, rules=())
+    analysis = read_file(file, Job(()))
     profile, table = analysis.profile, analysis.profile.table
     wanted = 0
     for row, call in zip(profile.operators.work.tolist(), profile.operators.work_call.tolist(), strict=True):

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tb_tidy_plugin.analysis.assemble import Analysis, analyze_file
+from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.operator_rows import MOST_KERNELS
 from tb_tidy_plugin.analysis.tables import GROUPS, figures_of
 from tb_tidy_plugin.profile.nesting import NOT_COUNTED
@@ -47,7 +48,7 @@ def real(request: pytest.FixtureRequest) -> Real:
 
 def analysed(path: Path) -> tuple[Analysis, Figures]:
     (file,) = [file for file in find_traces(path.parent) if file.path.name == path.name]
-    analysis = analyze_file(file)
+    analysis = read_file(file, Job())
     return analysis, figures_of(analysis.profile, tuple(analysis.evidence.values()))
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tb_tidy_plugin.analysis.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.capture import tidy_profile, tidy_trace_handler
 from tb_tidy_plugin.capture.losses import loss_said
 from tb_tidy_plugin.trace.files import find_traces
@@ -138,7 +139,7 @@ class TestRecording:
             f"tb-tidy: the trace {part.with_suffix('')} was not written: OSError: File too large, in {tmp_path}. "
             f"The 16 KiB that torch had written are in {part}, which `tb-tidy check` reads. No side file was written."
         )
-        analysis = analyze_file(find_traces(part)[0])
+        analysis = read_file(find_traces(part)[0], Job())
         assert analysis.problem is not None
         assert analysis.problem.recovered_events > 10
 

@@ -19,7 +19,7 @@ from typing import cast
 
 import msgspec
 
-from tb_tidy_plugin.analysis.engines import Engine
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.lines import line_costs, operator_places
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.benchmarks import store
@@ -169,7 +169,7 @@ def _columns(folder: Path) -> Take:
         cache.keep(cached_columns.KIND, key, [content])
         if cached_columns.load_columns(cache, key) is None:
             raise TidyError("The entry is passed over.", "")
-        report = analyze_path(trace, engine=Engine(jobs=1, cache=Cache(folder / "cache")))
+        report = analyze_path(trace, Job(cache=Cache(folder / "cache")))
         if any(outcome.status == "failed" for outcome in report.runs[0].profiles[0].outcomes):
             raise UnsoundError("a rule failed")
         return len(content)
@@ -186,7 +186,7 @@ def _entries(kind: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as name:
         trace, cache = write_run(Path(name, "run")), Cache(Path(name, "cache"))
         cached_columns.WORTH_KEEPING = 0
-        analyze_path(trace, engine=Engine(jobs=1, cache=cache))
+        analyze_path(trace, Job(cache=cache))
         keys = [entry.path.stem.partition("-")[2] for entry in cache.entries() if entry.kind == kind]
         return {key: bytes(cache.load(kind, key) or b"").replace(name.encode(), b"/tmp") for key in keys}
 
@@ -199,13 +199,13 @@ def _report_seeds() -> list[bytes]:
 def _report(folder: Path) -> Take:
     """An entry with a whole report. It is this user's own: what it says is shown, as long as it has the form of one."""
     trace, cache = write_run(folder / "run"), Cache(folder / "cache")
-    engine = Engine(jobs=1, cache=cache)
-    usual = analyze_path(trace, engine=engine)
+    job = Job(cache=cache)
+    usual = analyze_path(trace, job)
     (key,) = [entry.path.stem.partition("-")[2] for entry in cache.entries() if entry.kind == "report"]
 
     def take(content: bytes) -> int:
         cache.keep("report", key, [content])
-        found = analyze_path(trace, engine=engine)
+        found = analyze_path(trace, job)
         if found == usual:
             raise TidyError("The entry is passed over.", "")
         if msgspec.json.decode(to_json(found), type=Report) != found:
@@ -319,7 +319,7 @@ def _source(folder: Path) -> Take:
 
 
 def _baseline(folder: Path) -> Take:
-    report = analyze_path(write_run(folder / "run"))
+    report = analyze_path(write_run(folder / "run"), Job())
     file = folder / "baseline.json"
 
     def take(text: bytes) -> int:
@@ -332,7 +332,7 @@ def _baseline(folder: Path) -> Take:
 
 def _baseline_seeds() -> list[bytes]:
     with tempfile.TemporaryDirectory() as name:
-        return [msgspec.json.encode(baseline_of(analyze_path(write_run(Path(name, "run")))))]
+        return [msgspec.json.encode(baseline_of(analyze_path(write_run(Path(name, "run")), Job())))]
 
 
 def _json(document: Mapping[str, object]) -> bytes:

@@ -149,11 +149,12 @@ class TestAllowance:
     def test_recordings_are_far_from_it(self) -> None:
         """A quarter of it is enough."""
         code = """
-from tb_tidy_plugin.analysis.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import find_traces
 [file] = find_traces(Path(sys.argv[1]))
 with held_to(Limits(16e9, 300, *(Bound(*(part / 4 for part in each)) for each in (PROCESSOR_S, WALL_S, MEMORY_BYTES)))):
-    analyze_file(file)
+    read_file(file, Job()).report
 """
         assert held(code, ROOT / "sample_runs" / "image_classifier_untidy") == ""
 
@@ -207,11 +208,12 @@ with held_to(Limits(memory_bytes=Bound(1e9, 1000))):
 ANALYSE = """
 import re, resource, sys
 from tb_tidy_plugin.plugin.worker import findings_of, result_of
-from tb_tidy_plugin.analysis.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import find_traces
 import msgspec
 (file,) = find_traces(__import__("pathlib").Path(sys.argv[1]))
-analysis = analyze_file(file)
+analysis = read_file(file, Job())
 size = len(msgspec.json.encode(result_of(analysis, findings_of(analysis))))
 failed = [each.rule for each in analysis.report.outcomes if each.status == "failed"]
 peak_mb = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) / 1000  # since the exec
