@@ -15,7 +15,7 @@ from tb_tidy_plugin.analysis.answers import LINES, PLACES, LinesAnswer, NotedAns
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.lines import LineCost
 from tb_tidy_plugin.analysis.paths import analyse_files
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job_without_rules
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say

@@ -24,7 +24,7 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import DONE, INTERRUPTED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say
@@ -34,9 +34,6 @@ from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.visible import visible
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as a shell gives it; what was measured until then is kept."""
 
 SHOWN_STATEMENT = 60
 VERDICTS = {"faster": ("faster", "green"), "slower": ("slower", "red"), "no_clear_difference": ("no difference", "dim")}

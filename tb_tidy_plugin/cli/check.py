@@ -11,6 +11,7 @@ import click
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
+from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import as_text, show, write_whole
 from tb_tidy_plugin.cli.places import PLACE
@@ -23,7 +24,6 @@ from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import Place
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
-DONE, FAIL_ON_REACHED, NOTHING_READ = 0, 1, 2
 
 
 @click.command(short_help="Report the anti-patterns of traces.")

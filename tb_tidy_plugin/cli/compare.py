@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.cli.output import as_text, show

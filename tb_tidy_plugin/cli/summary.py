@@ -10,7 +10,7 @@ import msgspec
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.summary import summary_of
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import show
 from tb_tidy_plugin.cli.places import PLACE
