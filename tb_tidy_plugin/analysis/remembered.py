@@ -7,6 +7,7 @@ sources that were looked at. Answers of rules that are not this package's are no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -57,7 +58,7 @@ class Remembered(Generic[Answer]):
         """Names the answer about a trace as it is now; None where it cannot be kept."""
         try:
             return self._key(file)
-        except OSError:  # this package's own code cannot be looked at
+        except (OSError, UnicodeEncodeError):  # this package's code cannot be looked at, or the run's name is not text
             return None
 
     def _key(self, file: TraceFile) -> str | None:
@@ -89,5 +90,6 @@ class Remembered(Generic[Answer]):
         """Keeps the answer for which `key` was asked before, unless something has changed since, or was unread."""
         if key is None or UNREAD in sources.values() or key != self.key(file):
             return
-        entry = _Entry(dict(sources), msgspec.Raw(msgspec.json.encode(answer)))
-        self.cache.keep(self.kind, key, [msgspec.json.encode(entry)])
+        with suppress(UnicodeEncodeError):  # an answer with a path that is not text
+            entry = _Entry(dict(sources), msgspec.Raw(msgspec.json.encode(answer)))
+            self.cache.keep(self.kind, key, [msgspec.json.encode(entry)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,6 +89,19 @@ def test_bench_finds_what_to_measure_without_reading_a_trace_again(
     monkeypatch.setattr("tb_tidy_plugin.cli.bench.measured", lambda pairs, _how, _show: iter(()))
     assert [tidy("bench", run).exit_code for _ in range(2)] == [2, 2]  # nothing was measured
     assert read() == 1
+
+
+@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="names of files are text on this system")
+@pytest.mark.parametrize(("name", "times"), [(b"caf\xe9", 6), (b"caf\xe9/run", 5)], ids=["the run's", "one above it"])
+def test_what_lies_in_a_folder_whose_name_is_not_text_is_shown_all_the_same(
+    name: bytes, times: int, run: Path, tmp_path: Path, read: Callable[[], int]
+) -> None:
+    moved = tmp_path / os.fsdecode(name)
+    moved.parent.mkdir(exist_ok=True)
+    run.rename(moved)
+    for command in ("annotate", "check", "summary"):
+        assert [tidy(command, moved).exit_code for _ in range(2)] == [0, 0]
+    assert read() == times  # an answer about lines names no path
 
 
 def test_a_trace_that_changed_is_read_again(run: Path, read: Callable[[], int]) -> None:
