@@ -134,8 +134,7 @@ def main() -> None:
 def analyse(file: TraceFile, send: Send, request: Request) -> None:
     """Sends progress, then the findings, then all of the result; or why there is none."""
     from tb_tidy_plugin.analysis.assemble import read_file
-    from tb_tidy_plugin.analysis.job import Job
-    from tb_tidy_plugin.configuration.checks import checks_of
+    from tb_tidy_plugin.configuration.checks import job_of
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 
     configuration, folder = (
@@ -143,9 +142,9 @@ def analyse(file: TraceFile, send: Send, request: Request) -> None:
     )
     roots = tuple(Path(os.fsdecode(root)) for root in request.source_roots)
     try:
-        checks = checks_of(Configuration() if configuration is None else read_configuration(configuration))
-        how = Job(checks.rules, checks.ignores, roots, cache=Cache(folder), limits=checks.limits)
-        job = replace(how, progress=throttled(file.path, send, len(how.of_profiles)))
+        checked = job_of(Configuration() if configuration is None else read_configuration(configuration))
+        progress = throttled(file.path, send, len(checked.of_profiles))
+        job = replace(checked, source_roots=roots, cache=Cache(folder), progress=progress)
         with held_to(job.limits):
             analysis = read_file(file, job)
             findings = findings_of(analysis)

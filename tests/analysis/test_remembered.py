@@ -29,7 +29,7 @@ from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse, analyse_files, analyze_path, remembered_by
 from tb_tidy_plugin.benchmarks import store
-from tb_tidy_plugin.configuration.checks import Wanted, checks_of
+from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import Configuration, Settings, read_configuration
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.rules import all_rules
@@ -70,7 +70,7 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> Count:
 
 
 def report(run: Path, job: Job, settings: Settings = DEFAULTS) -> Report:
-    return analyze_path(run, replace(job, rules=checks_of(Configuration(settings)).rules))
+    return analyze_path(run, replace(job, rules=job_of(Configuration(settings)).rules))
 
 
 def test_the_second_time_nothing_is_analysed_and_the_report_is_the_same(run: Path, job: Job, analysed: Count) -> None:
@@ -164,9 +164,9 @@ def test_a_report_of_ones_own_rules_is_not_kept(run: Path, job: Job, analysed: C
     """What such a rule looks at, nobody knows."""
     write_rule(tmp_path / "checks")
     (tmp_path / "tb-tidy.toml").write_text('rules = ["checks/slow_multiplication.py"]')
-    checks = checks_of(read_configuration(tmp_path / "tb-tidy.toml"), Wanted())
+    rules = job_of(read_configuration(tmp_path / "tb-tidy.toml")).rules
     for _ in range(2):
-        analyze_path(run, replace(job, rules=checks.rules))
+        analyze_path(run, replace(job, rules=rules))
     assert analysed() == 2
 
 

@@ -24,7 +24,7 @@ from tb_tidy_plugin.analysis.lines import line_costs, operator_places
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.compare.baseline import baseline_of, new_findings, read_baseline
-from tb_tidy_plugin.configuration.checks import checks_of
+from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import OWN_FILE, PROJECT_FILE, read_configuration
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -289,7 +289,7 @@ def _configuration(folder: Path) -> Take:
         for file in files:
             file.write_bytes(text)
             try:
-                checks_of(read_configuration(file))
+                job_of(read_configuration(file))
             except TidyError as problem:
                 refused.append(problem)
         if len(refused) == len(files):
