@@ -83,7 +83,7 @@ proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth
 fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; leaves what it finds in build/fuzz/
 	$(BIN)/python -m tests.fuzz --what all --minutes $(MINUTES)
 
-screens: $(TEST)/.installed | browser ## take the pictures of docs/screens/ anew
+screens: $(TEST)/.installed | browser ## take the pictures of docs/screens/ again
 	$(BIN)/python -m tests.browser.screens
 
 generated: $(TEST)/.installed $(NODE_MODULES) ## check that the generated files are current

@@ -117,7 +117,7 @@ def _check_folder(path: Path, about: os.stat_result) -> None:
 
 def _check(path: Path, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise NotPrivateError(f"`{path}` is passed over: it is no file.", "Delete it.")
+        raise NotPrivateError(f"`{path}` is passed over: it is not a regular file.", "Delete it.")
     if not is_own(about):
         error = f"`{path}` is passed over: it belongs to another user (number {about.st_uid})."
         raise NotPrivateError(error, "Delete it.")

@@ -18,7 +18,7 @@ from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered, named
+from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
@@ -129,7 +129,7 @@ def _covered_per_step(profile: Profile, rows: Rows, step: Rows, count: int) -> T
 def _waits(profile: Profile, windows: _Windows) -> dict[WaitKind, list[int]]:
     table, found = profile.table, dict[WaitKind, list[int]]()
     for kind, pattern, categories in WAITS:
-        rows = table.is_category(categories) & named(table, pattern.search)
+        rows = table.is_category(categories) & table.is_named(pattern.search)
         times = covered(table, rows).within(windows.starts, windows.ends)
         if times.any():
             found[kind] = times.tolist()

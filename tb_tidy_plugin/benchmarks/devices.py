@@ -42,7 +42,7 @@ def device_for(asked: str, preferred: str, allowed: Collection[str]) -> torch.de
         kind, index = _parsed(asked)
         if kind not in there or (index or 0) >= there[kind]:
             names = ", ".join(there)
-            raise NoDeviceError(f"There is no `{asked}` that this PyTorch can use.", f"It can use: {names}.")
+            raise NoDeviceError(f"This PyTorch cannot use `{asked}`.", f"It can use: {names}.")
         if kind not in allowed:
             raise _needs(allowed)
         return torch.device(kind) if index is None else torch.device(kind, index)
@@ -127,7 +127,7 @@ def _processor() -> str:
 def _parsed(asked: str) -> tuple[str, int | None]:
     found = ASKED.fullmatch(asked)
     if found is None or (found[1] == "rocm" and kind_of("cuda") != "rocm"):
-        raise NoDeviceError(f"`{asked}` is no device of this PyTorch.", f"Known: {KINDS_HELP}.")
+        raise NoDeviceError(f"This PyTorch does not know the device `{asked}`.", f"Known: {KINDS_HELP}.")
     return "cuda" if found[1] == "rocm" else found[1], int(found[2]) if found[2] else None
 
 

@@ -195,7 +195,7 @@ def _middle_ns(seconds: object) -> float:
 
 def _first_line(problem: BaseException) -> str:
     text = str(problem).strip()
-    return text.splitlines()[0][:FIRST_LINE] if text else "no more is known"
+    return text.splitlines()[0][:FIRST_LINE] if text else "the error has no message"
 
 
 def _cap_memory(device: torch.device, most_bytes: int, send: Send) -> None:

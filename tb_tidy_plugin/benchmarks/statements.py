@@ -100,7 +100,7 @@ def complaint_about(pair: Benchmark) -> str | None:
     try:
         refused = next(_refused([ast.parse(text) for text in texts]), None)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return "they are no Python"
+        return "they are not valid Python"
     return None if refused is None else f"they use `{refused}`, which is not on the list of what statements may use"
 
 

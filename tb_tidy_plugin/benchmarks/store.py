@@ -200,7 +200,7 @@ def _read(file: Place, kind: type[Stored]) -> Stored | Unused | None:
     """What a file holds; None where there is none."""
     try:
         if isinstance(file, Path) and file.exists() and not file.is_file():
-            return Unused(file, "it is no file", unread=False)
+            return Unused(file, "it is not a regular file", unread=False)
         with file.open("rb") as stream:
             text = stream.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

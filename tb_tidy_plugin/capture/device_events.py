@@ -67,7 +67,7 @@ def write_device_events(
             say(logging.WARNING, f"no operator has device time, so no device events are written for {trace_path}")
             return None
         if not Path(trace_path).exists():
-            say(logging.WARNING, f"there is no trace {trace_path}; export it under that name")
+            say(logging.WARNING, f"the trace {trace_path} does not exist; export it under that name")
         return write_whole(path, json.dumps(document, separators=(",", ":")).encode())
 
     return unless_it_fails(f"the device time of {trace_path}", write)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -15,14 +16,19 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from json import JSONDecodeError, JSONDecoder
 
 from tb_tidy_plugin.capture.guarded import reason_of, say
 from tb_tidy_plugin.files import DRAFT
 from tb_tidy_plugin.units import Bytes
 
 BLOCK_BYTES = 1 << 15  # of gz; inflates to 32 MB at the very most
-TAIL_BYTES = 64
+TAIL_BYTES = 1 << 16  # holds the last event, but where that has very long args
 PROBE_BYTES = 1 << 16  # written to learn why nothing can be
+
+
+EVENT = re.compile(r'\{\s*"ph"\s*:')
+"""How each event of torch's begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,19 @@ def _loss_of(path: str, budget_s: float) -> Loss | None:
         return None
     if not end:
         return EMPTY
-    return None if end.rstrip().endswith(b"}") else CUT
+    return None if end.rstrip().endswith(b"}") and not _ends_in_event(end.decode(errors="replace")) else CUT
+
+
+def _ends_in_event(end: str) -> bool:
+    """Whether the text breaks off behind a brace of its last event, which the end of the list should follow."""
+    starts = [match.start() for match in EVENT.finditer(end)]
+    if not starts:
+        return False
+    try:
+        _, stop = JSONDecoder().raw_decode(end, starts[-1])
+    except JSONDecodeError as problem:
+        return problem.pos >= len(end.rstrip())
+    return not end[stop:].strip()
 
 
 def _end_of_file(path: str) -> bytes:

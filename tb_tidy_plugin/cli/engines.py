@@ -31,7 +31,9 @@ def with_engine(command: Callable[..., R]) -> Callable[..., R]:
         metavar="N",
         help="At most N traces at a time on this machine; otherwise as many as there are cores and memory for.",
     )
-    @click.option("--no-cache", is_flag=True, help="Read all traces anew, and keep nothing of them on this machine.")
+    @click.option(
+        "--no-cache", is_flag=True, help="Read all traces again, and store nothing about them on this machine."
+    )
     @wraps(command)
     def engined(engine: str, jobs: int | None, no_cache: bool, **others: object) -> R:
         cache = NOWHERE if no_cache else Cache(default_folder()).usable()

@@ -171,12 +171,12 @@ def of_cache() -> Check:
     """Whether results can be kept for the next time."""
     folder = default_folder()
     if problem := complaint_about(folder):
-        return Check("cache", "optional", f"{problem.error} Traces are read anew each time.", problem.advice)
+        return Check("cache", "optional", f"{problem.error} Traces are read again each time.", problem.advice)
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
         free = Bytes(shutil.disk_usage(there).free)
         return Check("cache", "fine", f"Results are kept in {folder}; {free} are free there.")
-    text = f"Results cannot be kept in {folder}: nothing may be written there, and traces are read anew each time."
+    text = f"Results cannot be kept in {folder}: the folder is not writable, and traces are read again each time."
     return Check("cache", "optional", text, "Set XDG_CACHE_HOME to a folder of your own.")
 
 

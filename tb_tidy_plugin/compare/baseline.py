@@ -44,7 +44,7 @@ def read_baseline(path: Path) -> Baseline:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` cannot be read: {reason}.", "Write it with `--write-baseline`.") from None
     except NOT_JSON as problem:
-        raise TidyError(f"`{path}` is no baseline: {problem}.", "Write it anew with `--write-baseline`.") from None
+        raise TidyError(f"`{path}` is not a baseline: {problem}.", "Write it again with `--write-baseline`.") from None
 
 
 def new_findings(report: Report, baseline: Baseline) -> set[str]:

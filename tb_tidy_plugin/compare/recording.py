@@ -50,7 +50,7 @@ def step_range(text: str) -> StepRange:
     """
     match = RANGE.fullmatch(text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise StepsError(f"`{text}` is no range of steps.", "Write `3-7` for the steps 3 to 7, or `5` for one step.")
+        raise StepsError(f"`{text}` is not a range of steps.", "Write `3-7` for the steps 3 to 7, or `5` for one step.")
     return StepRange(int(match[1]), int(match[2] or match[1]))
 
 

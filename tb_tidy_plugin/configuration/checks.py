@@ -124,5 +124,5 @@ def _threshold(configuration: Configuration, rule: type[AnyRule], key: str, valu
         raise ConfigurationError(f"{where} has no threshold `{key}`.", advice)
     if not 0 <= value <= LARGEST:
         default = thresholds_of(rule)[attributes[key]].default
-        raise ConfigurationError(f"`{key}` of {where} is no number from 0 on.", f"The usual one is {default}.")
+        raise ConfigurationError(f"`{key}` of {where} must be a number, 0 or greater.", f"The default is {default}.")
     return attributes[key], value

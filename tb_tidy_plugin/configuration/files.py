@@ -127,14 +127,14 @@ def _table(path: Path, content: bytes) -> dict[str, object] | None:
     try:
         document: dict[str, object] = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as problem:  # among the first are wrong bytes, and numbers of 5,000 digits
-        raise ConfigurationError(f"`{path}` is no valid TOML: {problem}.", "Mend the file.") from None
+        raise ConfigurationError(f"`{path}` is not valid TOML: {problem}.", "Fix the file.") from None
     if path.name != PROJECT_FILE:
         return document
     tool = document.get("tool")
     table = tool.get(TABLE) if isinstance(tool, dict) else None
     if table is None or isinstance(table, dict):
         return table
-    raise ConfigurationError(f"`tool.{TABLE}` in `{path}` is no table.", f"Write its keys below `[tool.{TABLE}]`.")
+    raise ConfigurationError(f"`tool.{TABLE}` in `{path}` is not a table.", f"Write its keys below `[tool.{TABLE}]`.")
 
 
 def _settings(path: Path, table: dict[str, object]) -> Settings:

@@ -34,7 +34,7 @@ def limits_of(given: Mapping[str, float], where: str) -> Limits:
         if key not in LIMITS:
             raise ConfigurationError(f"`limits` in `{where}` has no key `{key}`.", f"It has {', '.join(LIMITS)}.")
         if not 0 < value <= LARGEST:
-            raise ConfigurationError(f"`{key}` of `limits` is no number above 0.", "Leave it out for the usual one.")
+            raise ConfigurationError(f"`{key}` of `limits` must be a number above 0.", "Remove it for the default.")
         limits = LIMITS[key](limits, value)
     return limits
 

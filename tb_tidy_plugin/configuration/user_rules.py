@@ -99,7 +99,7 @@ def _from_entry_point(name: str, configuration: Configuration) -> type[AnyRule]:
     found = {point.value: point for point in installed if point.name == name}
     if len(found) != 1:
         kind = f"entry point `{name}` in the group `{ENTRY_POINTS}`"
-        error = f"`rules` in `{configuration.path}`: there is no {kind}."
+        error = f"`rules` in `{configuration.path}`: no installed package has an {kind}."
         if found:
             error = f"`rules` in `{configuration.path}`: there is more than one {kind}: {', '.join(sorted(found))}."
         known = sorted({point.name for point in installed})
@@ -108,7 +108,7 @@ def _from_entry_point(name: str, configuration: Configuration) -> type[AnyRule]:
     (point,) = found.values()
     rule: object = _guarded(f"The entry point `{name}` (`{point.value}`)", point.load)
     if not (isinstance(rule, type) and issubclass(rule, AnyRule)) or inspect.isabstract(rule):
-        raise ConfigurationError(f"The entry point `{name}` (`{point.value}`) is no class with a rule.", SEE_GUIDE)
+        raise ConfigurationError(f"The entry point `{name}` (`{point.value}`) is not a class of a rule.", SEE_GUIDE)
     return rule
 
 
@@ -119,7 +119,7 @@ def _guarded(what: str, load: Callable[[], Loaded], file: Path | None = None) ->
     except (Exception, SystemExit) as problem:
         text = problem.msg if isinstance(problem, SyntaxError) else str(problem)
         error = f"{what} cannot be imported: {_line_of(problem, file)}{type(problem).__name__}: {text.rstrip('.')}."
-        raise ConfigurationError(error, "Mend it, or take it out of `rules`.") from problem
+        raise ConfigurationError(error, "Fix it, or remove it from `rules`.") from problem
 
 
 def _line_of(problem: BaseException, file: Path | None) -> str:
@@ -142,7 +142,7 @@ def _check_whole(rule: type[AnyRule]) -> None:
         ConfigurationError: it has not; says what is missing.
     """
     if complaint := next(_complaints(rule), None):
-        raise ConfigurationError(f"{_described(rule)} is no whole rule: {complaint}.", SEE_GUIDE)
+        raise ConfigurationError(f"{_described(rule)} is not a complete rule: {complaint}.", SEE_GUIDE)
 
 
 def _complaints(rule: type[AnyRule]) -> Iterator[str]:

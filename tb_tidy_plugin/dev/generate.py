@@ -101,7 +101,7 @@ def page_text(rule: type[AnyRule]) -> str:
     table = "\n".join(["| | |", "|---|---|", *(f"| {label} | {value} |" for label, value in facts.items())])
     sections = [f"## {heading}\n\n{text}" for heading, text in page.sections.items()]
     sections.append(f"## Thresholds\n\n{thresholds_table(rule)}")
-    mark = f"<!-- Generated from {source}; `make generate` writes it anew. -->"
+    mark = f"<!-- Generated from {source}; do not edit; run `make generate`. -->"
     return "\n\n".join([mark, f"# {page.title}", table, *sections]) + "\n"
 
 

@@ -114,7 +114,7 @@ def write_rule(root: Path, name: str) -> list[Path]:
     """
     match = NAME.fullmatch(name)
     if match is None:
-        raise RuleNameError(f"{name!r} is no CATEGORY/NAME in lower-case words joined by underscores or hyphens.")
+        raise RuleNameError(f"{name!r} is not a CATEGORY/NAME in lower-case words joined by underscores or hyphens.")
     category, module = match["category"].replace("-", "_"), match["name"].replace("-", "_")
     words = module.split("_")
     if words[0] in CURES:

@@ -22,6 +22,7 @@ from tb_tidy_plugin.ledger.model import (
     Kind,
     Ledger,
     LedgerStep,
+    LeftOut,
     Owner,
     Piece,
     Proof,
@@ -30,11 +31,11 @@ from tb_tidy_plugin.ledger.model import (
     Window,
 )
 from tb_tidy_plugin.ledger.owners import Names, names_of, owner_of
-from tb_tidy_plugin.ledger.steps import Span, Work, span_of, work_of
 from tb_tidy_plugin.profile.intervals import Intervals, distinct
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.step_bounds import Span, Work
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
-from tb_tidy_plugin.units import Share
+from tb_tidy_plugin.units import Nanoseconds, Share
 
 WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
 """Kinds of work that are a part, or more, of what the operator's formula counts."""
@@ -102,8 +103,7 @@ def ledger_of(profile: Profile) -> Ledger:
 
 def account_of(profile: Profile) -> Account:
     """The ledger of a profile, with its pieces."""
-    work = work_of(profile)
-    span = span_of(profile, work)
+    work, span = profile.device_work, profile.step_bounds
     host = Host(profile, span.main)
     segments = segments_of(profile, work, span, host)
     names = names_of(profile, host, segments)
@@ -117,7 +117,7 @@ def account_of(profile: Profile) -> Account:
         step_source=span.source,
         recording=recording,
         banner=banner,
-        left_out=list(span.left_out),
+        left_out=[LeftOut(ns=each.ns, reason=f"{Nanoseconds(each.ns)} {each.what}.") for each in span.left_out],
         steps=book.steps(),
         step_ns=StepLength(median=_median(lengths), mean=int(lengths.sum()) // max(len(lengths), 1), n=len(lengths)),
         host_step_ns=None if span.host_ns is None else _median(span.host_ns),

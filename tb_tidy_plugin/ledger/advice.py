@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.ledger.model import Cause, Entry, Kind, Limit, Recording, StepSource
+from tb_tidy_plugin.ledger.model import Cause, Entry, Kind, Limit, Recording
+from tb_tidy_plugin.profile.step_bounds import StepSource
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 NEAR_LIMIT = 0.7

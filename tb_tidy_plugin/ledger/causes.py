@@ -15,10 +15,10 @@ import numpy as np
 
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import CAUSES, Cause
-from tb_tidy_plugin.ledger.steps import Span, Work
 from tb_tidy_plugin.profile.intervals import Intervals, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.step_bounds import Span, Work
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows, Times
 from tb_tidy_plugin.trace.strings import numbers_where
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered, named
+from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
 from tb_tidy_plugin.profile.nesting import contained
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
@@ -193,7 +193,7 @@ class Host(Nest):
     # Properties of calls, by position
 
     def _named(self, test: Callable[[str], object]) -> Mask:
-        return named(self.table, test)
+        return self.table.is_named(test)
 
     def _call_named(self, test: Callable[[str], object]) -> Mask:
         return np.isin(self.table.name[self.rows], numbers_where(self.table.names, test))

@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from tb_tidy_plugin.profile.step_bounds import StepSource
+
 Cause: TypeAlias = Literal[
     "compute", "communication", "copy",
     "between_kernels", "inside_graph", "graph_start", "stream_wait", "copy_setup", "queued_unknown", "launch_latency",
@@ -36,9 +38,6 @@ Kind: TypeAlias = Literal[
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-StepSource: TypeAlias = Literal[
-    "profiler_step", "serving_step", "framework_step", "optimizer_step", "repeating_unit", "whole_trace"
-]
 Recording: TypeAlias = Literal["steady", "start-up", "compilation", "capture", "thinned", "no-device"]
 Proof: TypeAlias = Literal["queued", "issuing", "in-call", "blocked", "silent", "none"]
 """What shows why a device has nothing to do. `queued`: the next work was launched before the device ran dry. `issuing`:
@@ -187,7 +186,7 @@ class Entry(Value, frozen=True):
 
 
 class Ledger(Value, frozen=True):
-    """One account of the steps of a profile, or of its window where there are no steps.
+    """Where the time of a profile's steps goes; without steps, where the time of its window goes.
 
     Attributes:
         step_source: where steps come from; `repeating_unit` may be a layer and not a step.

@@ -120,11 +120,13 @@ def posted(kind: type[_Posted]) -> _Posted:
         BadQueryError: it is something else.
     """
     if request.mimetype != JSON or (request.content_length or MOST_POSTED + 1) > MOST_POSTED:
-        raise BadQueryError("This is no JSON, or too much of it.", f"Post at most {Bytes(MOST_POSTED)} of JSON.")
+        raise BadQueryError(
+            "The request body is not JSON, or it is too large.", f"Post at most {Bytes(MOST_POSTED)} of JSON."
+        )
     try:
         return msgspec.json.decode(request.get_data(), type=kind)
     except msgspec.MsgspecError as problem:
-        raise BadQueryError(f"This is no `{kind.__name__}`: {problem}.", ADVICE[400]) from None
+        raise BadQueryError(f"The request body is not a `{kind.__name__}`: {problem}.", ADVICE[400]) from None
 
 
 def _hurry() -> None:

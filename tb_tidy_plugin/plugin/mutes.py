@@ -76,7 +76,7 @@ class MuteStore:
             return None
         try:
             if isinstance(self._file, Path) and self._file.exists() and not self._file.is_file():
-                raise MutesError(f"`{self._file}` is no file.", "Delete it.")
+                raise MutesError(f"`{self._file}` is not a regular file.", "Delete it.")
             with self._file.open("rb") as stream:
                 text = stream.read(MOST_BYTES + 1)
         except FileNotFoundError:
@@ -86,7 +86,7 @@ class MuteStore:
         try:
             found = msgspec.json.decode(text, type=Mutes)
         except NOT_JSON as problem:
-            raise MutesError(f"`{self._file}` is no list of mutes: {problem}.", "Mend it, or delete it.") from None
+            raise MutesError(f"`{self._file}` is not a list of mutes: {problem}.", "Fix it, or delete it.") from None
         return Mutes(findings=_sound(found.findings), rules=_sound(found.rules))
 
 

@@ -29,7 +29,7 @@ class ProfileState(Model, frozen=True):
         fraction: work done, 0 to 1.
         stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
         problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
-        version: changes whenever the analysis is made anew, since the file or what is measured of it has changed.
+        version: changes with each new analysis: the file, or a measurement of it, has changed.
         recording: changes whenever the file has changed.
         reported: its report is there; while its state is not `done`, what stands beside the report is still made.
     """

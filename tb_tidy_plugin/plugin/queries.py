@@ -41,7 +41,7 @@ def number(name: str, default: int | None = None) -> int:
     """
     text = given(name) if default is None else request.args.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) < 16):
-        raise BadQueryError(f"`{name}={text}` is no number from 0 on.", "Leave it out for the usual one.")
+        raise BadQueryError(f"`{name}={text}` must be a whole number, 0 or greater.", "Remove it for the default.")
     return int(text)
 
 

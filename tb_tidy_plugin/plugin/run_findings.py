@@ -1,4 +1,4 @@
-"""What rules over several ranks say about a run, worked out anew whenever another of its ranks is done."""
+"""What rules over several ranks say about a run, computed again whenever another of its ranks is done."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _window() -> tuple[int, int]:
 def _width() -> int:
     width = number("width", 1024)
     if not 0 < width <= MOST_PIXELS:
-        raise BadQueryError(f"`width={width}` is no number of pixels from 1 to {MOST_PIXELS}.", "Ask for fewer.")
+        raise BadQueryError(f"`width={width}` must be a number of pixels from 1 to {MOST_PIXELS}.", "Ask for fewer.")
     return width
 
 
@@ -77,5 +77,5 @@ def _lanes() -> list[int]:
     text = request.args.get("lanes", "")
     lanes = [int(each) for each in text.split(",") if each] if LANES.fullmatch(text) else None
     if lanes is None or len(lanes) > MOST_LANES:
-        raise BadQueryError(f"`lanes={text[:60]}` is no list of lanes.", f"Name at most {MOST_LANES}: `lanes=0,3`.")
+        raise BadQueryError(f"`lanes={text[:60]}` is not a list of lanes.", f"Name at most {MOST_LANES}: `lanes=0,3`.")
     return lanes

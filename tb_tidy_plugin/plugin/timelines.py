@@ -150,4 +150,4 @@ def _stamp(kept: Kept) -> str:
     try:
         return f"{size_of(kept.file.path)} {changed_at(kept.file.path)}"
     except OSError:
-        raise TraceError("The trace is there no more.", "Reload the list of runs.") from None
+        raise TraceError("The trace was deleted.", "Reload the list of runs.") from None

@@ -16,7 +16,7 @@ import numpy as np
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.inputs import Inputs, tensor_bytes
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
-from tb_tidy_plugin.profile.lanes import covered, devices_of, is_collective, named
+from tb_tidy_plugin.profile.lanes import covered, devices_of, is_collective
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 
@@ -168,7 +168,7 @@ def _exposed_on_host(profile: Profile, rows: Rows) -> Intervals:
     table = profile.table
     theirs = np.isin(table.thread, np.unique(table.thread[rows]))
     operators = (table.category == Category.OPERATOR) & ~theirs
-    work = covered(table, operators & ~named(table, WAITING_OPERATOR.search))
+    work = covered(table, operators & ~table.is_named(WAITING_OPERATOR.search))
     if not len(rows) or not len(work.starts):
         return Intervals.none()
     gaps = Intervals(work.ends, np.append(work.starts[1:], max(int(table.end_ns.max()), int(work.ends[-1]) + 1)))
@@ -178,7 +178,7 @@ def _exposed_on_host(profile: Profile, rows: Rows) -> Intervals:
     python = table.category == Category.PYTHON
     if not python.any():
         return waits
-    return waits.intersection(covered(table, python & named(table, WAITING_FRAME.search)))
+    return waits.intersection(covered(table, python & table.is_named(WAITING_FRAME.search)))
 
 
 def _exposed_kind(profile: Profile, found: Collectives, here: Rows, step: Rows, exposed: Intervals) -> ExposedKind:
@@ -224,7 +224,7 @@ def _fastest_ns(profile: Profile, found: Collectives, here: Rows, step: Rows) ->
 def _launching(profile: Profile, rows: Rows) -> Rows:
     """The backend's annotation of each kernel: around its launch, else its copy on the device, else `ABSENT`."""
     table = profile.table
-    annotated = named(table, ANNOTATED.search)
+    annotated = table.is_named(ANNOTATED.search)
     cause = profile.launched_by[rows]
     on_device = np.flatnonzero(annotated & (table.category == Category.DEVICE_ANNOTATION))
     copies = profile.covering(rows, on_device) if len(on_device) else np.full(len(rows), ABSENT)
@@ -257,7 +257,7 @@ def _kind(name: str) -> str:
 def _groups(profile: Profile, issue: Rows) -> tuple[str, ...]:
     """The process group by the `record_param_comms` around the issuing event."""
     tree = profile.tree
-    parameters = named(profile.table, PARAMETERS.search)[: tree.size]
+    parameters = profile.table.is_named(PARAMETERS.search)[: tree.size]
     if not parameters.any() or not len(issue):
         return ("",) * len(issue)
     above = np.append(tree.nearest_ancestor(parameters), ABSENT)[issue]

@@ -20,7 +20,6 @@ import numpy as np
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
-from tb_tidy_plugin.profile.lanes import named
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
@@ -219,7 +218,7 @@ def _apart(profile: Profile, piece: Piece) -> Intervals:
 def _operators_in(profile: Profile, row: int) -> Rows:
     """Operators below a row that compute something."""
     below = np.arange(row + 1, int(profile.tree.last_descendant[row]) + 1)
-    return below[named(profile.table, _works)[below]]
+    return below[profile.table.is_named(_works)[below]]
 
 
 def _works(name: str) -> bool:

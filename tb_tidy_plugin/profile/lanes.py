@@ -7,7 +7,7 @@ up to the step exactly, and time in which two things happened counts for the fir
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -20,7 +20,6 @@ from tb_tidy_plugin.profile.kernels import KERNEL_KINDS, KernelKind, kernel_kind
 from tb_tidy_plugin.profile.steps import LOADER_NEXT, Steps
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, EventTable, Mask, Rows, Times
 from tb_tidy_plugin.trace.links import launches
-from tb_tidy_plugin.trace.strings import numbers_where
 
 DevicePart: TypeAlias = Literal[
     "matrix", "attention", "convolution", "normalisation", "reduction", "elementwise", "optimizer", "other_compute",
@@ -238,7 +237,7 @@ class _Whole:
     def read_back(self) -> tuple[Times, Times]:
         """When each copy to pageable memory ended, and for how long its call held the host."""
         table = self.table
-        copies = np.flatnonzero((table.category == Category.COPY) & named(table, TO_PAGEABLE.search))
+        copies = np.flatnonzero((table.category == Category.COPY) & table.is_named(TO_PAGEABLE.search))
         calls = launches(table)[copies] if len(copies) else copies
         known = calls != ABSENT
         return table.end_ns[copies[known]], table.duration_ns[calls[known]]
@@ -340,7 +339,7 @@ def _host_layers(table: EventTable) -> Iterator[tuple[Part, Intervals]]:
 
 def is_collective(table: EventTable) -> Mask:
     """Which rows have the name of a communication kernel (NCCL, RCCL, vendor all-reduce)."""
-    return named(table, lambda name: kernel_kind(name) == "communication")
+    return table.is_named(lambda name: kernel_kind(name) == "communication")
 
 
 def covered(table: EventTable, rows: Mask | Rows) -> Intervals:
@@ -348,10 +347,5 @@ def covered(table: EventTable, rows: Mask | Rows) -> Intervals:
     return Intervals.union(table.start_ns[rows], table.end_ns[rows])
 
 
-def named(table: EventTable, test: Callable[[str], object]) -> Mask:
-    """Which rows have a name for which `test` holds."""
-    return np.isin(table.name, numbers_where(table.names, test))
-
-
 def _host(table: EventTable, pattern: re.Pattern[str], *categories: Category) -> Mask:
-    return table.is_category(categories) & named(table, pattern.search)
+    return table.is_category(categories) & table.is_named(pattern.search)

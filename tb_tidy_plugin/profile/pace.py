@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tb_tidy_plugin.profile.steps import UNMARKED, median_ns_of
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK
 
 if TYPE_CHECKING:
@@ -21,13 +22,15 @@ class Pace:
     """The length of a step.
 
     Attributes:
-        recorded_ns: the median step, and what devices fall behind in it; None where there are no steps.
+        recorded_ns: the median step with the device work that it launches; None where there are no steps.
+        mean_ns: the average of the same.
         true_ns: a step without the profiler; None where that is not known, or was timed on a host that ran ahead.
         behind_ns: how much more devices need for a step than their host, which then only runs ahead of them; else 0.
         done_ns: when the last step has ended and all is done that the steps launched; 0 where there are no steps.
     """
 
     recorded_ns: int | None
+    mean_ns: int | None
     true_ns: int | None
     behind_ns: int
     done_ns: int
@@ -45,18 +48,21 @@ class Pace:
 
 def pace_of(profile: Profile) -> Pace:
     """The pace of a profile; devices fall behind by what they are later after the last step than in the first one."""
-    steps, table, true_ns = profile.steps, profile.table, profile.metadata.captured.step_ns
-    median_ns = steps.median_ns
-    if median_ns is None:
-        return Pace(None, true_ns, 0, 0)
+    steps, bounds, true_ns = profile.steps, profile.step_bounds, profile.metadata.captured.step_ns
+    if steps.median_ns is None:
+        return Pace(None, None, true_ns, 0, 0)
+    whole = [bounds.end_ns - bounds.start_ns]
+    # Costs are counted per marked step, or for the whole trace, but not per unit that repeats.
+    lengths = whole if steps.basis in UNMARKED else np.diff(bounds.bounds).tolist()
+    median_ns, mean_ns = median_ns_of(lengths), sum(lengths) // len(lengths)
+    table, end_ns = profile.table, int(steps.ends.max())
     work = np.flatnonzero(table.is_category(DEVICE_WORK))
     work = work[profile.step_of(work) != ABSENT]
-    end_ns = int(steps.ends.max())
     if not len(work):
-        return Pace(median_ns, true_ns, 0, end_ns)
+        return Pace(median_ns, mean_ns, true_ns, 0, end_ns)
     first_ns, last_ns = int(table.start_ns[work].min()), int(table.end_ns[work].max())
     late_ns = (last_ns - end_ns) - max(first_ns - int(steps.starts.min()), 0)
     behind_ns = late_ns // len(steps.items)
-    if behind_ns <= LEAST_BEHIND * median_ns:
-        return Pace(median_ns, true_ns, 0, max(last_ns, end_ns))
-    return Pace(median_ns + behind_ns, None, behind_ns, last_ns)
+    if behind_ns <= LEAST_BEHIND * steps.median_ns:
+        return Pace(median_ns, mean_ns, true_ns, 0, max(last_ns, end_ns))
+    return Pace(median_ns, mean_ns, None, behind_ns, last_ns)

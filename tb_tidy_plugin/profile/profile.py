@@ -20,6 +20,7 @@ from tb_tidy_plugin.profile.pace import Pace, pace_of
 from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
+from tb_tidy_plugin.profile.step_bounds import Span, Work, span_of, work_of
 from tb_tidy_plugin.profile.steps import Steps, steps_of
 from tb_tidy_plugin.profile.tree import MOST_DEEP, build_tree, forward_threads, innermost
 from tb_tidy_plugin.trace.columns import (
@@ -93,6 +94,16 @@ class Profile:
     def steps(self) -> Steps:
         """The steps and what they were taken from."""
         return steps_of(self.table)
+
+    @cached_property
+    def device_work(self) -> Work:
+        """All device work in order of start, with its launches."""
+        return work_of(self)
+
+    @cached_property
+    def step_bounds(self) -> Span:
+        """Where each step begins and ends when its device work counts as its own."""
+        return span_of(self, self.device_work)
 
     @cached_property
     def time_spent(self) -> TimeSpent:
@@ -385,8 +396,8 @@ class Profile:
         return pace_of(self)
 
     def share_of_step(self, time_ns: int) -> float | None:
-        """`time_ns` as a part of the recorded step, None where there are no steps."""
-        return time_ns / self.pace.recorded_ns if self.pace.recorded_ns else None
+        """`time_ns` as a part of the average recorded step, None where there are no steps."""
+        return time_ns / self.pace.mean_ns if self.pace.mean_ns else None
 
     def covered(self, rows: Rows) -> Intervals:
         """The time that `rows` cover together."""

@@ -10,7 +10,7 @@ import numpy as np
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.copies import SOURCE
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, DevicePart, devices_of, idle_parts, named
+from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, DevicePart, devices_of, idle_parts
 from tb_tidy_plugin.profile.loops import Limits, Loop
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 
@@ -117,13 +117,13 @@ def _first(spans: Spans, most_ns: int) -> Spans:
 
 
 def _waits(profile: Profile) -> Rows:
-    return np.flatnonzero((profile.table.category == Category.RUNTIME) & named(profile.table, SYNCHRONISATION.search))
+    return np.flatnonzero((profile.table.category == Category.RUNTIME) & profile.table.is_named(SYNCHRONISATION.search))
 
 
 def _small_copies(profile: Profile) -> Rows:
     """Copies of few bytes to the host."""
     table = profile.table
-    copies = np.flatnonzero((table.category == Category.COPY) & named(table, TO_HOST.search))
+    copies = np.flatnonzero((table.category == Category.COPY) & table.is_named(TO_HOST.search))
     return copies[table.bytes[copies] <= MOST_BYTES]
 
 

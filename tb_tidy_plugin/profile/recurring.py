@@ -6,12 +6,11 @@ import re
 from collections import defaultdict
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
 NUMBER = re.compile(r"(?<!\d)\d+$")
 """At the end of `ProfilerStep#12` and of annotations that count, which make each call's name another one."""
-
-UNMARKED = frozenset({"whole_trace", "none"})
 
 
 def recurring(profile: Profile, rows: Rows) -> Rows:

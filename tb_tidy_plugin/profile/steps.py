@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Rows, Times
-from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times
 
-StepBasis: TypeAlias = Literal["profiler_step", "optimizer_step", "data_loader", "whole_trace", "none"]
+StepBasis: TypeAlias = Literal[
+    "profiler_step", "serving_step", "framework_step", "optimizer_step", "data_loader", "whole_trace", "none"
+]
 """What steps were taken from; `none` where only a device was recorded."""
+
+UNMARKED: frozenset[StepBasis] = frozenset({"whole_trace", "none"})
 
 Oddity: TypeAlias = Literal["warmup", "outlier"]
 
@@ -31,8 +34,31 @@ ODD_SCORE = 3.5 / 0.6745
 is that of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993)."""
 
 PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
+SERVING_STEP = re.compile(r"execute_(?:diffusion_|context_|\d)|execute_model|step\[")
+"""Annotations of vLLM, SGLang and xDiT around one scheduled batch."""
+
+FRAMEWORK_STEP = re.compile(
+    r"\[pl\]\[profile\]run_training_batch$"
+    r"|.*lightning/.*training_epoch_loop\.py\(\d+\): advance$"
+    r"|.*megatron/(?:training/)?training\.py\(\d+\): train_step$"
+    r"|.*deepspeed/runtime/(?:pipe/)?engine\.py\(\d+\): train_batch$"
+)
+"""Lightning's annotation, and the functions in which Lightning, Megatron and DeepSpeed run one whole step."""
+
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.+")
+FRAMEWORK_TURN = re.compile(
+    r".*accelerate/optimizer\.py\(\d+\): step$|.*deepspeed/runtime/engine\.py\(\d+\): step$"
+    r"|.*transformers/trainer\.py\(\d+\): training_step$"
+)
+"""What Accelerate, DeepSpeed and Hugging Face's trainer call once per step: a step lies between two ends."""
+
 LOADER_NEXT = re.compile(r"enumerate\(DataLoader\)#.{0,500}__next__")
+
+LEAST_TURNS = 2
+"""Ends that make a step: what lies between two of them."""
+
+
+Test: TypeAlias = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +78,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Steps:
-    """All steps in order of start, and their basis; what is asked of them again and again is worked out once."""
+    """All steps in order of start, their basis, and the thread that marks them, `ABSENT` where none does."""
 
     basis: StepBasis
     items: tuple[Step, ...]
+    thread: int = ABSENT
 
     @cached_property
     def median_ns(self) -> int | None:
@@ -102,16 +129,26 @@ def median_ns_of(durations_ns: Sequence[int]) -> int | None:
 
 
 def steps_of(table: EventTable) -> Steps:
-    """Profiler steps; else the time between ends of optimizer steps; else between batches; else the whole trace."""
-    marked = _annotations(table, PROFILER_STEP)
-    if len(marked):
-        return Steps("profiler_step", _marked(table, marked))
-    optimizer = _most_frequent_name(table, _annotations(table, OPTIMIZER_STEP))
-    if len(optimizer) > 1:
-        return Steps("optimizer_step", _between(np.sort(table.end_ns[optimizer])))
-    batches = _annotations(table, LOADER_NEXT)
-    if len(batches) > 1:
-        return Steps("data_loader", _between(np.sort(table.start_ns[batches])))
+    """The steps of a recording, from the first kind of mark that is there; without marks the whole recording is one."""
+    annotation = table.category == Category.ANNOTATION
+    called = annotation | (table.category == Category.PYTHON)
+    marks: tuple[tuple[StepBasis, Mask, Test], ...] = (
+        ("profiler_step", annotation, PROFILER_STEP.fullmatch),
+        ("serving_step", annotation, SERVING_STEP.match),
+        ("framework_step", called, FRAMEWORK_STEP.match),
+    )
+    for basis, chosen, test in marks:
+        if len(rows := np.flatnonzero(chosen & table.is_named(test))):
+            return _marked(table, basis, rows)
+    turns: tuple[tuple[StepBasis, Mask, Test, Times], ...] = (
+        ("optimizer_step", annotation, OPTIMIZER_STEP.fullmatch, table.end_ns),
+        ("framework_step", called, FRAMEWORK_TURN.match, table.end_ns),
+        ("data_loader", annotation, LOADER_NEXT.fullmatch, table.start_ns),
+    )
+    for basis, chosen, test, times in turns:
+        rows = _most_frequent_name(table, np.flatnonzero(chosen & table.is_named(test)))
+        if len(found := np.unique(times[rows])) >= LEAST_TURNS:
+            return _between(basis, found, int(table.thread[rows[0]]))
     host = table.is_category((*HOST_TREE, Category.RUNTIME))
     if not table.is_category(HOST_TREE).any():
         return Steps("none", ())
@@ -119,17 +156,22 @@ def steps_of(table: EventTable) -> Steps:
     return Steps("whole_trace", (whole,))
 
 
-def _annotations(table: EventTable, pattern: re.Pattern[str]) -> Rows:
-    rows = np.flatnonzero(table.category == Category.ANNOTATION)
-    return rows[np.isin(table.name[rows], numbers_where(table.names, pattern.fullmatch))]
-
-
-def _marked(table: EventTable, rows: Rows) -> tuple[Step, ...]:
-    rows = rows[np.argsort(table.start_ns[rows], kind="stable")]
-    return tuple(
+def _marked(table: EventTable, basis: StepBasis, rows: Rows) -> Steps:
+    rows = (
+        rows[np.argsort(table.start_ns[rows], kind="stable")] if basis == "profiler_step" else _outermost(table, rows)
+    )
+    items = tuple(
         Step(table.names[table.name[row]], index, int(table.start_ns[row]), int(table.end_ns[row]))
         for index, row in enumerate(rows.tolist())
     )
+    return Steps(basis, items, int(table.thread[rows[0]]))
+
+
+def _outermost(table: EventTable, rows: Rows) -> Rows:
+    """Those of `rows` that begin in no earlier one."""
+    rows = rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows]))]
+    reach = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, table.end_ns[rows]))[:-1]
+    return rows[table.start_ns[rows] >= reach]
 
 
 def _most_frequent_name(table: EventTable, rows: Rows) -> Rows:
@@ -139,6 +181,6 @@ def _most_frequent_name(table: EventTable, rows: Rows) -> Rows:
     return rows[names == counts.most_common(1)[0][0]] if counts else rows
 
 
-def _between(times: Times) -> tuple[Step, ...]:
+def _between(basis: StepBasis, times: Times, thread: int) -> Steps:
     pairs = zip(times[:-1].tolist(), times[1:].tolist(), strict=True)
-    return tuple(Step(f"step {index + 1}", index, start, end) for index, (start, end) in enumerate(pairs))
+    return Steps(basis, tuple(Step(f"step {index + 1}", index, *pair) for index, pair in enumerate(pairs)), thread)

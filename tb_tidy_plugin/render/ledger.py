@@ -36,15 +36,6 @@ PARTS_OF_CAUSES: Mapping[Cause, Part] = {
 
 BUSY = frozenset({"compute", "communication", "copy"})
 
-SOURCES = {
-    "profiler_step": "profiler steps",
-    "serving_step": "batches served",
-    "framework_step": "steps of the framework",
-    "optimizer_step": "times between optimizer steps",
-    "repeating_unit": "repeating units: a step or one of its layers",
-    "whole_trace": "no steps recorded: the whole trace counts as one",
-}
-
 
 def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
     """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the one notion of the step."""
@@ -58,7 +49,7 @@ def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
     if has_device(ledger):
         busy = f", device busy {busy_share(ledger)}"
     spread = _spread(ledger) if has_spread else ""
-    source = f"{spread} ({SOURCES[ledger.step_source]}){busy}{host}"
+    source = f"{spread} ({words.STEP_BASIS[ledger.step_source]}){busy}{host}"
     return (count, Span(str(Nanoseconds(steps.median)), "strong"), source)
 
 

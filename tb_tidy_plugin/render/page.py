@@ -35,6 +35,8 @@ WORTH_TELLING = 1.005  # of a speed; less reads as 1.00×
 
 STEP_BASIS: Mapping[StepBasis, str] = {
     "profiler_step": "marked by the profiler",
+    "serving_step": "marked by the inference engine",
+    "framework_step": "marked by the training framework",
     "optimizer_step": "taken from optimizer steps",
     "data_loader": "taken from the data loader",
     "whole_trace": "no steps were marked: the whole trace counts as one",

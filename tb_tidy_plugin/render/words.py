@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.profile.steps import Oddity, StepBasis
+from tb_tidy_plugin.profile.step_bounds import StepSource
+from tb_tidy_plugin.profile.steps import Oddity
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message, section
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
@@ -13,10 +14,13 @@ from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.sources.frames import Precision
 from tb_tidy_plugin.units import Count, Nanoseconds, plural
 
-STEP_BASIS: Mapping[StepBasis, str] = {
+STEP_BASIS: Mapping[StepSource, str] = {
     "profiler_step": "profiler steps",
+    "serving_step": "batches served",
+    "framework_step": "steps of the framework",
     "optimizer_step": "times between optimizer steps",
     "data_loader": "times between batches",
+    "repeating_unit": "repeating units: a step or one of its layers",
     "whole_trace": "no steps recorded: the whole trace counts as one",
     "none": "only device events: no steps",
 }

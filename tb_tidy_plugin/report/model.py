@@ -148,8 +148,8 @@ class ProfileReport(Model, frozen=True):
 
     `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
     the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
-    savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is longer
-    than the median where devices fall behind their host. `outliers` are the steps that differ most from the others, at
+    savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is the
+    median step of the ledger. `outliers` are the steps that differ most from the others, at
     most twenty, in order of time. `ledger` accounts for every nanosecond of the steps.
     """
 

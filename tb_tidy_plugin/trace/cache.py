@@ -248,7 +248,7 @@ def _checked(whole: memoryview) -> memoryview:
     magic, size, checksum = HEAD.unpack_from(whole)
     content = whole[HEAD.size :]
     if magic != MAGIC:
-        raise ValueError("it is no entry")
+        raise ValueError("it is not an entry")
     if len(content) != size or crc32(content) != checksum:
         raise ValueError("it is damaged")
     return content

@@ -177,7 +177,7 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
     if total and not matched:
         return table.noted("The calling lines of the side file fit no event: it is of another recording.")
     if not found.complete:
-        return table.noted("The capture of calling lines was ended early: other lines are told by the sources.")
+        return table.noted("The capture of calling lines ended early: the remaining lines come from the sources.")
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.settings import Settings
+from tb_tidy_plugin.trace.strings import numbers_where
 
 Times: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int64]
@@ -312,6 +313,10 @@ class EventTable:
         wanted = np.zeros(len(Category), np.bool_)
         wanted[list(categories)] = True
         return wanted[self.category]
+
+    def is_named(self, test: Callable[[str], object]) -> Mask:
+        """Which rows have a name for which `test` holds; it is asked once for each name."""
+        return np.isin(self.name, numbers_where(self.names, test))
 
 
 ROW_COLUMNS = frozenset(

@@ -240,7 +240,7 @@ def _opened(address: str) -> tuple[AbstractFileSystem, str]:
     try:
         fs, path = url_to_fs(address)
     except ValueError as problem:
-        raise TraceError(f"`{address}` is no address that fsspec knows: {problem}.", "Check the address.") from None
+        raise TraceError(f"`{address}` is not an address that fsspec knows: {problem}.", "Check the address.") from None
     return fs, str(path)
 
 

@@ -103,8 +103,8 @@ def test_what_takes_too_long_is_ended() -> None:
 
 
 def test_a_device_that_is_not_there() -> None:
-    assert refused(READS, asked="xpu:7") == "There is no `xpu:7` that this PyTorch can use."
-    assert refused(READS, asked="tpu") == "`tpu` is no device of this PyTorch."
+    assert refused(READS, asked="xpu:7") == "This PyTorch cannot use `xpu:7`."
+    assert refused(READS, asked="tpu") == "This PyTorch does not know the device `tpu`."
 
 
 def test_a_pair_that_needs_another_device_gives_no_wrong_number() -> None:

@@ -38,6 +38,13 @@ DAMAGED: dict[str, tuple[str, bytes, str]] = {
     "gz of no text": ("t.json.gz", EMPTY, "is empty"),
     "cut in an event": ("t.json", TEXT[:20_000], "breaks off"),
     "cut after the list": ("t.json", TEXT.rstrip()[:-1], "breaks off"),
+    "cut behind an event": ("t.json", TEXT[: TEXT.index(b",\n", 20_000)], "breaks off"),
+    "cut behind the args of an event": ("t.json", TEXT[: TEXT.index(b"},\n", 20_000)], "breaks off"),
+    "gz of a text that is cut behind an event": (
+        "t.json.gz",
+        gzip.compress(TEXT[: TEXT.index(b",\n", 20_000)], mtime=0),
+        "breaks off",
+    ),
     "gz of a text that is cut": ("t.json.gz", gzip.compress(TEXT[:20_000], mtime=0), "breaks off"),
     "gz without its last byte": ("t.json.gz", SOUND[:-1], "breaks off"),
     "gz without its trailer": ("t.json.gz", SOUND[:-8], "breaks off"),

@@ -70,7 +70,7 @@ def test_a_folder_that_others_may_write_is_told_once_and_not_used(
     assert (with_others.exit_code, list(cache.iterdir())) == (0, [])
     assert [line.getMessage().startswith(reason) for line in caplog.records] == [True]
     assert reason in said("cache", "info").splitlines()[1]
-    assert reason in " ".join(said("doctor").split()).replace("Traces are read anew each time. ", "")
+    assert reason in " ".join(said("doctor").split()).replace("Traces are read again each time. ", "")
 
 
 def test_another_folder_can_be_named(tmp_path: Path) -> None:

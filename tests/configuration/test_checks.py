@@ -113,10 +113,10 @@ class TestThresholds:
             ({MEMSET: {"min-shard": 1}}, "no threshold `min-shard`", "Did you mean `min-share`?"),
             ({MEMSET: {"min_share": 1}}, "no threshold `min_share`", "Did you mean `min-share`?"),
             ({MEMSET: {"xyz": 1}}, "no threshold `xyz`", "It has `min-share`."),
-            ({MEMSET: {"min-share": -1}}, "no number from 0 on", "The usual one is 0.005."),
-            ({MEMSET: {"min-share": float("nan")}}, "no number from 0 on", "The usual one is 0.005."),
-            ({MEMSET: {"min-share": 10**400}}, "no number from 0 on", "The usual one is 0.005."),
-            ({MEMSET: {"min-share": float("inf")}}, "no number from 0 on", "The usual one is 0.005."),
+            ({MEMSET: {"min-share": -1}}, "must be a number, 0 or greater", "The default is 0.005."),
+            ({MEMSET: {"min-share": float("nan")}}, "must be a number, 0 or greater", "The default is 0.005."),
+            ({MEMSET: {"min-share": 10**400}}, "must be a number, 0 or greater", "The default is 0.005."),
+            ({MEMSET: {"min-share": float("inf")}}, "must be a number, 0 or greater", "The default is 0.005."),
         ],
     )
     def test_what_is_wrong_is_named(self, thresholds: object, error: str, advice: str) -> None:

@@ -89,5 +89,5 @@ class TestRulesOfYourOwn:
         write(project / "run" / "w.1.pt.trace.json", kineto_text([step, *calls]))
         text = self.tidy(project, "check", "run", "--select", "MY1")
         assert "`torch.randperm` takes 700 µs in a step" in text
-        assert "reported from 500 µs on" in " ".join(text.split())
+        assert "Reported for 500 µs or more" in " ".join(text.split())
         assert "1×" in text, "the call of 300 µs is shorter than the configured threshold"

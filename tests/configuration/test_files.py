@@ -97,7 +97,7 @@ class TestWhatIsSaid:
     def test_no_toml(self, tmp_path: Path, data: bytes) -> None:
         path = tmp_path / "tb-tidy.toml"
         path.write_bytes(data)
-        with pytest.raises(ConfigurationError, match="is no valid TOML"):
+        with pytest.raises(ConfigurationError, match="is not valid TOML"):
             find_configuration(tmp_path)
 
     def test_where_in_the_file(self, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ class TestWhatIsSaid:
 
     def test_a_table_that_is_none(self, tmp_path: Path) -> None:
         written(tmp_path, pyproject_toml="[tool]\ntb-tidy = 3\n")
-        with pytest.raises(ConfigurationError, match=r"`tool.tb-tidy` in `.*` is no table"):
+        with pytest.raises(ConfigurationError, match=r"`tool.tb-tidy` in `.*` is not a table"):
             find_configuration(tmp_path)
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

@@ -175,11 +175,11 @@ class TestEntryPoints:
     @pytest.mark.parametrize(
         ("name", "error"),
         [
-            ("made-upp", "there is no entry point `made-upp` in the group `tb_tidy.rules`"),
+            ("made-upp", "no installed package has an entry point `made-upp` in the group `tb_tidy.rules`"),
             ("twice", "there is more than one entry point `twice` in the group `tb_tidy.rules`: a:B, c:D"),
             ("gone", "cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"),
-            ("function", "is no class with a rule"),
-            ("abstract", "is no class with a rule"),
+            ("function", "is not a class of a rule"),
+            ("abstract", "is not a class of a rule"),
         ],
     )
     def test_what_is_wrong_is_said(self, tmp_path: Path, name: str, error: str) -> None:

@@ -70,10 +70,10 @@ def test_a_file_that_is_there_is_kept(copy: Copy) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("rain_in_step", "no CATEGORY/NAME"),
-        ("weather/RainInStep", "no CATEGORY/NAME"),
-        ("weather/rain in step", "no CATEGORY/NAME"),
-        ("../weather/rain", "no CATEGORY/NAME"),
+        ("rain_in_step", "not a CATEGORY/NAME"),
+        ("weather/RainInStep", "not a CATEGORY/NAME"),
+        ("weather/rain in step", "not a CATEGORY/NAME"),
+        ("../weather/rain", "not a CATEGORY/NAME"),
         ("weather/avoid_rain", "not the cure"),
         ("weather/use-umbrella", "not the cure"),
         ("weather/fp32-matmul-no-tf32", "already"),

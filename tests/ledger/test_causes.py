@@ -212,6 +212,11 @@ class TestSteps:
         ledger = made.account().ledger
         assert (ledger.step_source, ledger.step_ns.n) == (source, 4)
 
+    def test_a_mark_inside_another_counts_once(self) -> None:
+        made = Made().mark("step[DECODE bs=32]", 0, 100).mark("execute_model", 10, 50).mark("execute_model", 100, 300)
+        ledger = made.operator("aten::mm", 20, 30).account().ledger
+        assert [step.end_ns - step.start_ns for step in ledger.steps] == [100_000, 200_000]
+
     @pytest.mark.parametrize(
         ("name", "source"),
         [

@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.ledger import steps
 from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.step_bounds import span_of
+from tb_tidy_plugin.profile.steps import Steps
 from tests.ledger.traces import account_in, check, ledger_in, path_of, recordings
 
 DEVICE = {"kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "mtia_ccp_events"}
@@ -169,8 +170,9 @@ PERIODIC = (
 def test_kernels_repeat_at_the_pace_of_the_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     marked = ledger_in(first_of(name)).step_ns.median
     profile, _ = account_in(first_of(name))
-    monkeypatch.setattr(steps, "_marks", lambda _: None)
-    unmarked = steps.span_of(profile, steps.work_of(profile))
+    work = profile.device_work
+    monkeypatch.setattr(profile, "steps", Steps("none", ()))
+    unmarked = span_of(profile, work)
     assert unmarked.source == "repeating_unit"
     assert np.median(np.diff(unmarked.bounds)) == pytest.approx(marked, rel=0.02)
 

@@ -18,8 +18,9 @@ from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS
 from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Ledger, Recording
 from tb_tidy_plugin.render.html import to_html
-from tb_tidy_plugin.render.ledger import MOST_LINES, SOURCES, ledger_blocks, verdict
+from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
+from tb_tidy_plugin.render.words import STEP_BASIS
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import Made
 from tests.support.recordings import ROOT, shared
@@ -149,7 +150,7 @@ def test_every_cause_has_a_title_a_proof_and_advice() -> None:
     assert set(advice.BY_CAUSE) == set(CAUSES) - {"compute", "copy", "cpu"}
     assert set(advice.BY_KIND) <= set(KINDS)
     assert set(advice.BANNERS) == set(get_args(Recording)) - {"steady"}
-    assert set(SOURCES) >= {late_host().account().ledger.step_source}
+    assert set(STEP_BASIS) >= {late_host().account().ledger.step_source}
 
 
 def test_a_verdict_without_a_ledger() -> None:

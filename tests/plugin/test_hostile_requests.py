@@ -246,7 +246,7 @@ def test_a_body_that_is_damaged_is_refused(library: Library, logs: Path, path: s
 def test_mutes_that_are_a_pipe_are_not_waited_for(library: Library, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".torchtidy.json")
     response = client(library, tmp_path).get("/api/mutes")
-    assert (response.status_code, "is no file" in response.text) == (409, True)
+    assert (response.status_code, "is not a regular file" in response.text) == (409, True)
 
 
 def test_mutes_of_somebody_else_are_names_only(library: Library, tmp_path: Path) -> None:

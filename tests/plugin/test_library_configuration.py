@@ -80,4 +80,4 @@ class TestConfiguration:
         file.write_text("=")
         broken = finished(started(path.parents[1], WORKER, configuration=file))
         assert broken.problem is not None
-        assert "caf\ufffd.toml` is no valid TOML" in broken.problem.error
+        assert "caf\ufffd.toml` is not valid TOML" in broken.problem.error

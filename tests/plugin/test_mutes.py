@@ -128,7 +128,7 @@ def test_a_broken_file_is_said_and_never_overwritten(tmp_path: Path, text: str) 
         client(tmp_path).post("/api/mutes", json=change({"rules": ["one"]}), headers=OURS),
     ):
         assert response.status_code == 409
-        assert "is no list of mutes" in error(response)
+        assert "is not a list of mutes" in error(response)
     assert (tmp_path / NAME).read_text() == text
 
 

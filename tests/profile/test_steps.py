@@ -53,6 +53,11 @@ def test_without_optimizer_the_time_between_batches() -> None:
     assert [step.duration_ns for step in steps.items] == [50_000]
 
 
+def test_a_profiler_step_goes_before_all_other_marks() -> None:
+    inside = "execute_model  10-90\n    Optimizer.step#Adam.step  20-30\n    Optimizer.step#Adam.step  40-50"
+    assert steps_of(draw(f"ProfilerStep#1  0-100\n  {inside}").table).basis == "profiler_step"
+
+
 def test_otherwise_the_whole_trace() -> None:
     steps = steps_of(draw("aten::mm  10-20\naten::mm  50-95", A100).table)
     assert (steps.basis, steps.median_ns, len(steps.items)) == ("whole_trace", 85_000, 1)

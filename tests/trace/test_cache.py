@@ -177,9 +177,9 @@ def says(caplog: pytest.LogCaptureFixture) -> str:
         (given_away, "it belongs to another user (number 65534).", "Delete it."),
         (group_may_write, "others may write it (mode 620).", "Run `chmod go-w` on it, or delete it."),
         (everybody_may_write, "others may write it (mode 602).", "Run `chmod go-w` on it, or delete it."),
-        (linked, "it is no file.", "Delete it."),
-        (piped, "it is no file.", "Delete it."),
-        (foldered, "it is no file.", "Delete it."),
+        (linked, "it is not a regular file.", "Delete it."),
+        (piped, "it is not a regular file.", "Delete it."),
+        (foldered, "it is not a regular file.", "Delete it."),
     ],
 )
 def test_an_entry_that_others_may_have_written_is_not_found_and_stays(

@@ -898,8 +898,8 @@ export interface Outcome {
  *
  * `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
  * the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
- * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is longer
- * than the median where devices fall behind their host. `outliers` are the steps that differ most from the others, at
+ * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is the
+ * median step of the ledger. `outliers` are the steps that differ most from the others, at
  * most twenty, in order of time. `ledger` accounts for every nanosecond of the steps.
  */
 export interface ProfileReport {
@@ -1001,7 +1001,7 @@ export interface LanePart {
   steps_ns: number[];
 }
 /**
- * One account of the steps of a profile, or of its window where there are no steps.
+ * Where the time of a profile's steps goes; without steps, where the time of its window goes.
  *
  * Attributes:
  *     step_source: where steps come from; `repeating_unit` may be a layer and not a step.
@@ -1020,7 +1020,14 @@ export interface Ledger {
   recording: "capture" | "compilation" | "no-device" | "start-up" | "steady" | "thinned";
   step_ns: StepLength;
   step_source:
-    "framework_step" | "optimizer_step" | "profiler_step" | "repeating_unit" | "serving_step" | "whole_trace";
+    | "data_loader"
+    | "framework_step"
+    | "none"
+    | "optimizer_step"
+    | "profiler_step"
+    | "repeating_unit"
+    | "serving_step"
+    | "whole_trace";
   steps: LedgerStep[];
   unnamed_ns: number;
   window: Window;
@@ -1362,7 +1369,8 @@ export interface Versions {
  * The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step.
  */
 export interface Steps {
-  basis: "data_loader" | "none" | "optimizer_step" | "profiler_step" | "whole_trace";
+  basis:
+    "data_loader" | "framework_step" | "none" | "optimizer_step" | "profiler_step" | "serving_step" | "whole_trace";
   count: number;
   items: StepItem[];
   median_ns: number | null;
@@ -1388,7 +1396,7 @@ export interface StepItem {
  *     fraction: work done, 0 to 1.
  *     stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
  *     problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
- *     version: changes whenever the analysis is made anew, since the file or what is measured of it has changed.
+ *     version: changes with each new analysis: the file, or a measurement of it, has changed.
  *     recording: changes whenever the file has changed.
  *     reported: its report is there; while its state is not `done`, what stands beside the report is still made.
  */

@@ -32,6 +32,6 @@ it('has each optimizer and loader', () => {
     ['Optimizer SGD', 'fused', ''],
     ['Optimizer AdamW', 'usual implementation', ''],
     ['Loader of Images', '0 workers, pinned memory off', 'batches are loaded in the training process; copies to the GPU wait'],
-    ['Loader of Text', '2 workers', 'workers start anew in each epoch'],
+    ['Loader of Text', '2 workers', 'workers restart in each epoch'],
   ]);
 });

@@ -41,7 +41,7 @@ export function jobSettings({ threads = {}, numerics = {}, optimizers = [], load
   for (const { dataset, num_workers: workers, pin_memory: pinned, persistent_workers: persistent } of loaders) {
     const facts = [typeof workers === 'number' && plural(workers, 'worker'), typeof pinned === 'boolean' && `pinned memory ${onOff(pinned)}`];
     const remarks = [workers === 0 && 'batches are loaded in the training process', gpu && pinned === false && 'copies to the GPU wait',
-      Number(workers) > 0 && persistent === false && 'workers start anew in each epoch'];
+      Number(workers) > 0 && persistent === false && 'workers restart in each epoch'];
     add(`Loader of ${dataset}`, facts.filter(Boolean).join(', '), remarks.filter(Boolean).join('; '));
   }
   return found;

@@ -2,6 +2,7 @@
 
 import { spread, type Spread } from './statistics';
 import { nanoseconds, share } from './units';
+import { STEP_BASIS, type StepBasis } from './words';
 
 export type Cause =
   | 'compute' | 'communication' | 'copy'
@@ -13,7 +14,7 @@ export type Kind =
   | 'matrix' | 'attention' | 'convolution' | 'mixture_of_experts' | 'normalisation' | 'softmax' | 'embedding' | 'pooling'
   | 'reduction' | 'sort' | 'indexing' | 'pointwise' | 'random' | 'fused' | 'quantisation' | 'optimizer' | 'memory_copy' | 'layout'
   | 'to_device' | 'to_host' | 'on_device' | 'fill' | 'python' | 'other';
-export type StepSource = 'profiler_step' | 'serving_step' | 'framework_step' | 'optimizer_step' | 'repeating_unit' | 'whole_trace';
+export type StepSource = StepBasis | 'repeating_unit';
 export type Recording = 'steady' | 'start-up' | 'compilation' | 'capture' | 'thinned' | 'no-device';
 export type Proof = 'queued' | 'issuing' | 'in-call' | 'blocked' | 'silent' | 'none';
 export type KnownBy = 'stack' | 'operator' | 'kernel-name' | 'mark' | 'neighbours' | 'none';
@@ -198,9 +199,7 @@ export function boundText({ entry, share: part }: Row<{ title: string; limit?: L
 }
 
 const SOURCES: Record<StepSource, string> = {
-  profiler_step: 'marked by the profiler', serving_step: 'marked by the serving engine', framework_step: 'marked by the training framework',
-  optimizer_step: 'taken from optimizer steps', repeating_unit: 'taken from the sequence of kernels that repeats, which may be a layer',
-  whole_trace: 'no steps were marked, so all of it counts as one',
+  ...STEP_BASIS, repeating_unit: 'taken from the sequence of kernels that repeats, which may be a layer',
 };
 
 export const sourceText = (source: StepSource): string => worded(SOURCES, source);

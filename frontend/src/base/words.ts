@@ -2,12 +2,15 @@
 
 import { inUnit, nanoseconds, type TimeUnit } from './units';
 
-type StepBasis = 'profiler_step' | 'optimizer_step' | 'data_loader' | 'whole_trace' | 'none';
+export type StepBasis =
+  'profiler_step' | 'serving_step' | 'framework_step' | 'optimizer_step' | 'data_loader' | 'whole_trace' | 'none';
 type SavingBasis = 'bound' | 'replayed' | 'measured';
 type Precision = 'exact' | 'aligned' | 'definition';
 
 export const STEP_BASIS: Record<StepBasis, string> = {
   profiler_step: 'marked by the profiler',
+  serving_step: 'marked by the inference engine',
+  framework_step: 'marked by the training framework',
   optimizer_step: 'taken from optimizer steps',
   data_loader: 'taken from the data loader',
   whole_trace: 'no steps were marked: the whole trace counts as one',

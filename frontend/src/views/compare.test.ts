@@ -362,7 +362,7 @@ describe('until it is there', () => {
     server.answers['compare'] = () => compareAnswer({ step_ratio: { value: 0.5, low: 0.4, high: 0.6 } });
     const { revalidate } = await import('../state/actions');
     await revalidate();
-    const anew = await screen.findByRole('button', { name: 'Compare anew' });
+    const anew = await screen.findByRole('button', { name: 'Compare again' });
     expect((await verdict()).textContent).toContain('1.25× faster');
     fireEvent.click(anew);
     await soon(async () => expect((await verdict()).textContent).toContain('2.00× faster'));

@@ -1,4 +1,4 @@
-"""Constant tensor made anew in each step.
+"""Constant tensor rebuilt in each step.
 
 ## What it finds
 A tensor that a factory such as `torch.ones`, `torch.arange` or `torch.hann_window` makes with the same arguments in
@@ -63,7 +63,7 @@ BOOL = 11  # the number that ATen has for this dtype
 
 
 class ConstantRebuiltEveryStep(Rule):
-    """Constant tensor made anew in each step."""
+    """Constant tensor rebuilt in each step."""
 
     code = "TT1201"
     needs = frozenset({"shapes"})

@@ -69,7 +69,7 @@ class HiddenContiguousCopy(Rule):
 
     code = "TT1202"
     needs = frozenset({"shapes"})
-    message = "`{operator}` copies {size} only to lay them out anew, then `{reader}` reads them"
+    message = "`{operator}` copies {size} only to change their memory layout, then `{reader}` reads them"
     why = (
         "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported from "
         "{least} on, and where the reader may need the copy from {least_share} of a step on"

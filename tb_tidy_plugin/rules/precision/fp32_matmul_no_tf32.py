@@ -81,7 +81,7 @@ class Fp32MatmulNoTf32(Rule):
         "Keep full precision where the numbers themselves are the result."
     )
 
-    max_left = Threshold(0.8, "the estimate is no finer than a fifth; a product that waits for memory gains nothing")
+    max_left = Threshold(0.8, "estimates are good to a fifth at best; a product that waits for memory gains nothing")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform != "cuda":

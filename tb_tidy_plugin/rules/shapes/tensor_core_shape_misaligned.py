@@ -56,7 +56,7 @@ class TensorCoreShapeMisaligned(Rule):
 
     code = "TT501"
     needs = frozenset({"shapes"})
-    message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is no multiple of 8"
+    message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is not a multiple of 8"
     why = (
         "`{kernel}` {evidence}. Reported where the kernel's name tells so, and below {slow} of the speed of aligned "
         "products of half to twice the size"

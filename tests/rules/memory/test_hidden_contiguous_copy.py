@@ -50,7 +50,7 @@ class TestReports:
         (finding,) = findings(HiddenContiguousCopy, step(copy(), ADD))
         assert (
             finding.message
-            == "`aten::contiguous` copies 512 KiB only to lay them out anew, then `aten::add` reads them"
+            == "`aten::contiguous` copies 512 KiB only to change their memory layout, then `aten::add` reads them"
         )
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "forward")]
         assert (finding.confidence, finding.cost_ns) == ("high", 100_000)

@@ -35,7 +35,7 @@ class TestReports:
         assert match.confidence == "high"
         (finding,) = findings(TensorCoreShapeMisaligned, profile)
         assert finding.message == (
-            "`aten::addmm` of 4096×768 by 768×50257 in bfloat16 takes 10 ms, and 50257 is no multiple of 8"
+            "`aten::addmm` of 4096×768 by 768×50257 in bfloat16 takes 10 ms, and 50257 is not a multiple of 8"
         )
         assert finding.fix == "Pad 50257 to 50264; a multiple of 64 is better still"
         assert finding.places[0].function == "step"
@@ -78,7 +78,7 @@ class TestReports:
     def test_each_odd_size_is_named_once(self) -> None:
         profile = draw(f"aten::mm 10-90 dims=201x201,201x999 types=half,half kernel={ALIGN1}@100-10100", A100)
         (finding,) = findings(TensorCoreShapeMisaligned, profile)
-        assert "201 and 999 is no multiple" in finding.message
+        assert "201 and 999 is not a multiple" in finding.message
         assert finding.fix.startswith("Pad 201 and 999 to 208 and 1000;")
 
     def test_the_backward_pass_counts_where_the_product_is_written(self) -> None:

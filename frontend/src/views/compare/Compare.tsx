@@ -57,7 +57,7 @@ function Result({ now, compared }: { now: Sides; compared: ReturnType<typeof use
     case 'ready': return (
       <>
         {compared.stale && (
-          <Notice kind="info" action={<Button kind="primary" onClick={compared.again}>Compare anew</Button>}>
+          <Notice kind="info" action={<Button kind="primary" onClick={compared.again}>Compare again</Button>}>
             <p>A newer recording of one side was found.</p>
           </Notice>
         )}

@@ -51,7 +51,7 @@ const OfProfile = () => (
   </>
 );
 
-/** What was recorded are no steady steps. */
+/** The recording does not show steady steps. */
 function Unsteady() {
   const account = ledger.value;
   const said = account && recordingText(account.recording, account.banner);

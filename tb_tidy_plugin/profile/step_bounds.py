@@ -8,37 +8,21 @@ time when the first mark began, the first step begins when that is done.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from tb_tidy_plugin.ledger.model import LeftOut, StepSource
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import named
-from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.steps import OPTIMIZER_STEP, PROFILER_STEP
+from tb_tidy_plugin.profile.steps import UNMARKED, StepBasis
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Mask, Numbers, Rows, Times
-from tb_tidy_plugin.units import Nanoseconds
 
-SERVING_STEP = re.compile(r"execute_(?:diffusion_|context_|\d)|execute_model|step\[")
-"""Annotations of vLLM, SGLang and xDiT around one scheduled batch."""
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
 
-FRAMEWORK_STEP = re.compile(
-    r"\[pl\]\[profile\]run_training_batch$"
-    r"|.*lightning/.*training_epoch_loop\.py\(\d+\): advance$"
-    r"|.*megatron/(?:training/)?training\.py\(\d+\): train_step$"
-    r"|.*deepspeed/runtime/(?:pipe/)?engine\.py\(\d+\): train_batch$"
-)
-"""Lightning's annotation, and the functions in which Lightning, Megatron and DeepSpeed run one whole step."""
+StepSource: TypeAlias = Literal[StepBasis, "repeating_unit"]
+"""What bounds steps: marks on the host, or a sequence of kernels that repeats where nothing marks a step."""
 
-FRAMEWORK_TURN = re.compile(
-    r".*accelerate/optimizer\.py\(\d+\): step$|.*deepspeed/runtime/engine\.py\(\d+\): step$"
-    r"|.*transformers/trainer\.py\(\d+\): training_step$"
-)
-"""What Accelerate, DeepSpeed and Hugging Face's trainer call once per step: a step lies between two ends."""
-
-LEAST_TURNS = 3
 LEAST_LINKED = 0.2
 """Part of the device work with a known launch below which launches say nothing about steps."""
 
@@ -55,6 +39,7 @@ BEFORE = np.iinfo(np.int64).min // 2
 MOST_STEPS = 4096
 """Steps that are told apart; a recording with more holds the same ones again."""
 
+NEVER: Times = np.empty(0, np.int64)
 MOST_PERIODS = 8
 LEAST_PERIOD, LEAST_REPEATS, ALIKE = 8, 3, 0.95
 
@@ -73,6 +58,14 @@ class Work:
     ends: Times
     launch: Rows
     launched_ns: Times
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Recorded time outside the steps: how long, and what it holds, as the end of a sentence."""
+
+    ns: int
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,66 +132,32 @@ def _filled(launched: Times, linked: Mask, device: Numbers, stream: Times) -> Ti
 
 
 def span_of(profile: Profile, work: Work) -> Span:
-    """The steps of a profile; the whole recording where nothing marks any."""
-    marks = _marks(profile) or _repeated(profile, work)
-    if marks is not None and (span := _between_marks(profile, work, marks)) is not None:
-        return span
-    return _whole(profile, work)
+    """The bounds of a profile's steps; of the whole recording where nothing marks any."""
+    steps = profile.steps
+    if steps.basis in UNMARKED:
+        ends = _repeated(profile, work)
+        names = tuple(f"step {number}" for number in range(1, len(ends)))
+        marks = _Marks("repeating_unit", names, ends[:-1], ends[1:], ABSENT)
+    else:
+        reach = np.maximum.accumulate(np.append(BEFORE, steps.ends))[:-1]
+        outer = np.flatnonzero(steps.starts >= reach).tolist()
+        names = tuple(steps.items[at].name for at in outer)
+        marks = _Marks(steps.basis, names, steps.starts[outer], steps.ends[outer], steps.thread)
+    return _between_marks(profile, work, marks) or _whole(profile, work)
 
 
-# Marks
+# A sequence that repeats
 
 
-def _marks(profile: Profile) -> _Marks | None:
-    table = profile.table
-    annotation = table.category == Category.ANNOTATION
-    called = annotation | (table.category == Category.PYTHON)
-    for source, test, chosen in (
-        ("profiler_step", PROFILER_STEP.fullmatch, annotation),
-        ("serving_step", SERVING_STEP.match, annotation),
-        ("framework_step", FRAMEWORK_STEP.match, called),
-    ):
-        rows = np.flatnonzero(chosen & named(table, test))
-        if len(rows):
-            return _outermost(profile, source, rows)  # type: ignore[arg-type]
-    for source, test, chosen in (
-        ("optimizer_step", OPTIMIZER_STEP.fullmatch, annotation),
-        ("framework_step", FRAMEWORK_TURN.match, called),
-    ):
-        rows = np.flatnonzero(chosen & named(table, test))
-        if len(rows) >= LEAST_TURNS:
-            numbers, counts = np.unique(table.name[rows], return_counts=True)
-            rows = rows[table.name[rows] == numbers[np.argmax(counts)]]
-            turns = np.unique(table.end_ns[rows])
-            if len(turns) >= LEAST_TURNS:
-                return _turns(source, turns, int(table.thread[rows[0]]))  # type: ignore[arg-type]
-    return None
-
-
-def _outermost(profile: Profile, source: StepSource, rows: Rows) -> _Marks:
-    """The marks that begin in no earlier one."""
-    table = profile.table
-    rows = rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows]))]
-    reach = np.maximum.accumulate(np.append(BEFORE, table.end_ns[rows]))[:-1]
-    rows = rows[table.start_ns[rows] >= reach]
-    names = tuple(table.names[number] for number in table.name[rows].tolist())
-    return _Marks(source, names, table.start_ns[rows], table.end_ns[rows], int(table.thread[rows[0]]))
-
-
-def _turns(source: StepSource, times: Times, thread: int) -> _Marks:
-    names = tuple(f"step {number + 1}" for number in range(len(times) - 1))
-    return _Marks(source, names, times[:-1], times[1:], thread)
-
-
-def _repeated(profile: Profile, work: Work) -> _Marks | None:
-    """The longest sequence that repeats on the stream with most kernels, cut where a kernel of its own ends.
+def _repeated(profile: Profile, work: Work) -> Times:
+    """Ends of the longest sequence that repeats on the stream with most kernels, cut where a kernel of its own ends.
 
     It is a layer where only one step was recorded, so it never stands beside a mark.
     """
     table = profile.table
     rows = work.rows[table.category[work.rows] == Category.KERNEL]
     if len(rows) < LEAST_PERIOD * LEAST_REPEATS:
-        return None
+        return NEVER
     lane = table.device[rows].astype(np.int64) * (1 << 32) + (table.stream[rows].astype(np.int64) & 0xFFFFFFFF)
     which = np.unique(lane, return_inverse=True)[1].reshape(-1)
     rows = rows[which == np.argmax(np.bincount(which))]
@@ -212,8 +171,8 @@ def _repeated(profile: Profile, work: Work) -> _Marks | None:
         if (names[period:] == names[:-period]).mean() > ALIKE:
             once = _once_each(order, same, names, period)
             if once is not None:
-                return _turns("repeating_unit", np.unique(table.end_ns[rows[once]]), ABSENT)
-    return None
+                return np.unique(table.end_ns[rows[once]])
+    return NEVER
 
 
 def _even_distances(order: Rows, same: Mask) -> Rows:
@@ -244,6 +203,8 @@ def _once_each(order: Rows, same: Mask, names: Rows, period: int) -> Rows | None
 
 
 def _between_marks(profile: Profile, work: Work, marks: _Marks) -> Span | None:
+    if not len(marks.starts):
+        return None
     order = np.argsort(work.launched_ns, kind="stable")
     launched, done = work.launched_ns[order], np.maximum.accumulate(np.append(BEFORE, work.ends[order]))
     first = int(marks.starts[0])
@@ -257,7 +218,7 @@ def _between_marks(profile: Profile, work: Work, marks: _Marks) -> Span | None:
         return None
     left = []
     if bounds[0] > first:
-        left.append(_left_out(int(bounds[0]) - first, "at the start belong to work launched before the first step"))
+        left.append(LeftOut(int(bounds[0]) - first, "at the start belong to work launched before the first step"))
     begin, trimmed = _lead_trimmed(profile, work, int(bounds[0]), int(bounds[1]), int(bounds[-1]))
     bounds[0] = begin
     kept = np.append(True, np.diff(bounds) > 0)
@@ -265,7 +226,7 @@ def _between_marks(profile: Profile, work: Work, marks: _Marks) -> Span | None:
         return None
     if int(kept.sum()) > MOST_STEPS + 1:
         last = int(np.flatnonzero(kept)[MOST_STEPS])
-        left.append(_left_out(int(bounds[-1] - bounds[last]), f"belong to steps after the first {MOST_STEPS:,}"))
+        left.append(LeftOut(int(bounds[-1] - bounds[last]), f"belong to steps after the first {MOST_STEPS:,}"))
         kept[last + 1 :] = False
     names = tuple(name for name, is_kept in zip(marks.names, kept[1:].tolist(), strict=True) if is_kept)
     host_ns = None if marks.source == "repeating_unit" else (marks.ends - marks.starts)[kept[1:]]
@@ -284,7 +245,7 @@ def _whole(profile: Profile, work: Work) -> Span:
         host_end, host_start = int(table.end_ns[host].max()), int(table.start_ns[host].min())
         if host_end < work.starts.min() or host_start > work.ends.max():
             begin, end = int(work.starts.min()), int(work.ends.max())
-            left.append(_left_out(host_end - host_start, "hold host events from another time than the device's"))
+            left.append(LeftOut(host_end - host_start, "hold host events from another time than the device's"))
     begin, trimmed = _lead_trimmed(profile, work, begin, end, end)
     return Span("whole_trace", np.array([begin, end], np.int64), ("whole trace",), None, ABSENT, (*left, *trimmed))
 
@@ -314,8 +275,4 @@ def _lead_trimmed(
             new_begin = min(returned, stop)
     if new_begin == begin:
         return begin, ()
-    return new_begin, (_left_out(new_begin - begin, "at the start wait for work from before the recording"),)
-
-
-def _left_out(length_ns: int, what: str) -> LeftOut:
-    return LeftOut(ns=length_ns, reason=f"{Nanoseconds(length_ns)} {what}.")
+    return new_begin, (LeftOut(new_begin - begin, "at the start wait for work from before the recording"),)

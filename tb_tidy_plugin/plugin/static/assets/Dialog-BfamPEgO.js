@@ -1,0 +1,1 @@
+import{a as e,fn as t,hn as n,r}from"./Button-C9XV8L0h.js";function i({title:i,onClose:a,children:o}){let s=n(null);return t(()=>s.current?.showModal(),[]),e(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[e(`header`,{class:`dialog-head`,children:[e(`h2`,{children:i}),e(r,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};

@@ -1,1 +1,0 @@
-import{a as e,fn as t,hn as n,r}from"./Button-BmBuW-DR.js";function i({title:i,onClose:a,children:o}){let s=n(null);return t(()=>s.current?.showModal(),[]),e(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[e(`header`,{class:`dialog-head`,children:[e(`h2`,{children:i}),e(r,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};
