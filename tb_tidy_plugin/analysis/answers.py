@@ -1,4 +1,4 @@
-"""What commands ask of each trace: small enough to come from a worker, and kept in the cache as JSON."""
+"""Questions that commands ask of each trace. Answers are small enough to come from a worker, and kept as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tb_tidy_plugin.rulekit.recipe import Recipe
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all answers. `problem` is what could not be read of the file, null where all of it could."""
+    """Base of all answers. `problem` names what could not be read of the file; null where all of it could."""
 
     problem: Problem | None
 
@@ -32,7 +32,7 @@ class Reported(Answer, frozen=True, kw_only=True):
 
 
 class RankAnswer(Reported, frozen=True):
-    """A report, and what rules over a run's ranks need of this one: some 100 kB, whatever the size of the trace."""
+    """A report, and the summary that rules over ranks need: some 100 kB, whatever the size of the trace."""
 
     summaries: list[RankSummary]
 
@@ -44,13 +44,13 @@ class TablesAnswer(Reported, frozen=True):
 
 
 class CostsAnswer(RankAnswer, frozen=True):
-    """What a comparison needs: what each step holds, too."""
+    """A report with the content of each step, for a comparison."""
 
     costs: StepCosts
 
 
 class RecipesAnswer(Answer, frozen=True):
-    """What the statements of findings are made from, by the finding's id, those that cost most first.
+    """Recipes for the statements of findings, by the finding's id, those that cost most first.
 
     `kind` is the recording's kind of device.
     """
@@ -60,13 +60,13 @@ class RecipesAnswer(Answer, frozen=True):
 
 
 class NotedAnswer(Answer, frozen=True, kw_only=True):
-    """Base of answers about lines. `notes` say what of the files beside the trace is not used, and why."""
+    """Base of answers about lines. `notes` name files beside the trace that are not used, and say why."""
 
     notes: list[str]
 
 
 class LinesAnswer(NotedAnswer, frozen=True):
-    """What each line costs, out of `wall_ns`.
+    """The cost of each line, out of `wall_ns`.
 
     Attributes:
         has_stacks: whether Python stacks were recorded.
@@ -90,7 +90,7 @@ A_co = TypeVar("A_co", bound=Answer, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[A_co]):
-    """What is asked of each trace.
+    """A question about one trace.
 
     Attributes:
         kind: names entries of the cache; small letters.
@@ -121,7 +121,7 @@ def _costs(analysis: Analysis) -> CostsAnswer:
 
 
 def _recipes(analysis: Analysis) -> RecipesAnswer:
-    """In an order that does not change with what is measured: what is known of a saving would change it."""
+    """In the order of costs, which measurements do not change, as they change savings."""
     found = sorted(analysis.evidence.values(), key=lambda each: (-each.finding.cost_ns, each.finding.id))
     recipes = {each.finding.id: each.recipe for each in found if each.recipe is not None}
     return RecipesAnswer(problem=analysis.problem, recipes=recipes, kind=analysis.profile.platform)
@@ -146,7 +146,7 @@ def _places(analysis: Analysis) -> PlacesAnswer:
 
 
 def _notes(analysis: Analysis) -> list[str]:
-    """Asked for last: it is the search for lines that finds sources which cannot be read."""
+    """Notes so far: the search for lines, which comes first, adds sources that cannot be read."""
     return [*analysis.profile.metadata.notes, *analysis.sources.complaints]
 
 

@@ -52,7 +52,7 @@ RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "dev
 
 @dataclass(frozen=True)
 class Analysis:
-    """One trace that was read. Everything else is worked out when it is first asked for, and once.
+    """One trace that was read. Each further value is worked out once, when it is first asked for.
 
     Attributes:
         profile: the trace.
@@ -68,7 +68,7 @@ class Analysis:
 
     @cached_property
     def report(self) -> model.ProfileReport:
-        """What everybody reads."""
+        """The report, the same for all readers."""
         found = _profile_report(self.file, self.profile, self._outcomes, self._ranked, self._estimates)
         if has_outliers(found.steps):
             found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self.step_costs))
@@ -76,22 +76,22 @@ class Analysis:
 
     @property
     def evidence(self) -> Mapping[str, Evidence]:
-        """What each finding was made from, by the finding's id, in the order of `by_saving`."""
+        """Each finding with its events, by the finding's id, in the order of `by_saving`."""
         return {evidence.finding.id: evidence for evidence in self._ranked}
 
     @cached_property
     def step_costs(self) -> StepCosts:
-        """What each of its steps holds."""
+        """The content of each step."""
         return step_costs_of(self.profile, self._ranked)
 
     @cached_property
     def problem(self) -> model.Problem | None:
-        """What could not be read of the file, None where all of it could."""
+        """The part of the file that could not be read; None where all of it could."""
         return _partly(self.file, self.profile)
 
     @property
     def looked_at(self) -> Mapping[str, State]:
-        """States of what was looked at on disk until now, by the name that the trace has for it.
+        """States of the files that were looked at until now, by the name that the trace has for each.
 
         Further files that could not be read this time are there, too.
         """

@@ -1,4 +1,4 @@
-"""What every analysis is made with, whoever asks for it."""
+"""Settings of an analysis, the same for every command and for the tab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import USUAL, Limits
 
 Progress: TypeAlias = Callable[[TraceFile, str, float], object]
-"""Called with the file, what is being done (`reading`, `analysing`) and how much of it is done, 0 to 1."""
+"""Called with the file, the stage (`reading`, `analysing`) and the part of it that is done, 0 to 1."""
 
 
 def all_rules() -> tuple[AnyRule, ...]:
@@ -26,7 +26,7 @@ def all_rules() -> tuple[AnyRule, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How traces are analysed.
+    """Settings with which traces are analysed.
 
     Attributes:
         rules: the rules to check, over profiles and over runs; all by default.
@@ -59,6 +59,6 @@ class Job:
         return tuple(rule for rule in self.rules if isinstance(rule, RunRule))
 
     def report(self, file: TraceFile, stage: str, fraction: float) -> None:
-        """Tells whoever watches how far the work on `file` is."""
+        """Calls `progress`, if there is one."""
         if self.progress is not None:
             self.progress(file, stage, fraction)

@@ -1,4 +1,4 @@
-"""The one way from a path to answers about all traces that are there; each failure stands beside the others."""
+"""The one way from a path to answers about all traces there; a trace that fails leaves the others alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Analysed(Generic[A]):
 
     Attributes:
         answer: None where nothing of the file could be used.
-        problem: what could not be read of the file, None where all of it could.
+        problem: names what could not be read of the file; None where all of it could.
         is_whole: false where a file beside the trace could not be read this time.
     """
 
@@ -108,7 +108,7 @@ def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[A]) -
 def _by_workers(
     job: Job, question: Question[A], files: Mapping[int, TraceFile], needed: int
 ) -> Generator[tuple[int, Analysed[A]]]:
-    """The number of each file with what became of it, in the order in which they are done."""
+    """The number of each file with its answer, in the order in which they are done."""
     numbered = list(files.items())
     work = partial(_by_worker, replace(job, rules=(), progress=None), CarriedRules(job.of_profiles), question)
     for count, (at, found) in enumerate(each(job.engine, work, list(files.values()), needed), 1):
@@ -118,7 +118,7 @@ def _by_workers(
 
 
 def _known(job: Job, question: Question[A], file: TraceFile) -> Analysed[A] | None:
-    """What the cache holds."""
+    """The answer in the cache; None where there is none."""
     remembered = remembered_by(job, question)
     answer = remembered.load(file, remembered.key(file))
     return None if answer is None else Analysed(file, answer, answer.problem)
@@ -134,7 +134,7 @@ def remembered_by(job: Job, question: Question[A]) -> Remembered[A]:
 
 
 def _analysed(job: Job, question: Question[A], file: TraceFile) -> Analysed[A]:
-    """What becomes of one trace: it is found in the cache, or read and kept there."""
+    """One trace with its answer: from the cache, or worked out and kept there."""
     remembered = remembered_by(job, question)
     key = remembered.key(file)
     if (known := remembered.load(file, key)) is not None:
@@ -173,7 +173,7 @@ def _named_as(file: TraceFile, found: Analysed[A]) -> Analysed[A]:
 
 
 def _lost(file: TraceFile, given_up: GivenUp) -> Analysed[A]:
-    """What is said of a trace whose worker ended."""
+    """A trace whose worker ended."""
     error = f"The worker that analysed this trace ended, most likely for want of memory ({given_up.reason})."
     return _unread(file, TraceError(error, FEWER))
 

@@ -1,4 +1,4 @@
-"""The groups of options that all commands share which analyse traces."""
+"""The groups of options that all commands share that analyse traces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 def with_job(command: Callable[..., R]) -> Callable[..., R]:
-    """Gives `command` how its options say that traces are analysed, as `job`."""
+    """Gives `command` the job that its options describe, as `job`."""
     return with_checks(_completed(command))
 
 

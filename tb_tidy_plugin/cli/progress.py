@@ -13,7 +13,7 @@ from tb_tidy_plugin.trace.files import TraceFile
 
 @contextmanager
 def progress_bar(job: Job) -> Iterator[Job]:
-    """The job with a bar that shows how far it is; as it was where stderr is no terminal and nobody would see one."""
+    """The job with a progress bar on stderr; unchanged where stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield job
         return

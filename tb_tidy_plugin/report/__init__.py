@@ -1,1 +1,1 @@
-"""The contract: what a report holds, as values, as JSON and as SARIF."""
+"""The public contract: the models of a report, as JSON and as SARIF."""
