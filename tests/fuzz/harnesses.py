@@ -381,14 +381,14 @@ def _columns_broken(content: bytes, others: Sequence[bytes], make: random.Random
 
 HARNESSES: Mapping[str, Harness] = MappingProxyType(
     {
-        "trace": Harness(_trace_seeds, mutated, _trace, ("trace/", "profile/", "report/", "rules/", "estimate/")),
+        "trace": Harness(_trace_seeds, mutated, _trace, ("trace/", "profile/", "analysis/", "rules/", "estimate/")),
         "gz": Harness(
             lambda: members.files([trace_text().encode(), b"[]"]), members.broken, _gz,
             ("trace/reader.py", "trace/document.py"),
         ),
         "capture": Harness(
             _capture_seeds, mutated, partial(_beside, ".tidy.json.gz", _nothing),
-            ("trace/capture_file.py", "trace/settings.py", "report/", "rules/"),
+            ("trace/capture_file.py", "trace/settings.py", "analysis/", "rules/"),
         ),
         "device": Harness(
             _device_seeds, mutated, partial(_beside, ".device_events.json", _merged),
@@ -396,7 +396,7 @@ HARNESSES: Mapping[str, Harness] = MappingProxyType(
         ),
         "entry": Harness(_entry_seeds, mutated, _entry, ("trace/cache.py",)),
         "columns": Harness(_columns_seeds, _columns_broken, _columns, ("trace/cached_columns.py", "trace/columns.py")),
-        "kept-report": Harness(_report_seeds, mutated, _report, ("report/remembered.py",)),
+        "kept-report": Harness(_report_seeds, mutated, _report, ("analysis/remembered.py",)),
         "mutes": Harness(
             lambda: [b'{"findings":["a1","c"],"rules":["cat-in-loop"]}', b'{\n  "findings": [],\n  "rules": []\n}'],
             mutated, _mutes, ("plugin/mutes.py",),
