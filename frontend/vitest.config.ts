@@ -4,6 +4,8 @@ export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   test: {
     environment: 'happy-dom',
+    setupFiles: ['src/patience.ts'],
+    testTimeout: 60_000,
     include: ['src/**/*.test.{ts,tsx}'],
     restoreMocks: true,
     unstubGlobals: true,

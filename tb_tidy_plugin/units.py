@@ -30,6 +30,13 @@ class Nanoseconds(int):
         return _scaled(int(self), 1000, ("ns", "µs", "ms", "s"))
 
 
+class PerSecond(float):
+    """A rate without its unit's name, which follows at once (`81.3 G` of `81.3 GFLOP/s`)."""
+
+    def __str__(self) -> str:
+        return _scaled(float(self), 1000, ("", "k", "M", "G", "T", "P"))
+
+
 class Share(float):
     """A part of a whole between 0 and 1, shown as per cent (`12.5 %`)."""
 
@@ -51,7 +58,7 @@ def plural(number: int, one: str, many: str = "") -> str:
 Fact: TypeAlias = Bytes | Nanoseconds | Share | int | str
 
 
-def _scaled(value: int, base: int, units: tuple[str, ...]) -> str:
+def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
     """In the largest unit in which the rounded number is 1 or more, so that no unit ever shows `1000` of it."""
     number, unit = float(value), units[0]
     for larger in units[1:]:

@@ -11,7 +11,7 @@ import numpy as np
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.causes import GRAPH_LAUNCH, LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import BEGIN_CAPTURE, Host
-from tb_tidy_plugin.ledger.limits import Limits, communication_of
+from tb_tidy_plugin.ledger.limits import Limits, communication_of, rate_of
 from tb_tidy_plugin.ledger.model import (
     CAUSES,
     KINDS,
@@ -26,6 +26,7 @@ from tb_tidy_plugin.ledger.model import (
     Owner,
     Piece,
     Proof,
+    Rate,
     Recording,
     StepLength,
     Window,
@@ -217,9 +218,14 @@ class _Book:
         owners = self._owners(mine)
         has_limit = cause == "compute" and kind not in WITHOUT_LIMIT
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
-        said, nothing = advice.advised(
-            cause, kind, limit, why_unknown=self.limits.why_unknown,
-            in_graph=self._is_in_graph(mine), source=self.span.source,
+        rate = self._rate(mine) if cause == "cpu" and kind != "python" else None
+        said, nothing = (
+            advice.on_cpu(kind, rate)
+            if cause == "cpu"
+            else advice.advised(
+                cause, kind, limit, why_unknown=self.limits.why_unknown,
+                in_graph=self._is_in_graph(mine), source=self.span.source,
+            )
         )  # fmt: skip
         count, longest = pieces
         communication = communication_of(self.profile, self.segments.take(mine)) if cause == "communication" else None
@@ -237,6 +243,7 @@ class _Book:
             proof=PROOFS[cause],
             confidence="low" if kind == "other" else UNSURE.get(cause, "high"),
             limit=limit,
+            rate=rate,
             communication=communication,
             hidden_ns=self._hidden(cause, total),
             advice=said,
@@ -255,6 +262,11 @@ class _Book:
             longest = int(here[np.argmax(self.length[here])])
             found.append(owner_of(self.profile, self.host, self.segments, self.names, longest, int(sums[which])))
         return found
+
+    def _rate(self, mine: Rows) -> Rate | None:
+        call = self.segments.call[mine]
+        rows = np.append(self.host.rows, ABSENT)[call]
+        return rate_of(self.profile, rows, self.length[mine])
 
     def _is_in_graph(self, mine: Rows) -> bool:
         """Whether most of the work was launched by a graph's replay."""

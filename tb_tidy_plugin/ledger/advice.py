@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.ledger.model import Cause, Entry, Kind, Limit, Recording
+from tb_tidy_plugin.ledger.model import Cause, Entry, Kind, Limit, Rate, Recording
 from tb_tidy_plugin.profile.step_bounds import StepSource
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
 
 NEAR_LIMIT = 0.7
 """From this share of its limit on, work is as fast as it gets without being changed itself."""
@@ -139,9 +139,7 @@ def title_of(cause: Cause, kind: Kind | None) -> str:
 def advised(
     cause: Cause, kind: Kind | None, limit: Limit | None, *, why_unknown: str, in_graph: bool, source: StepSource
 ) -> tuple[str | None, str | None]:
-    """What to do about an entry, and why nothing is to be done: one of them, or both."""
-    if cause == "cpu":
-        return _on_cpu(kind)
+    """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
     if cause != "compute":
         return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
     if limit is not None and limit.bound == "fp32-cores":
@@ -162,11 +160,25 @@ def _at_limit(kind: Kind | None, reached: float, what: str) -> tuple[str | None,
     return f"{said} It reaches {Share(reached)} of the device's {what}.", None
 
 
-def _on_cpu(kind: Kind | None) -> tuple[str | None, str | None]:
+def on_cpu(kind: Kind | None, rate: Rate | None) -> tuple[str | None, str | None]:
+    """The same for the cause `cpu`."""
     if kind == "python":
         return "Vectorise it, or move it out of the step.", None
     said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
-    return said, None if said else "Its efficiency is not known because the threads that it uses were not recorded."
+    if rate is not None and (reached := _at_rate(kind, rate)):
+        return said, reached
+    return said, None if said else "Its efficiency is not known because the shapes of its operators were not recorded."
+
+
+def _at_rate(kind: Kind | None, rate: Rate) -> str:
+    """How fast operators ran, as a sentence; empty where neither figure says anything of this kind of work."""
+    parts = []
+    if rate.flops_per_second is not None and kind in NEEDS_LIMIT:
+        parts.append(f"computes {PerSecond(rate.flops_per_second)}FLOP/s")
+    if rate.bytes_per_second is not None:
+        parts.append(f"moves {PerSecond(rate.bytes_per_second)}B/s")
+    threads = "" if rate.threads is None else f", with {plural(rate.threads, 'thread')}"
+    return f"It {' and '.join(parts)}{threads}; the peak of this CPU is not known." if parts else ""
 
 
 def bound_by(entries: Sequence[Entry]) -> str:

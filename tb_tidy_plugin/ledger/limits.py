@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tb_tidy_plugin.ledger.causes import Segments, named_among
-from tb_tidy_plugin.ledger.model import Bound, Communication, Limit
+from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
 from tb_tidy_plugin.profile.collectives import collectives_of
 from tb_tidy_plugin.profile.devices import known_device
 from tb_tidy_plugin.profile.flops import PLAUSIBLE, device_of, estimates_of
@@ -109,6 +109,38 @@ class Limits:
         memory = float(ideal[self._roofline.moves[calls]].sum())
         bound: Bound = "memory" if memory > MOSTLY * float(ideal.sum()) else "compute"
         return min(float(ideal.sum() / taken.sum()), 1.0), bound, known / total
+
+
+def rate_of(profile: Profile, calls: Rows, length_ns: Times) -> Rate | None:
+    """How fast operators of the host ran, None where nothing is known of any.
+
+    Args:
+        profile: of the same recording.
+        calls: table's row of what the host does in each piece of time, `ABSENT` where nothing is recorded.
+        length_ns: how long each piece is.
+    """
+    if "shapes" not in profile.recorded or not (total := int(length_ns.sum())):
+        return None
+    estimates, nested = estimates_of(profile), profile.operators.nested
+    known = (estimates.time_ns > 0) & ((estimates.flops != ABSENT) | (estimates.bytes != ABSENT))
+    around = np.full(len(profile.table) + 1, ABSENT, np.int64)
+    around[nested.rows] = nested.nearest(known)
+    call = around[calls]
+    rated = np.unique(call[call != ABSENT])
+    if not len(rated):
+        return None
+    return Rate(
+        flops_per_second=_per_second(estimates.flops[rated], estimates.time_ns[rated]),
+        bytes_per_second=_per_second(estimates.bytes[rated], estimates.time_ns[rated]),
+        known_share=int(length_ns[call != ABSENT].sum()) / total,
+        threads=profile.settings.threads.intra_op,
+    )
+
+
+def _per_second(amounts: Times, time_ns: Times) -> float | None:
+    """Rate over those whose amount is known and not zero."""
+    some = amounts > 0
+    return float(amounts[some].sum(dtype=np.float64) / time_ns[some].sum() * 1e9) if some.any() else None
 
 
 def communication_of(profile: Profile, segments: Segments) -> Communication | None:

@@ -132,6 +132,22 @@ class Limit(Value, frozen=True):
     by: Literal["shapes", "name"]
 
 
+class Rate(Value, frozen=True):
+    """How fast an entry's operators ran on the host, by the shapes of their inputs.
+
+    Attributes:
+        flops_per_second: estimated operations by the operators' time. bytes_per_second: memory that they must at least
+            read and write, by the same. Both over the operators of which it is known; null without any.
+        known_share: part of the entry's time in operators of which one of the two is known.
+        threads: threads that PyTorch may use inside an operator; null where that was not recorded.
+    """
+
+    flops_per_second: float | None
+    bytes_per_second: float | None
+    known_share: float
+    threads: int | None
+
+
 class Communication(Value, frozen=True):
     """Exposed communication as transfer and waiting for other ranks; by one rank, `wait_ns` is at least that long."""
 
@@ -156,6 +172,7 @@ class Entry(Value, frozen=True):
         ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
         share: of the window, 0 to 1. count: uninterrupted pieces.
         owner: the one with most of the time. owners: up to five, the largest first.
+        limit: of the device, for its work. rate: of operators on the host.
         hidden_ns: over the window, the same work behind other work; already part of other entries.
         finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
             why that cannot be known. At least one of the three is set for the largest entry and for those above a
@@ -176,6 +193,7 @@ class Entry(Value, frozen=True):
     proof: Proof
     confidence: Certainty
     limit: Limit | None = None
+    rate: Rate | None = None
     communication: Communication | None = None
     hidden_ns: int = 0
     finding_id: str | None = None

@@ -108,10 +108,11 @@ def work_of(profile: Profile) -> Work:
     """All device work of a profile."""
     table = profile.table
     rows = np.flatnonzero(table.is_category(DEVICE_WORK))
-    rows = rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows]))]
+    launched = np.where(profile.launch[rows] == ABSENT, BEFORE, table.start_ns[profile.launch[rows]])
+    order = np.lexsort((table.stream[rows], launched, -table.end_ns[rows], table.start_ns[rows]))
+    rows, launched = rows[order], launched[order]
     starts, ends, launch = table.start_ns[rows], table.end_ns[rows], profile.launch[rows]
     linked = launch != ABSENT
-    launched = np.where(linked, table.start_ns[launch], BEFORE)
     if len(rows) and linked.mean() < LEAST_LINKED:
         launched = starts.copy()
     elif not linked.all():

@@ -15,7 +15,7 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
-from tb_tidy_plugin.ledger.account import PROOFS
+from tb_tidy_plugin.ledger.account import PROOFS, ledger_of
 from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Ledger, Recording
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
@@ -23,6 +23,7 @@ from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import STEP_BASIS
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import Made
+from tests.support.drawn import draw
 from tests.support.recordings import ROOT, shared
 
 GEMM = "ampere_sgemm_128x64_nn"
@@ -143,6 +144,31 @@ class TestJson:
         entry = schema["definitions"]["Entry"]["properties"]
         assert sorted(entry["cause"]["enum"]) == sorted(CAUSES)
         assert {"window", "entries", "unnamed_ns"} <= schema["definitions"]["Ledger"]["properties"].keys()
+
+
+def test_operators_of_the_host_have_a_rate() -> None:
+    profile = draw("""
+    ProfilerStep#1  0-1002
+      aten::mm      0-500     dims=100x100,100x100  types=float,float
+      aten::add     501-901   dims=50x20,50x20      types=float,float
+      aten::add     902-1002
+    """)
+    matrix, pointwise = ledger_of(profile).entries[:2]
+    assert matrix.rate is not None
+    assert pointwise.rate is not None
+    assert matrix.rate.flops_per_second == pytest.approx(2 * 100**3 / 500e-6)
+    assert matrix.rate.bytes_per_second == pytest.approx(3 * 100**2 * 4 / 500e-6)
+    assert pointwise.rate.bytes_per_second == pytest.approx(3 * 50 * 20 * 4 / 400e-6)
+    assert (matrix.rate.known_share, pointwise.rate.known_share) == (1.0, 0.8)
+    assert matrix.nothing_to_fix == "It computes 4 GFLOP/s and moves 240 MB/s; the peak of this CPU is not known."
+    assert pointwise.nothing_to_fix == "It moves 30 MB/s; the peak of this CPU is not known."
+    assert pointwise.advice is not None, "how fast it is does not say that it is needed"
+
+
+def test_without_shapes_a_rate_is_not_known() -> None:
+    (entry,) = ledger_of(draw("ProfilerStep#1  0-100\n  aten::mm  0-100")).entries
+    assert entry.rate is None
+    assert "shapes" in (entry.nothing_to_fix or "")
 
 
 def test_every_cause_has_a_title_a_proof_and_advice() -> None:

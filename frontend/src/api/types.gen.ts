@@ -1040,6 +1040,7 @@ export interface Ledger {
  *     ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
  *     share: of the window, 0 to 1. count: uninterrupted pieces.
  *     owner: the one with most of the time. owners: up to five, the largest first.
+ *     limit: of the device, for its work. rate: of operators on the host.
  *     hidden_ns: over the window, the same work behind other work; already part of other entries.
  *     finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
  *         why that cannot be known. At least one of the three is set for the largest entry and for those above a
@@ -1118,6 +1119,7 @@ export interface Entry {
   owner: Owner;
   owners?: Owner[];
   proof: "blocked" | "in-call" | "issuing" | "none" | "queued" | "silent";
+  rate?: Rate | null;
   share: number;
   title: string;
 }
@@ -1180,6 +1182,21 @@ export interface Function {
   file: string;
   function: string;
   line: number;
+}
+/**
+ * How fast an entry's operators ran on the host, by the shapes of their inputs.
+ *
+ * Attributes:
+ *     flops_per_second: estimated operations by the operators' time. bytes_per_second: memory that they must at least
+ *         read and write, by the same. Both over the operators of which it is known; null without any.
+ *     known_share: part of the entry's time in operators of which one of the two is known.
+ *     threads: threads that PyTorch may use inside an operator; null where that was not recorded.
+ */
+export interface Rate {
+  bytes_per_second: number | null;
+  flops_per_second: number | null;
+  known_share: number;
+  threads: number | null;
 }
 /**
  * Recorded time before or after the window, and why it is not part of it.

@@ -93,7 +93,7 @@ describe('the account on the overview', () => {
   it('says how long a step is, by which steps, and the host’s pace where it is another one', async () => {
     await open({ ledger: ledger(ENTRIES, { host_step_ns: 80 * MS, step_source: 'serving_step', left_out: [{ ns: 30 * MS, reason: '30 ms at the start belong to `earlier` work.' }] }) });
     const text = screen.getByRole('main').textContent;
-    expect(text).toContain('A step takes 100 ms (median of 3 steps, min–max 100 ms to 101 ms); steps are marked by the serving engine.');
+    expect(text).toContain('A step takes 100 ms (median of 3 steps, min–max 100 ms to 101 ms); steps are marked by the inference engine.');
     expect(text).toContain('The host’s own pace is 80 ms per step.');
     expect(text).toContain('Left out: 30 ms at the start belong to earlier work.');
   });
@@ -107,7 +107,7 @@ describe('the account on the overview', () => {
 
   it('does not call a whole recording a step', async () => {
     const text = (await open({ ledger: ledger([ledgerEntry('compute', 'matrix', [5 * MS])], { step_source: 'whole_trace' }) })).textContent;
-    expect(text).toContain('The recording is 5 ms long: no steps were marked, so all of it counts as one.');
+    expect(text).toContain('The recording is 5 ms long: no steps were marked: the whole trace counts as one.');
     expect(cells(within(table('the recording')).getAllByRole('row')[0])[1]).toBe('Time');
   });
 
