@@ -28,6 +28,7 @@ def analyze(path: str | PathLike[str], source_roots: Sequence[Path] = (), *, fol
         TidyError: when `path` does not exist or holds no trace. A trace that cannot be read does not raise: it is
             listed in `Report.problems`, and the other traces are reported as usual.
     """
-    from tb_tidy_plugin.report.paths import analyze_path
+    from tb_tidy_plugin.analysis.job import Job
+    from tb_tidy_plugin.analysis.paths import analyze_path
 
-    return analyze_path(path, source_roots=source_roots, follow_links=follow_links)
+    return analyze_path(path, Job(source_roots=tuple(source_roots), follow_links=follow_links))

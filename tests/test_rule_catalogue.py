@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.checker import Found, check_rule
 from tb_tidy_plugin.dev.generate import ROOT, ReadmeError, generated_files, readme
-from tb_tidy_plugin.report.checker import Found, check_rule
 from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
 from tb_tidy_plugin.rulekit.evidence import names_in, names_of
 from tb_tidy_plugin.rulekit.page import SECTIONS, page_of

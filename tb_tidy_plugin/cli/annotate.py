@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import TypeVar
 
 import click
 import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
-from tb_tidy_plugin.cli.configured import with_limits
-from tb_tidy_plugin.cli.places import PLACE, with_links
+from tb_tidy_plugin.analysis.answers import LINES, PLACES, LinesAnswer, NotedAnswer, Question
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.lines import LineCost
+from tb_tidy_plugin.analysis.paths import analyse_files
+from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.jobs import with_job_without_rules
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say
-from tb_tidy_plugin.cli.sources import with_source_roots
-from tb_tidy_plugin.errors import NotFoundError, TraceError
-from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.cli.progress import progress_bar
+from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.render.terminal import plain
-from tb_tidy_plugin.report.lines import LineCost, line_costs, operator_places
-from tb_tidy_plugin.sources.align import Aligner, Sources
-from tb_tidy_plugin.sources.lookup import sources_of
-from tb_tidy_plugin.trace.beside import read_with_side_files
+from tb_tidy_plugin.sources.align import Sources
+from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.limits import Limits, held_to
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.visible import visible
+
+N = TypeVar("N", bound=NotedAnswer)
 
 AROUND = 2  # lines without cost that are shown between lines with one; more are left out
 
@@ -36,12 +38,8 @@ AROUND = 2  # lines without cost that are shown between lines with one; more are
 @click.argument("path", type=PLACE)
 @click.argument("file", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@with_links
-@with_source_roots
-@with_limits
-def annotate(
-    path: Place, file: str | None, form: str, source_roots: tuple[Path, ...], limits: Limits, follow_links: bool
-) -> None:
+@with_job_without_rules
+def annotate(job: Job, path: Place, file: str | None, form: str) -> None:
     """Print the sources of the recording PATH with what each line costs: all files of the user's own, or FILE.
 
     PATH is a trace file, or a folder that holds exactly one. A line's time is that of the calls on it, with all that
@@ -52,24 +50,28 @@ def annotate(
 
     Exit codes: 0 done, 2 nothing could be read.
     """
-    trace = _only(path, follow_links=follow_links)
-    try:
-        with held_to(limits):
-            profile = Profile(read_with_side_files(trace.path, limits=limits))
-            sources = sources_of(trace, source_roots, profile.metadata.captured.sources)
-            aligner = Aligner(profile, sources)
-            places = operator_places(profile, aligner) if form == "json" else None
-            costs = line_costs(profile, aligner).lines if form == "text" else ()
-    except TraceError as problem:
-        click.echo(f"{visible(str(trace.path))}: {visible(problem.error)}\n{problem.advice}", err=True)
-        sys.exit(NOTHING_READ)
-    for note in (*profile.metadata.notes, *sources.complaints):
-        click.echo(f"note: {visible(note)}", err=True)  # beside the output, which may be JSON
-    if places is not None:
+    trace = _only(path, follow_links=job.follow_links)
+    if form == "json":
+        places = _answer_to(PLACES, trace, job).places
         click.echo(msgspec.json.format(msgspec.json.encode(places), indent=2).decode())
     else:
-        say(*_pages(_asked(costs, file, profile), sources, profile.time_spent.wall_ns), no_wrap=True)
+        lines = _answer_to(LINES, trace, job)
+        sources = FoundSources(trace, job.source_roots, lines.captured)
+        say(*_pages(_asked(lines, file), sources, lines.wall_ns), no_wrap=True)
     sys.exit(DONE)
+
+
+def _answer_to(question: Question[N], trace: TraceFile, job: Job) -> N:
+    """The answer, with its notes beside the output; ends the process where nothing of the trace can be used."""
+    with progress_bar(job) as watched:
+        (found,) = analyse_files(watched, [trace], question)
+    if found.answer is None:
+        assert found.problem is not None
+        click.echo(f"{visible(found.problem.path)}: {visible(found.problem.error)}\n{found.problem.advice}", err=True)
+        sys.exit(NOTHING_READ)
+    for note in found.answer.notes:
+        click.echo(f"note: {visible(note)}", err=True)  # beside the output, which may be JSON
+    return found.answer
 
 
 def _only(path: Place, *, follow_links: bool) -> TraceFile:
@@ -85,22 +87,22 @@ def _only(path: Place, *, follow_links: bool) -> TraceFile:
     return found[0]
 
 
-def _asked(costs: Sequence[LineCost], file: str | None, profile: Profile) -> dict[str, list[LineCost]]:
+def _asked(answer: LinesAnswer, file: str | None) -> dict[str, list[LineCost]]:
     """The costs by file, most time first; of one file where it is named, by its end if need be."""
     by_file: dict[str, list[LineCost]] = {}
-    for cost in costs:
+    for cost in answer.costs:
         by_file.setdefault(cost.file, []).append(cost)
     if file is not None:
         by_file = {name: lines for name, lines in by_file.items() if name == file or name.endswith(f"/{file}")}
         if not by_file:
-            raise NotFoundError(f"No line of `{file}` was recorded, or its source was not found.", _how(profile))
+            raise NotFoundError(f"No line of `{file}` was recorded, or its source was not found.", _how(answer))
     if not by_file:
-        raise NotFoundError("No line of the user's own code could be found.", _how(profile))
+        raise NotFoundError("No line of the user's own code could be found.", _how(answer))
     return dict(sorted(by_file.items(), key=lambda each: -max(line.host_ns for line in each[1])))
 
 
-def _how(profile: Profile) -> str:
-    if "stacks" not in profile.recorded:
+def _how(answer: LinesAnswer) -> str:
+    if not answer.has_stacks:
         return "Record with `with_stack=True`."
     return "Say where the sources are with `--source-root DIR`; they must be as they were when recorded."
 

@@ -16,26 +16,24 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from tb_tidy_plugin.analysis.answers import RECIPES
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
+from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
-from tb_tidy_plugin.cli.configured import with_checks
-from tb_tidy_plugin.cli.places import PLACE, with_links
+from tb_tidy_plugin.cli.exit_codes import DONE, INTERRUPTED, NOTHING_READ
+from tb_tidy_plugin.cli.jobs import with_job
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.render.terminal import plain
-from tb_tidy_plugin.report.assemble import Analysis, analyses
-from tb_tidy_plugin.report.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.visible import visible
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as a shell gives it; what was measured until then is kept."""
 
 SHOWN_STATEMENT = 60
 VERDICTS = {"faster": ("faster", "green"), "slower": ("slower", "red"), "no_clear_difference": ("no difference", "dim")}
@@ -58,18 +56,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--budget", type=click.FloatRange(0.01, 600), default=BUDGET_S, show_default=True, help="Seconds a pair.")
 @click.option("--save", is_flag=True, help="Write the results beside each trace, for other machines.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@with_links
-@with_checks
-def bench(
-    checks: Checks,
-    path: Place,
-    finding: str | None,
-    device: str,
-    budget: float,
-    save: bool,
-    form: str,
-    follow_links: bool,
-) -> None:
+@with_job
+def bench(job: Job, path: Place, finding: str | None, device: str, budget: float, save: bool, form: str) -> None:
     """Measure what the fixes of the findings in PATH are worth on this machine.
 
     Each finding's statements, with the pattern and without it, run in turns in a process of their own. They are texts
@@ -79,7 +67,7 @@ def bench(
     Exit codes: 0 done, 2 nothing could be read, measured or kept, 130 interrupted.
     """
     how = Measuring(asked=device, budget_s=budget)
-    done = bench_all(path, checks, how, finding=finding, save=save, follow_links=follow_links)
+    done = bench_all(path, job, how, finding=finding, save=save)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode([_row(*each) for each in done.results]), indent=2).decode())
     else:
@@ -100,15 +88,7 @@ class Benched:
     not_kept: StoreError | None
 
 
-def bench_all(
-    path: Place,
-    checks: Checks,
-    how: Measuring,
-    *,
-    finding: str | None = None,
-    save: bool = False,
-    follow_links: bool = False,
-) -> Benched:
+def bench_all(path: Place, job: Job, how: Measuring, *, finding: str | None = None, save: bool = False) -> Benched:
     """Measures, and keeps what it can.
 
     Raises:
@@ -116,11 +96,8 @@ def bench_all(
     """
     if not has_torch():
         raise TidyError(NO_TORCH.error, NO_TORCH.advice)
-    with progress_bar() as progress:
-        of_checks = (checks.of_profiles, progress, checks.ignores, (), checks.limits)
-        found = list(analyses(path, *of_checks, follow_links=follow_links))
-    analysed = [(file, analysis) for file, analysis in found if isinstance(analysis, Analysis)]
-    pairs = pairs_in(analysed, finding)
+    with progress_bar(job) as watched:
+        pairs = pairs_in(analyse(watched, path, RECIPES), job.rules, finding)
     if not pairs:
         what = f"The finding `{finding}` has no" if finding else "No finding has"
         raise NotFoundError(f"{what} statements to measure in `{path}`.", "`tb-tidy check` lists the findings.")
@@ -136,14 +113,14 @@ def bench_all(
     return Benched(results, is_whole, not_kept)
 
 
-def bench_for_report(path: Place, checks: Checks, *, follow_links: bool) -> None:
+def bench_for_report(path: Place, job: Job) -> None:
     """Measures what a report is about, for it to show; says so where it will not, since that cannot be kept.
 
     Raises:
         TidyError: PyTorch is missing.
     """
     with suppress(NotFoundError):  # no finding has statements; a path without traces is told by the report
-        if problem := bench_all(path, checks, Measuring(), follow_links=follow_links).not_kept:
+        if problem := bench_all(path, job, Measuring()).not_kept:
             click.echo(f"The report is without it: {visible(problem.error)} {visible(problem.advice)}", err=True)
 
 

@@ -8,25 +8,22 @@ from typing import Literal
 
 import click
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
-from tb_tidy_plugin.cli.configured import with_checks
-from tb_tidy_plugin.cli.engines import with_engine
+from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
+from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import as_text, show, write_whole
-from tb_tidy_plugin.cli.places import PLACE, with_links
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.cli.sources import with_source_roots
-from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.render.document import Form
-from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import Place
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
-DONE, FAIL_ON_REACHED, NOTHING_READ = 0, 1, 2
 
 
 @click.command(short_help="Report the anti-patterns of traces.")
@@ -49,21 +46,15 @@ DONE, FAIL_ON_REACHED, NOTHING_READ = 0, 1, 2
 )
 @with_baselines
 @click.option("--bench", is_flag=True, help="First measure what the fixes are worth here, as `tb-tidy bench` does.")
-@with_engine
-@with_links
-@with_source_roots
-@with_checks
+@with_job
 def check(
-    checks: Checks,
+    job: Job,
     path: Place,
     bench: bool,
     form: Form | Literal["json", "sarif"],
     output: Path | None,
     fail_on: Severity | None,
-    source_roots: tuple[Path, ...],
-    engine: Engine,
     baselines: Baselines,
-    follow_links: bool,
 ) -> None:
     """Report the anti-patterns in PATH: a trace file, a run folder or a logdir.
 
@@ -72,28 +63,27 @@ def check(
     if bench:
         from tb_tidy_plugin.cli.bench import bench_for_report
 
-        bench_for_report(path, checks, follow_links=follow_links)
-    with progress_bar() as progress:
-        how = (checks.rules, progress, checks.ignores, source_roots, engine, checks.limits)
-        report = analyze_path(path, *how, follow_links=follow_links)
+        bench_for_report(path, job)
+    with progress_bar(job) as watched:
+        report = analyze_path(path, watched)
     baselines.write(report)
     if output is not None:
-        write_whole(output, _written(report, checks, form))
+        write_whole(output, _written(report, job, form))
     elif form == "text":
         from tb_tidy_plugin.render.report import report_document
 
         show(report_document(report, "text"))
     else:
-        click.echo(_written(report, checks, form), nl=False)
+        click.echo(_written(report, job, form), nl=False)
     sys.exit(_exit_code(report, fail_on, baselines.new_in(report)))
 
 
-def _written(report: Report, checks: Checks, form: Form | Literal["json", "sarif"]) -> str:
+def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"]) -> str:
     """The report as the text of a file."""
     if form == "json":
         return to_json(report)
     if form == "sarif":
-        return to_sarif(report, [type(rule) for rule in checks.rules])
+        return to_sarif(report, [type(rule) for rule in job.rules])
     from tb_tidy_plugin.render.report import report_document
 
     return as_text(report_document(report, form), form)

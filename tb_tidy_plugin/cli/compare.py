@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import click
 import msgspec
 
-from tb_tidy_plugin.cli.check import DONE, FAIL_ON_REACHED, NOTHING_READ
-from tb_tidy_plugin.cli.configured import with_configured_checks
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
+from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.cli.output import as_text, show
-from tb_tidy_plugin.cli.places import PLACE, with_links
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.compare.compare import compared
 from tb_tidy_plugin.compare.model import Comparison, first_rows
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
-from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.visible import visible
@@ -70,19 +68,15 @@ class Steps(Kind[StepRange]):
     type=FailOn(),
     help="Exit with 1 when steps became slower, noise allowed for; with `:N%` only when by more than this.",
 )
-@with_links
-@with_source_roots
-@with_configured_checks
+@with_job
 def compare(
-    checks: Checks,
+    job: Job,
     base: Place,
     candidate: Place | None,
     steps: StepRange | None,
     other_steps: StepRange | None,
     form: Literal["text", "json", "markdown"],
     fail_on: float | None,
-    source_roots: tuple[Path, ...],
-    follow_links: bool,
 ) -> None:
     """Compare the recording CANDIDATE with BASE: trace files, run folders or logdirs.
 
@@ -97,12 +91,9 @@ def compare(
     """
     if candidate is None and (steps is None or other_steps is None):
         raise click.UsageError("Give a CANDIDATE, or two ranges of steps of one recording: --steps 3-7 --with 8-12.")
-    with progress_bar() as progress:
-        how = (checks.rules, progress, checks.ignores, source_roots, checks.limits)
-        before = asked_for(base, steps, *how, follow_links=follow_links)
-        after = replace(before, steps=other_steps)
-        if candidate is not None:
-            after = asked_for(candidate, other_steps, *how, follow_links=follow_links)
+    with progress_bar(job) as watched:
+        before = asked_for(base, watched, steps)
+        after = replace(before, steps=other_steps) if candidate is None else asked_for(candidate, watched, other_steps)
     for side in (before, after):
         if not side.recordings:
             why = f" {visible(side.problem.error)}\n{visible(side.problem.advice)}" if side.problem else ""

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 import click
 
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.places import PLACE
-from tb_tidy_plugin.configuration.checks import Wanted, checks_of
+from tb_tidy_plugin.configuration.checks import Wanted, job_of
 from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.found import find_configuration
 from tb_tidy_plugin.configuration.limits import limits_of
@@ -65,31 +66,20 @@ def _with_limit_options(command: Callable[..., R]) -> Callable[..., R]:
 
 
 def with_limits(command: Callable[..., R]) -> Callable[..., R]:
-    """Gives `command` how much a trace may hold, by its configuration and its options, as `limits`."""
+    """Gives `command` a job without rules, in the limits of its configuration and its options, as `job`."""
 
     @with_configuration
     @_with_limit_options
     @wraps(command)
     def limited(configuration: Configuration, given: dict[str, float], **others: object) -> R:
-        return command(limits=limits_of(configuration.settings.limits | given, str(configuration.path)), **others)
+        limits = limits_of(configuration.settings.limits | given, str(configuration.path))
+        return command(job=Job((), limits=limits), **others)
 
     return limited
 
 
-def with_configured_checks(command: Callable[..., R]) -> Callable[..., R]:
-    """Gives `command` what its configuration asks for, within the limits of its options, as first argument."""
-
-    @with_configuration
-    @_with_limit_options
-    @wraps(command)
-    def chosen(configuration: Configuration, given: dict[str, float], **others: object) -> R:
-        return command(checks_of(configuration, Wanted(limits=given)), **others)
-
-    return chosen
-
-
 def with_checks(command: Callable[..., R]) -> Callable[..., R]:
-    """Gives `command` what its configuration and its `--rule`, `--select` and `--ignore` ask for, as first argument."""
+    """Gives `command` the job that its configuration, `--rule`, `--select` and `--ignore` ask for, as `job`."""
 
     @with_configuration
     @click.option(
@@ -116,7 +106,7 @@ def with_checks(command: Callable[..., R]) -> Callable[..., R]:
     ) -> R:
         if only and (select or ignore):
             raise click.UsageError("Give either --rule or --select and --ignore.")
-        return command(checks_of(configuration, Wanted(only, select, ignore, given)), **others)
+        return command(job=job_of(configuration, Wanted(only, select, ignore, given)), **others)
 
     return chosen
 

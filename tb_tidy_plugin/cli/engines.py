@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import click
 
-from tb_tidy_plugin.report.engines import engine_of
+from tb_tidy_plugin.analysis.engines import engine_of
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
 
 R = TypeVar("R")
 
 
 def with_engine(command: Callable[..., R]) -> Callable[..., R]:
-    """Gives `command` what `--engine`, `--jobs` and `--no-cache` say, as `engine`."""
+    """Gives `command` what `--engine` and `--jobs` say, as `engine`, and where answers are kept, as `cache`."""
 
     @click.option(
         "--engine",
@@ -37,6 +37,6 @@ def with_engine(command: Callable[..., R]) -> Callable[..., R]:
     @wraps(command)
     def engined(engine: str, jobs: int | None, no_cache: bool, **others: object) -> R:
         cache = NOWHERE if no_cache else Cache(default_folder()).usable()
-        return command(engine=engine_of(engine, jobs, cache), **others)
+        return command(engine=engine_of(engine, jobs), cache=cache, **others)
 
     return engined

@@ -12,11 +12,9 @@ from pathlib import Path
 import click
 
 from tb_tidy_plugin import __version__, allowance
+from tb_tidy_plugin.cli.exit_codes import NOTHING_READ
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.visible import log_called, visible
-
-NOTHING_READ = 2
-"""Exit code when nothing could be read or found."""
 
 COMMANDS = (
     "annotate",

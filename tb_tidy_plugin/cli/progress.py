@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
-from tb_tidy_plugin.report.assemble import PathProgress
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import TraceFile
 
 
 @contextmanager
-def progress_bar() -> Iterator[PathProgress | None]:
-    """What to call with each file, stage and fraction; None where stderr is no terminal and nobody would see a bar."""
+def progress_bar(job: Job) -> Iterator[Job]:
+    """The job with a progress bar on stderr; unchanged where stderr is not a terminal."""
     if not sys.stderr.isatty():
-        yield None
+        yield job
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -26,4 +27,4 @@ def progress_bar() -> Iterator[PathProgress | None]:
         def show(file: TraceFile, stage: str, fraction: float) -> None:
             bar.update(task, description=f"{stage} {file.path.name}", completed=fraction)
 
-        yield show
+        yield replace(job, progress=show)

@@ -19,7 +19,6 @@ def with_source_roots(command: Callable[..., R]) -> Callable[..., R]:
 
     @click.option(
         "--source-root",
-        "given",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         multiple=True,
         metavar="DIR",
@@ -27,11 +26,11 @@ def with_source_roots(command: Callable[..., R]) -> Callable[..., R]:
         "given several times.",
     )
     @wraps(command)
-    def rooted(given: tuple[Path, ...], **others: object) -> R:
+    def rooted(source_root: tuple[Path, ...], **others: object) -> R:
         try:
             folder = Path.cwd()
         except FileNotFoundError:  # the current folder is there no more
             folder = Path("/")
-        return command(source_roots=(*(folder / root for root in given), *source_roots("", folder)), **others)
+        return command(source_roots=(*(folder / root for root in source_root), *source_roots("", folder)), **others)
 
     return rooted

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import get_args
 
 import click
 import msgspec
 
-from tb_tidy_plugin.cli.check import DONE, NOTHING_READ
-from tb_tidy_plugin.cli.configured import with_configured_checks
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.summary import summary_of
+from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import show
-from tb_tidy_plugin.cli.places import PLACE, with_links
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.cli.sources import with_source_roots
-from tb_tidy_plugin.configuration.checks import Checks
 from tb_tidy_plugin.render.summary import Wanted, summary_document
 from tb_tidy_plugin.report.figures import OperatorGroup
-from tb_tidy_plugin.report.summary import summary_of
 from tb_tidy_plugin.trace.remote import Place
 
 GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
@@ -31,18 +29,8 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
     "--group", type=click.Choice(GROUPS), default="name", show_default=True, help="Group operators by this, in text."
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table, in text.")
-@with_links
-@with_source_roots
-@with_configured_checks
-def summary(
-    checks: Checks,
-    path: Place,
-    form: str,
-    group: OperatorGroup,
-    top: int,
-    source_roots: tuple[Path, ...],
-    follow_links: bool,
-) -> None:
+@with_job
+def summary(job: Job, path: Place, form: str, group: OperatorGroup, top: int) -> None:
     """Show where time and memory go in PATH: a trace file, a run folder or a logdir.
 
     Steps, what they are spent on, operators, modules, memory and CPU work. JSON has all rows of all tables: `profiles`
@@ -51,9 +39,8 @@ def summary(
 
     Exit codes: 0 done, 2 nothing could be read.
     """
-    with progress_bar() as progress:
-        how = (checks.of_profiles, progress, checks.ignores, source_roots, checks.limits)
-        found = summary_of(path, *how, follow_links=follow_links)
+    with progress_bar(job) as watched:
+        found = summary_of(path, watched)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.compare.model import KernelChange, OperatorChange, PartChange
 from tb_tidy_plugin.compare.recording import Chosen
-from tb_tidy_plugin.report.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.report.step_model import Lane
 
 Signature: TypeAlias = tuple[str, str]

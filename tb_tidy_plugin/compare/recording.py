@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tb_tidy_plugin.analysis.step_costs import StepCosts
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.report.model import Finding, ProfileReport, Saving
-from tb_tidy_plugin.report.step_costs import StepCosts
 from tb_tidy_plugin.report.value import Model
 
 WARM_UP = "warmup"

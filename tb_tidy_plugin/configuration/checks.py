@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tb_tidy_plugin.analysis.ignores import PathIgnores
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
-from tb_tidy_plugin.report.ignores import PathIgnores
-from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
+from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 from tb_tidy_plugin.rules import catalogue
-from tb_tidy_plugin.trace.limits import USUAL, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +34,6 @@ class Wanted:
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """What is run: rules with the user's thresholds, where their findings are not wanted, how much a trace may hold."""
-
-    rules: tuple[AnyRule, ...]
-    ignores: PathIgnores
-    limits: Limits = USUAL
-
-    @property
-    def of_profiles(self) -> tuple[Rule, ...]:
-        """Those that look at one profile, and not at several ranks together."""
-        return tuple(rule for rule in self.rules if isinstance(rule, Rule))
-
-    @property
-    def of_runs(self) -> tuple[RunRule, ...]:
-        """Those that look at several ranks together."""
-        return tuple(rule for rule in self.rules if isinstance(rule, RunRule))
-
-
 def known_rules(configuration: Configuration) -> tuple[type[AnyRule], ...]:
     """The catalogue and the user's own rules.
 
@@ -62,8 +43,8 @@ def known_rules(configuration: Configuration) -> tuple[type[AnyRule], ...]:
     return with_user_rules(configuration, catalogue())
 
 
-def checks_of(configuration: Configuration, wanted: Wanted | None = None) -> Checks:
-    """What a configuration, and a command line that goes before it, ask for.
+def job_of(configuration: Configuration, wanted: Wanted | None = None) -> Job:
+    """Rules with the user's thresholds, ignores and limits by a configuration, and by a command line, which goes first.
 
     Raises:
         ConfigurationError: they name something that does not exist.
@@ -80,7 +61,7 @@ def checks_of(configuration: Configuration, wanted: Wanted | None = None) -> Che
         glob: frozenset(rule.name() for rule in named(selectors, known))
         for glob, selectors in settings.per_path_ignores.items()
     }
-    return Checks(tuple(rule(thresholds.get(rule.name())) for rule in rules), PathIgnores(ignored), limits)
+    return Job(tuple(rule(thresholds.get(rule.name())) for rule in rules), PathIgnores(ignored), limits=limits)
 
 
 def rules_called(names: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flask import Blueprint, Response, request
 
+from tb_tidy_plugin.analysis.pairs import Measuring, made_again, request_for
 from tb_tidy_plugin.benchmarks.devices import of_kinds
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import Measurements
@@ -24,7 +25,6 @@ from tb_tidy_plugin.plugin.payloads import (
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.worker import Result, printable
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.report.pairs import Measuring, made_again, request_for
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.remote import Place
 

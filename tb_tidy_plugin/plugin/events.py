@@ -10,8 +10,8 @@ import msgspec
 from tb_tidy_plugin.plugin.payloads import EventRow, EventsAnswer
 
 if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.findings import Locate
     from tb_tidy_plugin.profile.profile import Profile
-    from tb_tidy_plugin.report.findings import Locate
     from tb_tidy_plugin.sources.frames import Frame
     from tb_tidy_plugin.trace.columns import Rows
 

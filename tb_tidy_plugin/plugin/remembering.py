@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tb_tidy_plugin.analysis.remembered import Remembered
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.plugin.analysis import Analysis, Asked, OnNews, Outcome
 from tb_tidy_plugin.plugin.worker import Result
-from tb_tidy_plugin.report.remembered import Remembered
 
 
 def remembered(analysis: Analysis, on_news: OnNews) -> Outcome:

@@ -49,10 +49,10 @@ class RunFindings:
             return known[1:]
 
     def _worked_out(self, run: str, parts: Iterable[Part]) -> tuple[RunReport, list[int]]:
-        from tb_tidy_plugin.configuration.checks import checks_of
+        from tb_tidy_plugin.analysis.runs import run_report
+        from tb_tidy_plugin.configuration.checks import job_of
         from tb_tidy_plugin.configuration.files import Configuration, read_configuration
         from tb_tidy_plugin.profile.run import RankSummary
-        from tb_tidy_plugin.report.runs import run_report
 
         summaries = [
             summary for part in parts for summary in msgspec.json.decode(part.summaries, type=list[RankSummary])
@@ -61,5 +61,5 @@ class RunFindings:
         if len(ranks) < 2:  # as those of nearly all runs; there is nothing to check
             return RunReport(run=run, profiles=[]), ranks
         file = self._configuration
-        checks = checks_of(Configuration() if file is None else read_configuration(file))
-        return run_report(run, (), summaries, checks.of_runs, checks.ignores), ranks
+        job = job_of(Configuration() if file is None else read_configuration(file))
+        return run_report(run, (), summaries, job.of_runs, job.ignores), ranks

@@ -18,8 +18,8 @@ from tb_tidy_plugin.plugin.payloads import (
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
 
 if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
     from tb_tidy_plugin.report.figures import Figures
-    from tb_tidy_plugin.report.lines import LineCost, LineCosts
 
 OPERATOR_ORDERS = tuple(
     field.name for field in msgspec.structs.fields(OperatorRow) if field.name not in {"key", "kernels", "findings"}

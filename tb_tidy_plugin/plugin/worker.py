@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -28,7 +29,7 @@ from tb_tidy_plugin.trace.remote import Place, place_of, size_of
 from tb_tidy_plugin.units import Bytes
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.report.assemble import Analysis
+    from tb_tidy_plugin.analysis.assemble import Analysis
     from tb_tidy_plugin.sources.align import Aligner
 
 PROGRESS_PERIOD_S = 0.1
@@ -84,7 +85,7 @@ class Result(msgspec.Struct, frozen=True, tag="result", forbid_unknown_fields=Tr
         recipes: what the statements of a finding are made from, by its id; results are kept, and statements never.
         kind: the recording's kind of device.
         step_costs: `StepCosts`, which comparisons need, left as text.
-        looked_at: the sources that lines were told by, see `Analysis.sources`.
+        looked_at: the sources that lines were told by, see `Analysis.looked_at`.
     """
 
     report: ProfileReport
@@ -132,20 +133,20 @@ def main() -> None:
 
 def analyse(file: TraceFile, send: Send, request: Request) -> None:
     """Sends progress, then the findings, then all of the result; or why there is none."""
-    from tb_tidy_plugin.configuration.checks import checks_of
+    from tb_tidy_plugin.analysis.assemble import read_file
+    from tb_tidy_plugin.configuration.checks import job_of
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
-    from tb_tidy_plugin.report.assemble import analyze_file
 
     configuration, folder = (
         None if path is None else Path(os.fsdecode(path)) for path in (request.configuration, request.cache)
     )
-    roots = [Path(os.fsdecode(root)) for root in request.source_roots]
+    roots = tuple(Path(os.fsdecode(root)) for root in request.source_roots)
     try:
-        checks = checks_of(Configuration() if configuration is None else read_configuration(configuration))
-        progress = throttled(file.path, send, len(checks.of_profiles))
-        with held_to(checks.limits):
-            how = (checks.ignores, roots, Cache(folder), checks.limits)
-            analysis = analyze_file(file, checks.of_profiles, progress, *how)
+        checked = job_of(Configuration() if configuration is None else read_configuration(configuration))
+        progress = throttled(file.path, send, len(checked.of_profiles))
+        job = replace(checked, source_roots=roots, cache=Cache(folder), progress=progress)
+        with held_to(job.limits):
+            analysis = read_file(file, job)
             findings = findings_of(analysis)
             send(findings)
             send(Progress("analysing", ADDING_UP, CHECKED_PART))
@@ -156,12 +157,12 @@ def analyse(file: TraceFile, send: Send, request: Request) -> None:
         send(OUT_OF_MEMORY)
 
 
-def throttled(path: Place, send: Send, rules: int) -> Callable[[str, float], None]:
+def throttled(path: Place, send: Send, rules: int) -> Callable[[TraceFile, str, float], None]:
     """A progress function that sends about ten messages a second, and each change of the stage at once."""
     size = size_of(path)
     last_stage, last_s = "", 0.0
 
-    def report(stage: str, fraction: float) -> None:
+    def report(_file: TraceFile, stage: str, fraction: float) -> None:
         nonlocal last_stage, last_s
         now = time.monotonic()
         if stage == last_stage and now - last_s < PROGRESS_PERIOD_S:
@@ -188,10 +189,10 @@ def findings_of(analysis: Analysis) -> Findings:
 
 def result_of(analysis: Analysis, findings: Findings) -> Result:
     """What TensorBoard's process needs of an analysis."""
+    from tb_tidy_plugin.analysis.lines import line_costs
+    from tb_tidy_plugin.analysis.runs import summaries_of
+    from tb_tidy_plugin.analysis.tables import figures_of
     from tb_tidy_plugin.plugin.events import columns_of
-    from tb_tidy_plugin.report.lines import line_costs
-    from tb_tidy_plugin.report.runs import summaries_of
-    from tb_tidy_plugin.report.tables import figures_of
 
     profile = analysis.profile
     return Result(
@@ -218,7 +219,7 @@ def result_of(analysis: Analysis, findings: Findings) -> Result:
         summaries=msgspec.Raw(msgspec.json.encode(summaries_of(profile, analysis.report))),
         step_costs=msgspec.Raw(msgspec.json.encode(analysis.step_costs)),
         captured_sources={source.file: source.text for source in profile.metadata.captured.sources},
-        looked_at=dict(analysis.sources),
+        looked_at=dict(analysis.looked_at),
     )
 
 

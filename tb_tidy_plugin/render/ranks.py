@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from tb_tidy_plugin.analysis.rank_parts import RANK_PARTS
+from tb_tidy_plugin.analysis.ranks import worst_first
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Table, sentence
 from tb_tidy_plugin.report.model import RunReport
 from tb_tidy_plugin.report.rank_model import RankRow, Ranks
-from tb_tidy_plugin.report.rank_parts import RANK_PARTS
-from tb_tidy_plugin.report.ranks import worst_first
 from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, plural
 
 MOST_RANKS = 8

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
 from tb_tidy_plugin.render.words import ODDITIES, names_of, part_text, problem_paragraph, time_text
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, Figures, ModuleRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.report.step_model import Lane, Steps
-from tb_tidy_plugin.report.summary import ProfileSummary, Summary
 from tb_tidy_plugin.units import Bytes, Count, Share, plural
 
 MOST_ODD_STEPS = 5

@@ -1,1 +1,1 @@
-"""The report and how it is made: checker, model, text and JSON."""
+"""The public contract: the models of a report, as JSON and as SARIF."""

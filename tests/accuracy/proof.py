@@ -9,12 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
 
+from tb_tidy_plugin.analysis.answers import RECIPES
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.pairs import BUDGET_S, pairs_in
+from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.benchmarks.runner import Run
 from tb_tidy_plugin.benchmarks.store import save_beside
-from tb_tidy_plugin.report.assemble import Analysis, analyses
-from tb_tidy_plugin.report.pairs import BUDGET_S, pairs_in
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy.corpus import Program
 from tests.accuracy.page import Promise, Proof
@@ -63,8 +65,8 @@ def benchmarked(folder: Path, program: Program, measure: Measure | None = None) 
     `measure` takes a rule and its statements; by default it runs them on this machine.
     """
     measure = measure or _measurement
-    analysed = [(file, analysis) for file, analysis in analyses(folder) if isinstance(analysis, Analysis)]
-    for pair in pairs_in(analysed):
+    job = Job()
+    for pair in pairs_in(analyse(job, folder, RECIPES), job.rules):
         if pair.rule == program.rule and pair.statements.of_events:
             result = measure(pair.rule, pair.statements)
             if isinstance(result, Measurement):

@@ -7,13 +7,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.benchmarks.runner import Run
 from tb_tidy_plugin.benchmarks.statements import complaint_about
-from tb_tidy_plugin.report.assemble import Analysis, analyses
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
+from tb_tidy_plugin.trace.files import find_traces
 from tests.accuracy.corpus import Program, programs
 from tests.accuracy.processes import record_in
 
@@ -45,8 +47,7 @@ def pairs_of(program: Program) -> list[Benchmark]:
             draw_into(Path(name), program.path.read_text(encoding="utf-8"))
         else:
             record_in(Path(name), program)
-        found = [analysis for _, analysis in analyses(name) if isinstance(analysis, Analysis)]
-    evidence = [each for analysis in found for each in analysis.evidence.values()]
+        evidence = [each for file in find_traces(Path(name)) for each in read_file(file, Job()).evidence.values()]
     return [each.pair for each in evidence if each.finding.rule == program.rule and each.pair]
 
 

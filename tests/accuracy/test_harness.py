@@ -12,8 +12,9 @@ from typing import ClassVar
 
 import pytest
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.rulekit import Match, Profile, Rule
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
@@ -206,7 +207,7 @@ class TestRuns:
 
 
 def profiles_in(folder: Path) -> list[ProfileReport]:
-    return analyze_path(folder, []).runs[0].profiles
+    return analyze_path(folder, Job([])).runs[0].profiles
 
 
 def operators_in(folder: Path) -> Counter[str]:
@@ -300,7 +301,7 @@ class TestVerdicts:
 def _report(folder: Path, text: str) -> ProfileReport:
     folder.mkdir()
     draw_into(folder, text)
-    return analyze_path(folder, [Sums(), NeedsDevice()]).runs[0].profiles[0]
+    return analyze_path(folder, Job([Sums(), NeedsDevice()])).runs[0].profiles[0]
 
 
 class TestPage:

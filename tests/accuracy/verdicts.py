@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.report.model import Finding, ProfileReport, RunReport, Status
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.accuracy.corpus import Program
@@ -115,7 +116,7 @@ def answer_in(folder: Path, program: Program, rules: Sequence[AnyRule] | None = 
     Raises:
         ProgramError: a trace cannot be read.
     """
-    report = analyze_path(folder, rules)
+    report = analyze_path(folder, Job() if rules is None else Job(rules))
     if report.problems:
         raise ProgramError(f"{program}: {report.problems[0].error}")
     parts: list[ProfileReport | RunReport] = []

@@ -10,11 +10,12 @@ import pytest
 from playwright.sync_api import FrameLocator, Locator, expect
 
 import tb_tidy_plugin
-from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.lines import line_costs
+from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.report.figures import Figures
-from tb_tidy_plugin.report.lines import line_costs
 from tb_tidy_plugin.report.model import Finding, ProfileReport
-from tb_tidy_plugin.report.tables import figures_of
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.browser.conftest import TENSORBOARDS, Tab
@@ -43,7 +44,7 @@ def reported(run: str) -> ProfileReport:
 
 def tables(run: str) -> Figures:
     (file,) = find_traces(ROOT / "sample_runs" / run)
-    analysis = analyze_file(file)
+    analysis = read_file(file, Job())
     return figures_of(analysis.profile, list(analysis.evidence.values()))
 
 
@@ -115,7 +116,7 @@ def test_what_called_a_place_leads_to_its_line(tab: Tab) -> None:
 
 def test_the_gutter_has_what_each_line_costs(tab: Tab) -> None:
     (file,) = find_traces(ROOT / "sample_runs" / UNTIDY)
-    analysis = analyze_file(file)
+    analysis = read_file(file, Job())
     hottest = max(line_costs(analysis.profile, analysis.aligner).lines, key=lambda cost: cost.host_ns)
     frame = tab.open(run=UNTIDY, view="source", file="train.py", line=str(hottest.line))
     row = frame.locator(".code-line").filter(has=frame.get_by_text(str(hottest.line), exact=True))

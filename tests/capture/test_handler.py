@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.capture import handler, live_tree, own_files, settings, tidy_trace_handler
 from tb_tidy_plugin.capture.live_tree import walk
 from tb_tidy_plugin.capture.own_files import OwnFiles
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import TensorIds
@@ -110,7 +111,7 @@ class TestLines:
         ],
     )
     def test_calls_are_on_their_line(self, recorded: Path, operator: str, code: str) -> None:
-        analysis = analyze_file(find_traces(recorded)[0])
+        analysis = read_file(find_traces(recorded)[0], Job())
         for row in analysis.profile.named(operator).tolist():
             place = analysis.aligner.place_of(row)
             assert place is not None
@@ -118,7 +119,7 @@ class TestLines:
 
     def test_operators_between_them_are_aligned(self, recorded: Path) -> None:
         """`+` leaves no call; the source to align it with is in the side file alone."""
-        analysis = analyze_file(find_traces(recorded)[0])
+        analysis = read_file(find_traces(recorded)[0], Job())
         profile = analysis.profile
         sums = [
             row

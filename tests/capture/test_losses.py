@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.capture import tidy_profile, tidy_trace_handler
 from tb_tidy_plugin.capture.losses import loss_said
-from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.captured_job import document_of, record, traces_in
 from tests.support.full_disk import filling_disk, full_disk
@@ -145,7 +146,7 @@ class TestRecording:
             f"tb-tidy: the trace {part.with_suffix('')} was not written: OSError: File too large, in {tmp_path}. "
             f"The 16 KiB that torch had written are in {part}, which `tb-tidy check` reads. No side file was written."
         )
-        analysis = analyze_file(find_traces(part)[0])
+        analysis = read_file(find_traces(part)[0], Job())
         assert analysis.problem is not None
         assert analysis.problem.recovered_events > 10
 

@@ -10,11 +10,12 @@ from statistics import median
 import pytest
 from rich.console import Console
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.capture import profiling, tidy_profile
 from tb_tidy_plugin.capture.profiling import Cycle
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.units import Nanoseconds
 from tests.support.captured_job import document_of, traces_in
 
@@ -62,7 +63,7 @@ class TestStepTimes:
                 time.sleep(0.002)
                 work()
                 profile.step()
-        whole = analyze_path(tmp_path)
+        whole = analyze_path(tmp_path, Job())
         ((report,),) = (run.profiles for run in whole.runs)
         assert report.true_step_ns is not None
         assert report.true_step_ns >= 2_000_000

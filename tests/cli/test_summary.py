@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin import __version__
+from tb_tidy_plugin.analysis.summary import Summary
 from tb_tidy_plugin.dev.schemas import schema
 from tb_tidy_plugin.render.summary import largest
 from tb_tidy_plugin.render.words import part_text
 from tb_tidy_plugin.report.figures import ModuleRow
-from tb_tidy_plugin.report.summary import Summary
 from tests.support.recordings import ROOT, shared, shared_names
 from tests.support.written import event, kineto_text, write
 

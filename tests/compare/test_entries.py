@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.printed import as_lines
 from tb_tidy_plugin.compare.compare import Asked, compared
 from tb_tidy_plugin.compare.entries import name_of, shared_out
@@ -85,7 +86,7 @@ def sums(comparison: Comparison) -> tuple[int, int]:
 def vendors(tmp_path: Path) -> Comparison:
     base = recording(tmp_path / "h100", NVIDIA, (300, 400, 501), 100)
     candidate = recording(tmp_path / "mi300", AMD, (200, 200, 200), 150)
-    return compared(asked_for(base, rules=()), asked_for(candidate, rules=()))
+    return compared(asked_for(base, Job(())), asked_for(candidate, Job(())))
 
 
 class TestPairs:
@@ -114,7 +115,7 @@ class TestPairs:
         assert [each.id for each in vendors.ledger.entries][:2] == ["compute:matrix", "compute:pointwise"]
 
     def test_some_steps_against_others(self, tmp_path: Path) -> None:
-        side = asked_for(recording(tmp_path / "a", NVIDIA, (300, 400, 501), 100), rules=())
+        side = asked_for(recording(tmp_path / "a", NVIDIA, (300, 400, 501), 100), Job(()))
         comparison = compared(replace(side, steps=StepRange(0, 0)), replace(side, steps=StepRange(2, 2)))
         matrix = entry(comparison, "compute:matrix")
         assert (matrix.base_ns, matrix.candidate_ns) == (300_000, 501_000)
@@ -122,13 +123,13 @@ class TestPairs:
 
     def test_all_ranks_together(self, tmp_path: Path) -> None:
         recording(tmp_path / "a", NVIDIA, (300,) * STEPS, 100)
-        two = asked_for(recording(tmp_path / "a", NVIDIA, (500,) * STEPS, 100, worker="v"), rules=())
+        two = asked_for(recording(tmp_path / "a", NVIDIA, (500,) * STEPS, 100, worker="v"), Job(()))
         comparison = compared(two, two)
         assert entry(comparison, "compute:matrix").base_ns == 400_000
         assert sums(comparison) == (520_000, 520_000)
 
     def test_without_a_ledger_there_are_the_parts(self, tmp_path: Path) -> None:
-        side = asked_for(recording(tmp_path / "a", NVIDIA, (300,) * STEPS, 100), rules=())
+        side = asked_for(recording(tmp_path / "a", NVIDIA, (300,) * STEPS, 100), Job(()))
         [one] = side.recordings
         old = replace(
             side, recordings=[msgspec.structs.replace(one, report=msgspec.structs.replace(one.report, ledger=None))]
@@ -149,7 +150,7 @@ class TestPairs:
         [("v100_2021_resnet50_workers0", "v100_2021_resnet50_workers4"), ("h100_vit_pipeline", "mi300_bert_pipeline")],
     )
     def test_real_pairs_add_up(self, pair: tuple[str, str]) -> None:
-        one, other = (asked_for(shared(f"traces/{name}"), rules=()) for name in pair)
+        one, other = (asked_for(shared(f"traces/{name}"), Job(())) for name in pair)
         comparison = compared(one, other)
         assert comparison.ledger is not None
         assert sums(comparison) == (comparison.ledger.base_step_ns, comparison.ledger.candidate_step_ns)
@@ -181,7 +182,7 @@ class TestGone:
 
     @pytest.fixture
     def sides(self, tmp_path: Path) -> tuple[Asked, Asked]:
-        side = asked_for(recording(tmp_path / "a", NVIDIA, (300,) * STEPS, 100))
+        side = asked_for(recording(tmp_path / "a", NVIDIA, (300,) * STEPS, 100), Job())
         [one] = side.recordings
         finding = msgspec.convert(
             {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import Asked, compared
 from tb_tidy_plugin.compare.machine import machine_of
 from tb_tidy_plugin.compare.reading import asked_for
@@ -28,7 +29,7 @@ def recorded(folder: Path, operators: dict[str, float], steps: int = 6) -> Asked
         events.append(event(f"ProfilerStep#{step}", begin, start - begin, cat="user_annotation"))
     folder.mkdir()
     write(folder / "w.pt.trace.json", kineto_text(events))
-    return asked_for(folder, rules=())
+    return asked_for(folder, Job(()))
 
 
 def scaled(factor: float, **others: float) -> dict[str, float]:
@@ -85,7 +86,7 @@ def test_an_operator_that_is_called_more_often_is_not_alike(tmp_path: Path) -> N
     events += [event(name, at * 110, 100) for at, name in enumerate(["aten::x", "aten::y", "aten::z"] * 2)]
     (tmp_path / "b").mkdir()
     write(tmp_path / "b" / "w.pt.trace.json", kineto_text(events))
-    assert machine_of(*sides(base, asked_for(tmp_path / "b", rules=()))) is None
+    assert machine_of(*sides(base, asked_for(tmp_path / "b", Job(())))) is None
 
 
 def test_steps_of_one_recording_ran_on_one_machine(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import Asked, compared
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import Chosen, StepRange, StepsError, chosen, numbers_of, step_range
@@ -15,7 +16,7 @@ from tb_tidy_plugin.dev.generate import ROOT
 
 @cache
 def untidy() -> Asked:
-    return asked_for(ROOT / "sample_runs" / "image_classifier_untidy")
+    return asked_for(ROOT / "sample_runs" / "image_classifier_untidy", Job())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from functools import cache
 
 import msgspec
 
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import Asked, compared
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.dev.generate import ROOT
@@ -16,7 +17,7 @@ from tb_tidy_plugin.trace.settings import LoaderSettings, Numerics, OptimizerSet
 
 @cache
 def recorded() -> Asked:
-    return asked_for(ROOT / "sample_runs" / "image_classifier_untidy", rules=())
+    return asked_for(ROOT / "sample_runs" / "image_classifier_untidy", Job(()))
 
 
 def having(settings: Settings | None, **changes: object) -> Asked:

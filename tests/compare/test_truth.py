@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import compared
 from tb_tidy_plugin.compare.reading import asked_for
 from tests.accuracy.corpus import CORPUS, Program, programs
@@ -65,7 +66,7 @@ def test_findings_are_the_same_though_lines_were_inserted_above(rule: str, tmp_p
         (tmp_path / name).mkdir()
         record_in(tmp_path / name, Program(source, "slow", rule, slow.also))
         shutil.copy(source, tmp_path / name / "slow.py")
-    sides = [asked_for(tmp_path / name) for name in ("before", "after")]
+    sides = [asked_for(tmp_path / name, Job()) for name in ("before", "after")]
     lines = [
         [place.line for recording in side.recordings for found in recording.report.findings for place in found.places]
         for side in sides
@@ -79,7 +80,7 @@ def test_findings_are_the_same_though_lines_were_inserted_above(rule: str, tmp_p
 
 def test_a_real_job_whose_loader_got_workers() -> None:
     """resnet50 on a V100: in its own words, and by how much the median step really got shorter."""
-    sides = [asked_for(shared(f"traces/v100_2021_resnet50_workers{workers}")) for workers in (0, 4)]
+    sides = [asked_for(shared(f"traces/v100_2021_resnet50_workers{workers}"), Job()) for workers in (0, 4)]
     comparison = compared(*sides)
     assert comparison.verdict == "faster"
     assert comparison.step_ratio is not None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import Asked, compared
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.reading import asked_for
@@ -58,7 +59,7 @@ def truth(slow: Program, fixed: Program, folder: Path, rounds: int) -> Truth:
             if not into.exists():
                 into.mkdir(parents=True)
                 record_in(into, program)
-    sides = [asked_for(_folder(folder, program)) for program in (slow, fixed)]
+    sides = [asked_for(_folder(folder, program), Job()) for program in (slow, fixed)]
     same = [verdict for side in sides for verdict in verdicts_on_itself(side)]
     return Truth(slow.rule, compared(*sides), measured().get(slow.rule), same)
 

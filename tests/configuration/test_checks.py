@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tb_tidy_plugin.configuration.checks import Checks, Wanted, checks_of, known_rules
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.configuration.checks import Wanted, job_of, known_rules
 from tb_tidy_plugin.configuration.files import Configuration, Settings
 from tb_tidy_plugin.configuration.selectors import chosen
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
@@ -25,17 +26,17 @@ def configured(**settings: object) -> Configuration:
     return Configuration(msgspec.convert(settings, Settings, from_attributes=True), Path("tb-tidy.toml"))
 
 
-def asked(wanted: Wanted | None = None, **settings: object) -> Checks:
-    return checks_of(configured(**{name.replace("_", "-"): value for name, value in settings.items()}), wanted)
+def asked(wanted: Wanted | None = None, **settings: object) -> Job:
+    return job_of(configured(**{name.replace("_", "-"): value for name, value in settings.items()}), wanted)
 
 
-def names(checks: Checks) -> set[str]:
-    return {rule.name() for rule in checks.rules}
+def names(job: Job) -> set[str]:
+    return {rule.name() for rule in job.rules}
 
 
 class TestSelection:
     def test_nothing_said_is_everything(self) -> None:
-        assert [rule.name() for rule in checks_of(Configuration()).rules] == [rule.name() for rule in catalogue()]
+        assert [rule.name() for rule in job_of(Configuration()).rules] == [rule.name() for rule in catalogue()]
 
     @pytest.mark.parametrize("selector", [MEMSET, "TT302", "tt302"])
     def test_one_rule(self, selector: str) -> None:
@@ -84,8 +85,8 @@ class TestCommandLine:
         assert names(asked(Wanted(select=["TT3"], ignore=["TT301"]))) == TT3 - {SINGLE}
 
     def test_only_one_rule_whatever_the_file_says(self) -> None:
-        checks = asked(Wanted(only=["TT302"]), ignore=["TT3"], thresholds={MEMSET: {"min-share": 0.5}})
-        assert [(rule.name(), rule.min_share) for rule in checks.rules] == [(MEMSET, 0.5)]
+        job = asked(Wanted(only=["TT302"]), ignore=["TT3"], thresholds={MEMSET: {"min-share": 0.5}})
+        assert [(rule.name(), rule.min_share) for rule in job.rules] == [(MEMSET, 0.5)]
 
     def test_only_what_is_not_there(self) -> None:
         with pytest.raises(NotFoundError, match="Did you mean `zero-grad-memset`"):
@@ -154,10 +155,10 @@ class TestUserRules:
         ]
         for selector in ("user", "TT999", "slow-multiplication"):
             settings = Settings(rules=["slow_multiplication.py"], select=[selector])
-            assert names(checks_of(Configuration(settings, file))) == {"slow-multiplication"}
+            assert names(job_of(Configuration(settings, file))) == {"slow-multiplication"}
 
     def test_they_have_thresholds(self, tmp_path: Path) -> None:
         write_rule(tmp_path)
         settings = Settings(rules=["slow_multiplication.py"], thresholds={"slow-multiplication": {"min-share": 0.5}})
-        rule = checks_of(Configuration(settings, tmp_path / "tb-tidy.toml")).rules[-1]
+        rule = job_of(Configuration(settings, tmp_path / "tb-tidy.toml")).rules[-1]
         assert (rule.name(), rule.min_share) == ("slow-multiplication", 0.5)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.configuration.checks import checks_of
+from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import KEYS, Settings, read_configuration
 from tests.support.recordings import ROOT
 from tests.support.written import event, kineto_text, write
@@ -29,7 +29,7 @@ class TestConfigurationPage:
         configuration = read_configuration(path)
         assert configuration.settings != Settings()
         if not configuration.settings.rules:
-            assert checks_of(configuration).rules
+            assert job_of(configuration).rules
 
     def test_each_key_has_one(self) -> None:
         keys = re.findall(

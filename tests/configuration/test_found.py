@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.configuration.checks import checks_of, known_rules
+from tb_tidy_plugin.configuration.checks import job_of, known_rules
 from tb_tidy_plugin.configuration.files import KEYS, Configuration, Settings
 from tb_tidy_plugin.configuration.found import MOST_BYTES, find_configuration
 from tb_tidy_plugin.errors import ConfigurationError
@@ -157,11 +157,11 @@ class TestOfSomebodyElse:
             ("rules",), f"`{tmp_path / 'tb-tidy.toml'}` belongs to another user"
         )  # fmt: skip
         assert known_rules(found) == catalogue()
-        checks = checks_of(found)
+        job = job_of(found)
         expected = {rule.name() for rule in catalogue() if rule.code.startswith("TT3") and rule.code != "TT301"}
-        assert {rule.name() for rule in checks.rules} == expected
-        assert {rule.name(): rule.settings for rule in checks.rules}["zero-grad-memset"] == {"min_share": 0.25}
-        assert checks.ignores.rules == {"tests/**": frozenset({"zero-grad-memset"})}
+        assert {rule.name() for rule in job.rules} == expected
+        assert {rule.name(): rule.settings for rule in job.rules}["zero-grad-memset"] == {"min_share": 0.25}
+        assert job.ignores.rules == {"tests/**": frozenset({"zero-grad-memset"})}
 
     @pytest.mark.parametrize(
         ("text", "error"),
@@ -173,20 +173,20 @@ class TestOfSomebodyElse:
     )
     def test_what_is_wrong_in_it_is_still_said(self, tmp_path: Path, owners: Owners, text: str, error: str) -> None:
         with pytest.raises(ConfigurationError, match=error):
-            checks_of(self.found(tmp_path, owners, RULES + text))
+            job_of(self.found(tmp_path, owners, RULES + text))
 
     def test_names_that_no_rule_has_are_errors_where_no_rule_is_withheld(self, tmp_path: Path, owners: Owners) -> None:
         found = self.found(tmp_path, owners, "ignore = ['MY1']\nlimits.max-text-gb = 1000")
         assert found.withheld == ("limits",)
         with pytest.raises(ConfigurationError, match="`MY1` in `ignore` in"):
-            checks_of(found)
+            job_of(found)
 
     def test_limits_may_be_lowered_and_not_lifted(self, tmp_path: Path, owners: Owners) -> None:
         found = self.found(tmp_path, owners, "limits = { max-text-gb = 1000, max-inflation = 20 }")
-        limits = checks_of(found).limits
+        limits = job_of(found).limits
         assert (found.withheld, limits.text_bytes, limits.inflation) == (("limits",), USUAL.text_bytes, 20)
         mine = find_configuration(written(tmp_path / "mine", tb__tidy_toml="limits = { max-text-gb = 1000 }"))
-        assert (mine.withheld, checks_of(mine).limits.text_bytes) == ((), 1000 * 10**9)
+        assert (mine.withheld, job_of(mine).limits.text_bytes) == ((), 1000 * 10**9)
 
     def test_a_key_that_nobody_has_thought_about_yet_is_withheld(self, tmp_path: Path, owners: Owners) -> None:
         """Whoever adds one has to say that it is only data."""

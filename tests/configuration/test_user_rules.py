@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import checked
+from tb_tidy_plugin.analysis.checker import Clean
 from tb_tidy_plugin.configuration import user_rules
 from tb_tidy_plugin.configuration.files import Configuration, Settings
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.report.assemble import checked
-from tb_tidy_plugin.report.checker import Clean
 from tb_tidy_plugin.rulekit import AnyRule, Rule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rules import catalogue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.report.paths import analyze_path
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tests.support.recordings import ROOT, shared, shared_names
 
 LOOP, ONE_BY_ONE, EXPOSED = "python-loop-tensor-indexing", "optimizer-single-tensor", "exposed-communication"
@@ -35,7 +36,7 @@ RECORDINGS = [f"{folder}/{name}" for folder in ("traces", "parity", "lines") for
 
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_findings(recording: str) -> None:
-    report = analyze_path(shared(recording))
+    report = analyze_path(shared(recording), Job())
     assert not report.problems
     findings = [finding for run in report.runs for finding in run.findings]
     findings += [finding for run in report.runs for profile in run.profiles for finding in profile.findings]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tb_tidy_plugin.report.checker import Failed, Found, NotChecked, check_rule
+from tb_tidy_plugin.analysis.checker import Failed, Found, NotChecked, check_rule
 from tb_tidy_plugin.rulekit import Profile, Rule
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm import ConvBiasBeforeBatchnorm
 from tb_tidy_plugin.rules.host_device.tensor_created_on_cpu_then_moved import TensorCreatedOnCpuThenMoved

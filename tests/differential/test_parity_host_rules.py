@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.report.checker import Failed, check_rule
+from tb_tidy_plugin.analysis.checker import Failed, check_rule
 from tb_tidy_plugin.rulekit import Profile, Rule
 from tb_tidy_plugin.rules.data_loading import dataloader_num_workers_zero as loader
 from tb_tidy_plugin.rules.optimizer import optimizer_single_tensor as optimizer

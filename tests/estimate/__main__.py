@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tb_tidy_plugin.analysis.checker import Found, check_rule
 from tb_tidy_plugin.estimate.graph import graph_of
 from tb_tidy_plugin.estimate.replay import replay
 from tb_tidy_plugin.estimate.saving import Estimates, Fix
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.checker import Found, check_rule
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace

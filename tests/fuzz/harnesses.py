@@ -19,9 +19,12 @@ from typing import cast
 
 import msgspec
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.lines import line_costs, operator_places
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.compare.baseline import baseline_of, new_findings, read_baseline
-from tb_tidy_plugin.configuration.checks import checks_of
+from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import OWN_FILE, PROJECT_FILE, read_configuration
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -29,11 +32,8 @@ from tb_tidy_plugin.plugin.mutes import NAME as MUTES
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.lines import line_costs, operator_places
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.files import ENCODINGS, encoding_of, lines_of
@@ -169,7 +169,7 @@ def _columns(folder: Path) -> Take:
         cache.keep(cached_columns.KIND, key, [content])
         if cached_columns.load_columns(cache, key) is None:
             raise TidyError("The entry is passed over.", "")
-        report = analyze_path(trace, engine=Engine(jobs=1, cache=Cache(folder / "cache")))
+        report = analyze_path(trace, Job(cache=Cache(folder / "cache")))
         if any(outcome.status == "failed" for outcome in report.runs[0].profiles[0].outcomes):
             raise UnsoundError("a rule failed")
         return len(content)
@@ -186,7 +186,7 @@ def _entries(kind: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as name:
         trace, cache = write_run(Path(name, "run")), Cache(Path(name, "cache"))
         cached_columns.WORTH_KEEPING = 0
-        analyze_path(trace, engine=Engine(jobs=1, cache=cache))
+        analyze_path(trace, Job(cache=cache))
         keys = [entry.path.stem.partition("-")[2] for entry in cache.entries() if entry.kind == kind]
         return {key: bytes(cache.load(kind, key) or b"").replace(name.encode(), b"/tmp") for key in keys}
 
@@ -199,13 +199,13 @@ def _report_seeds() -> list[bytes]:
 def _report(folder: Path) -> Take:
     """An entry with a whole report. It is this user's own: what it says is shown, as long as it has the form of one."""
     trace, cache = write_run(folder / "run"), Cache(folder / "cache")
-    engine = Engine(jobs=1, cache=cache)
-    usual = analyze_path(trace, engine=engine)
+    job = Job(cache=cache)
+    usual = analyze_path(trace, job)
     (key,) = [entry.path.stem.partition("-")[2] for entry in cache.entries() if entry.kind == "report"]
 
     def take(content: bytes) -> int:
         cache.keep("report", key, [content])
-        found = analyze_path(trace, engine=engine)
+        found = analyze_path(trace, job)
         if found == usual:
             raise TidyError("The entry is passed over.", "")
         if msgspec.json.decode(to_json(found), type=Report) != found:
@@ -289,7 +289,7 @@ def _configuration(folder: Path) -> Take:
         for file in files:
             file.write_bytes(text)
             try:
-                checks_of(read_configuration(file))
+                job_of(read_configuration(file))
             except TidyError as problem:
                 refused.append(problem)
         if len(refused) == len(files):
@@ -319,7 +319,7 @@ def _source(folder: Path) -> Take:
 
 
 def _baseline(folder: Path) -> Take:
-    report = analyze_path(write_run(folder / "run"))
+    report = analyze_path(write_run(folder / "run"), Job())
     file = folder / "baseline.json"
 
     def take(text: bytes) -> int:
@@ -332,7 +332,7 @@ def _baseline(folder: Path) -> Take:
 
 def _baseline_seeds() -> list[bytes]:
     with tempfile.TemporaryDirectory() as name:
-        return [msgspec.json.encode(baseline_of(analyze_path(write_run(Path(name, "run")))))]
+        return [msgspec.json.encode(baseline_of(analyze_path(write_run(Path(name, "run")), Job())))]
 
 
 def _json(document: Mapping[str, object]) -> bytes:
@@ -381,14 +381,14 @@ def _columns_broken(content: bytes, others: Sequence[bytes], make: random.Random
 
 HARNESSES: Mapping[str, Harness] = MappingProxyType(
     {
-        "trace": Harness(_trace_seeds, mutated, _trace, ("trace/", "profile/", "report/", "rules/", "estimate/")),
+        "trace": Harness(_trace_seeds, mutated, _trace, ("trace/", "profile/", "analysis/", "rules/", "estimate/")),
         "gz": Harness(
             lambda: members.files([trace_text().encode(), b"[]"]), members.broken, _gz,
             ("trace/reader.py", "trace/document.py"),
         ),
         "capture": Harness(
             _capture_seeds, mutated, partial(_beside, ".tidy.json.gz", _nothing),
-            ("trace/capture_file.py", "trace/settings.py", "report/", "rules/"),
+            ("trace/capture_file.py", "trace/settings.py", "analysis/", "rules/"),
         ),
         "device": Harness(
             _device_seeds, mutated, partial(_beside, ".device_events.json", _merged),
@@ -396,7 +396,7 @@ HARNESSES: Mapping[str, Harness] = MappingProxyType(
         ),
         "entry": Harness(_entry_seeds, mutated, _entry, ("trace/cache.py",)),
         "columns": Harness(_columns_seeds, _columns_broken, _columns, ("trace/cached_columns.py", "trace/columns.py")),
-        "kept-report": Harness(_report_seeds, mutated, _report, ("report/remembered.py",)),
+        "kept-report": Harness(_report_seeds, mutated, _report, ("analysis/remembered.py",)),
         "mutes": Harness(
             lambda: [b'{"findings":["a1","c"],"rules":["cat-in-loop"]}', b'{\n  "findings": [],\n  "rules": []\n}'],
             mutated, _mutes, ("plugin/mutes.py",),

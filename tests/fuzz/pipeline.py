@@ -5,12 +5,17 @@ from __future__ import annotations
 import io
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.timeline_reader import About, Crop, Event, Lanes, Marks, Slice, answer_to
 from tb_tidy_plugin.plugin.worker import Result, findings_of, result_of
 from tb_tidy_plugin.profile.timeline import Timeline, timeline_of
@@ -18,12 +23,11 @@ from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
-from tb_tidy_plugin.report.assemble import analyses as analyses_at
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.model import Problem, Report
-from tb_tidy_plugin.report.paths import analyze_path
+from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.trace.files import find_traces
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 """What a terminal obeys, or an editor uses to show other text than there is."""
@@ -54,9 +58,10 @@ def check_file(path: Path) -> Report:
     Raises:
         UnsoundError: a rule failed, or a form is not what it should be.
     """
-    report = analyze_path(path)
-    for _, analysis in analyses_at(path):
-        if not isinstance(analysis, Problem):
+    report = analyze_path(path, Job())
+    for file in find_traces(path):
+        with suppress(TraceError):  # it is among the report's problems
+            analysis = read_file(file, Job())
             msgspec.json.decode(msgspec.json.encode(result_of(analysis, findings_of(analysis))), type=Result)
             _check_timeline(timeline_of(analysis.profile.table, analysis.profile.steps))
     _check_forms(report)

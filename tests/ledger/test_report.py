@@ -11,6 +11,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS, account_of
@@ -19,7 +21,6 @@ from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import STEP_BASIS
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import Made
 from tests.support.drawn import draw
@@ -74,14 +75,14 @@ class TestTerminal:
         made = late_host()
         for at, kernel in enumerate(("softmax", "max_pool", "radixSort", "sage_fwd", "rmsnorm", "elementwise")):
             made.kernel(kernel, 80_000 + 900 * at, 80_900 + 900 * at, launch=19_000)
-        [profile] = analyze_path(made.written(tmp_path)).runs[0].profiles
+        [profile] = analyze_path(made.written(tmp_path), Job()).runs[0].profiles
         assert len([*ledger_blocks(profile, is_terminal=True)]) == MOST_LINES
 
 
 class TestSummary:
     def test_it_has_all_entries_and_their_sum(self, tmp_path: Path) -> None:
         path = late_host().written(tmp_path)
-        [profile] = analyze_path(path).runs[0].profiles
+        [profile] = analyze_path(path, Job()).runs[0].profiles
         assert profile.ledger is not None
         result = CliRunner().invoke(commands, ["summary", str(path)])
         lines = result.output.splitlines()
@@ -94,7 +95,7 @@ class TestSummary:
 
 class TestPage:
     def test_its_table_adds_up_to_the_step(self, tmp_path: Path) -> None:
-        report = analyze_path(late_host().written(tmp_path))
+        report = analyze_path(late_host().written(tmp_path), Job())
         [profile] = report.runs[0].profiles
         assert profile.ledger is not None
         text = to_html(report_document(report, "html"))
@@ -106,7 +107,7 @@ class TestPage:
 
 def test_sarif_holds_the_times_of_each_profile(tmp_path: Path) -> None:
     path = late_host().written(tmp_path)
-    [profile] = analyze_path(path).runs[0].profiles
+    [profile] = analyze_path(path, Job()).runs[0].profiles
     assert profile.ledger is not None
     [told] = json.loads(checked(path, "--format", "sarif"))["runs"][0]["properties"]["ledgers"]
     assert told["ns_per_step"] == {entry.id: entry.ns_per_step for entry in profile.ledger.entries}

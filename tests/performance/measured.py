@@ -73,9 +73,10 @@ def tree(path: Path, is_compiled: bool) -> Task:
 
 def report(path: Path) -> Task:
     """From the file to the report: all rules, lines, replayed savings."""
-    from tb_tidy_plugin.report.paths import analyze_path
+    from tb_tidy_plugin.analysis.job import Job
+    from tb_tidy_plugin.analysis.paths import analyze_path
 
-    return lambda: analyze_path(path)
+    return lambda: analyze_path(path, Job())
 
 
 def process(path: Path) -> Task:

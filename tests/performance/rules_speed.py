@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tb_tidy_plugin.analysis.checker import Found, check_rule
+from tb_tidy_plugin.analysis.findings import Known, findings_of, without_yielded, yielding_last
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.checker import Found, check_rule
-from tb_tidy_plugin.report.findings import Known, findings_of, without_yielded, yielding_last
 from tb_tidy_plugin.rulekit import Match, Rows
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.sources.align import Aligner

@@ -8,13 +8,14 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import RanksAnswer, ReportAnswer
 from tb_tidy_plugin.plugin.worker import Request, Result
-from tb_tidy_plugin.report.paths import analyze_path
 from tests.support.recorded_ranks import record
 from tests.support.waiting import until
 
@@ -50,7 +51,7 @@ def test_one_rank_is_nothing_to_compare(client: FlaskClient) -> None:
 
 def test_is_what_the_command_line_reports(client: FlaskClient, tmp_path: Path) -> None:
     analyse(client, "host_0", "host_1")
-    (run,) = analyze_path(tmp_path).runs
+    (run,) = analyze_path(tmp_path, Job()).runs
     assert ranks(client) == RanksAnswer(ranks=run.ranks, pending=0)
     assert run.ranks is not None
     assert run.ranks.present == "World size 3: ranks 0, 1 are here, 2 is missing."

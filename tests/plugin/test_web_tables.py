@@ -13,6 +13,8 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
+from tb_tidy_plugin.analysis.checker import MISSING
+from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -28,8 +30,6 @@ from tb_tidy_plugin.plugin.payloads import (
 )
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import OPERATOR_GROUPS, OPERATOR_ORDERS, line_columns
-from tb_tidy_plugin.report.checker import MISSING
-from tb_tidy_plugin.report.lines import LineCost, LineCosts
 from tb_tidy_plugin.sources.frames import Frame
 from tests.support.logdirs import multiplications, trace
 from tests.support.recordings import ROOT, shared

@@ -13,6 +13,7 @@ import msgspec
 
 from tb_tidy_plugin.plugin.events import EventColumns
 from tb_tidy_plugin.plugin.worker import Failure, Message, Progress, Request, Result, printable, throttled
+from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
@@ -106,10 +107,11 @@ def test_a_path_that_is_no_text(tmp_path: Path) -> None:
 
 def test_progress_is_throttled_but_each_new_stage_is_said(tmp_path: Path) -> None:
     sent: list[Message] = []
-    report = throttled(trace(tmp_path / "w.pt.trace.json"), sent.append, 8)
+    path = trace(tmp_path / "w.pt.trace.json")
+    report = throttled(path, sent.append, 8)
     for n in range(1000):
-        report("reading", n / 1000)
-    report("analysing", 0.0)
+        report(TraceFile("", "", "", path), "reading", n / 1000)
+    report(TraceFile("", "", "", path), "analysing", 0.0)
     progress = [each for each in sent if isinstance(each, Progress)]
     assert len(progress) < 10
     assert progress[-1].state == "analysing"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -83,7 +84,7 @@ def test_utilization(name: str, share: float) -> None:
 @pytest.mark.parametrize("path", TRACES, ids=IDS)
 def test_every_figure_of_the_report_against_a_plain_count(path: Path) -> None:
     (file,) = [file for file in find_traces(path.parent) if file.path.name == path.name]
-    report = analyze_file(file).report
+    report = read_file(file, Job()).report
     trace = plain_trace(path)
     breakdown = report.breakdown
     assert breakdown.wall_ns == report.duration_ns == trace.wall_ns

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.analysis.quality import parent_mismatch
 from tb_tidy_plugin.profile import tree
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tree import Tree, build_tree, forward_threads
-from tb_tidy_plugin.report.quality import parent_mismatch
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Rows
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import SHARED, shared, shared_names

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.ledger.advice import bound_by
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.page import PARTS, SAVING_BASIS, STEP_BASIS
@@ -29,7 +31,6 @@ from tb_tidy_plugin.report.model import (
     Report,
     RunReport,
 )
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace.settings import LoaderSettings, Settings, Versions
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.support.logdirs import trace
@@ -50,12 +51,12 @@ OURS = {
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
     trace(tmp_path / "run" / "rank0.7.pt.trace.json", operators=9)
-    return analyze_path(tmp_path, [SlowMultiplication()])
+    return analyze_path(tmp_path, Job([SlowMultiplication()]))
 
 
 @pytest.fixture(scope="module")
 def untidy() -> ProfileReport:
-    (run,) = analyze_path(ROOT / "sample_runs" / "image_classifier_untidy").runs
+    (run,) = analyze_path(ROOT / "sample_runs" / "image_classifier_untidy", Job()).runs
     return run.profiles[0]
 
 
@@ -207,7 +208,7 @@ class TestShows:
     def test_ranks_of_a_run(self, tmp_path: Path) -> None:
         for rank, comes_us in enumerate((1000, 8000)):
             record(tmp_path / "job", rank, comes_us)
-        report = analyze_path(tmp_path)
+        report = analyze_path(tmp_path, Job())
         text = page_of(report).text
         assert "job · all ranks together" in text
         assert [worker in text for worker in ("host_0 · rank 0", "host_1 · rank 1")] == [True, True]

@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.ledger.model import Function, LeftOut, Owner
 from tb_tidy_plugin.render.ledger import ledger_blocks
 from tb_tidy_plugin.render.markdown import LONGEST, to_markdown
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.recordings import ROOT
@@ -32,7 +33,7 @@ MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethro
 @pytest.fixture
 def whole(tmp_path: Path) -> Report:
     trace(tmp_path / "run" / "rank0.7.pt.trace.json", operators=9)
-    return analyze_path(tmp_path, [SlowMultiplication()])
+    return analyze_path(tmp_path, Job([SlowMultiplication()]))
 
 
 @pytest.fixture
@@ -261,7 +262,7 @@ class TestLength:
 
 
 def test_real_reports(tmp_path: Path) -> None:
-    report = analyze_path(ROOT / "sample_runs")
+    report = analyze_path(ROOT / "sample_runs", Job())
     page = html_of(markdown_of(report))
     profiles = [profile for run in report.runs for profile in run.profiles]
     assert page.count("<h2>") == len(report.runs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tb_tidy_plugin.analysis.ranks import ranks_of
+from tb_tidy_plugin.analysis.runs import run_report
 from tb_tidy_plugin.cli.printed import as_lines
 from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.render.markdown import to_markdown
@@ -13,8 +15,6 @@ from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Report
 from tb_tidy_plugin.report.rank_model import Ranks
-from tb_tidy_plugin.report.ranks import ranks_of
-from tb_tidy_plugin.report.runs import run_report
 from tests.support.drawn_runs import draw_run
 
 MS = 1_000_000

@@ -8,6 +8,9 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin import __version__
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.cli.printed import as_lines
 from tb_tidy_plugin.compare.model import Comparison, OperatorChange, Side
 from tb_tidy_plugin.render.comparison import comparison_document
@@ -17,9 +20,7 @@ from tb_tidy_plugin.render.summary import Wanted, summary_document
 from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.report.model import Outcome, Problem, ProfileReport, Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.step_model import Outlier
-from tb_tidy_plugin.report.summary import summary_of
 from tests.fuzz.pipeline import OBEYED
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
@@ -30,7 +31,7 @@ STEERING = "a\x1b[2Jb\u202ec"
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
     trace(tmp_path / "run" / "rank0.7.pt.trace.json", operators=9)
-    return analyze_path(tmp_path, [SlowMultiplication()])
+    return analyze_path(tmp_path, Job([SlowMultiplication()]))
 
 
 def lines(document: Document) -> str:
@@ -111,7 +112,7 @@ def test_rules_and_what_could_not_be_read_do_not_steer_it(report: Report) -> Non
 )
 def test_a_column_is_named_after_what_its_rows_are(tmp_path: Path, group: OperatorGroup, title: str) -> None:
     trace(tmp_path / "run" / "w.7.pt.trace.json", operators=9)
-    summary = summary_of(tmp_path)
+    summary = summary_of(tmp_path, Job())
     profile = summary.profiles[0]
     rows = profile.figures.operators["name"]
     figures = msgspec.structs.replace(profile.figures, operators={group: rows})

@@ -15,8 +15,9 @@ import jsonschema
 import msgspec
 import pytest
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.report.model import Outcome, Place, Problem, ProfileReport, Report, RunReport
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rules import all_rules
 from tests.support.logdirs import trace
@@ -93,7 +94,7 @@ def sarif(report: Report, made_up: bool = True) -> Any:  # noqa: ANN401 - any JS
 
 def made_up_report(folder: Path) -> Report:
     trace(folder / "run" / "rank0.7.pt.trace.json", operators=9)
-    return analyze_path(folder, [SlowMultiplication()])
+    return analyze_path(folder, Job([SlowMultiplication()]))
 
 
 @pytest.fixture
@@ -273,6 +274,6 @@ class TestNotifications:
     ids=lambda path: str(path.name),
 )
 def test_real_reports_are_valid(path: Path) -> None:
-    report = analyze_path(path)
+    report = analyze_path(path, Job())
     found = {(run.run, finding.id) for run in report.runs for profile in run.profiles for finding in profile.findings}
     assert len(sarif(report, made_up=False)["results"]) == len(found)

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.analysis.checker import Found, check_rule
+from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks.statements import complaint_about
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.checker import Found, check_rule
-from tb_tidy_plugin.report.pairs import made_again
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Benchmark, Bytes, Match, Nanoseconds, Rule, Share, Sizes, known_dtype
 from tb_tidy_plugin.rulekit.recipe import Recipe, recipe_of
 from tb_tidy_plugin.rulekit.statements import OF_ONE, OF_TWO, OTHERS

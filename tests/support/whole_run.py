@@ -6,9 +6,11 @@ import json
 import zlib
 from pathlib import Path
 
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.benchmarks.store import save_beside
-from tb_tidy_plugin.report.assemble import Analysis, analyses
 from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.trace.files import find_traces
 from tests.support.measurements import measurement
 from tests.support.written import event, kineto_text, write
 
@@ -74,8 +76,9 @@ def device_document() -> dict[str, object]:
 
 
 def _pairs_in(trace: Path) -> list[tuple[str, Benchmark]]:
-    found = [analysis for _, analysis in analyses(trace) if isinstance(analysis, Analysis)]
-    return [(each.finding.rule, each.pair) for analysis in found for each in analysis.evidence.values() if each.pair]
+    (file,) = find_traces(trace)
+    evidence = read_file(file, Job()).evidence.values()
+    return [(each.finding.rule, each.pair) for each in evidence if each.pair]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.estimate.saving import Estimates
 from tb_tidy_plugin.profile.nesting import nest
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.engines import Engine
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace import cached_columns
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import Cache
@@ -97,12 +97,12 @@ def test_columns_are_mapped_and_not_read(cache: Cache, tmp_path: Path) -> None:
 
 def test_the_report_from_kept_columns_is_the_same(cache: Cache) -> None:
     """Reports are kept, too: those are deleted in between."""
-    engine = Engine(jobs=1, cache=cache)
-    first = to_json(analyze_path(SAMPLES, engine=engine))
+    job = Job(cache=cache)
+    first = to_json(analyze_path(SAMPLES, job))
     for entry in cache.entries():
         assert entry.kind != "report" or entry.delete()
     assert {entry.kind for entry in cache.entries()} == {"columns"}
-    assert to_json(analyze_path(SAMPLES, engine=engine)) == first
+    assert to_json(analyze_path(SAMPLES, job)) == first
 
 
 def test_a_side_file_or_another_state_of_the_trace_makes_another_entry(tmp_path: Path) -> None:

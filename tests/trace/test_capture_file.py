@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.assemble import analyze_file
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import EventTable, TensorIds
@@ -136,14 +137,14 @@ class TestTheRest:
                 "unknown": [1],
             },
         )
-        analysis = analyze_file(find_traces(trace)[0])
+        analysis = read_file(find_traces(trace)[0], Job())
         assert analysis.report.true_step_ns == 12
         assert analysis.report.settings == analysis.profile.settings
         assert analysis.profile.settings.threads.available_cores == 8
         assert [source.file for source in analysis.profile.metadata.captured.sources] == ["train.py"]
 
     def test_without_one_nothing_is_known(self, tmp_path: Path) -> None:
-        analysis = analyze_file(find_traces(trace_in(tmp_path))[0])
+        analysis = read_file(find_traces(trace_in(tmp_path))[0], Job())
         assert (analysis.report.settings, analysis.report.true_step_ns) == (None, None)
         assert analysis.profile.settings == Settings()
 
@@ -176,7 +177,7 @@ class TestTheRest:
         pooled = trace_in(tmp_path / "pool")
         for path in (pooled, beside(pooled, {"steps": {"count": 3, "median_ns": 12}})):
             (tmp_path / path.name).symlink_to(path)
-        assert analyze_file(find_traces(tmp_path / pooled.name)[0]).report.true_step_ns == 12
+        assert read_file(find_traces(tmp_path / pooled.name)[0], Job()).report.true_step_ns == 12
 
     def test_tensors(self, tmp_path: Path) -> None:
         trace = trace_in(tmp_path)
@@ -224,7 +225,7 @@ class TestBad:
         trace = trace_in(tmp_path)
         content, reason = BAD[what]
         beside(trace, content)
-        report = analyze_file(find_traces(trace)[0]).report
+        report = read_file(find_traces(trace)[0], Job()).report
         (note,) = (note for note in report.quality.notes if "side file" in note)
         assert note.startswith("The side file `w.1.pt.trace.json.tidy.json.gz` is not used. ")
         assert reason in note
@@ -278,7 +279,7 @@ class TestHostile:
     ) -> None:
         trace = trace_in(tmp_path_factory.mktemp("hostile"))
         beside(trace, document)
-        report = analyze_file(find_traces(trace)[0]).report
+        report = read_file(find_traces(trace)[0], Job()).report
         assert report.events == 3
         assert msgspec.json.encode(report)
 

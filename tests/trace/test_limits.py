@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from tb_tidy_plugin.allowance import Bound
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.configuration.checks import Wanted, checks_of
+from tb_tidy_plugin.configuration.checks import Wanted, job_of
 from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.limits import LIMITS, limits_in
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
@@ -75,20 +75,20 @@ class TestText:
 class TestConfigured:
     def test_by_the_file(self, tmp_path: Path) -> None:
         (tmp_path / "tb-tidy.toml").write_text("[limits]\nmax-text-gb = 2\nmax-inflation = 50\n")
-        checks = checks_of(read_configuration(tmp_path / "tb-tidy.toml"))
-        assert checks.limits == Limits(text_bytes=2 * 10**9, inflation=50)
+        job = job_of(read_configuration(tmp_path / "tb-tidy.toml"))
+        assert job.limits == Limits(text_bytes=2 * 10**9, inflation=50)
 
     def test_the_command_line_goes_before_it(self, tmp_path: Path) -> None:
         (tmp_path / "tb-tidy.toml").write_text("[limits]\nmax-text-gb = 2\nmax-inflation = 50\n")
         wanted = Wanted(limits={"max-text-gb": 3})
-        checks = checks_of(read_configuration(tmp_path / "tb-tidy.toml"), wanted)
-        assert checks.limits == Limits(text_bytes=3 * 10**9, inflation=50)
+        job = job_of(read_configuration(tmp_path / "tb-tidy.toml"), wanted)
+        assert job.limits == Limits(text_bytes=3 * 10**9, inflation=50)
 
     def test_what_an_analysis_may_take_is_one_number_for_all_traces(self, tmp_path: Path) -> None:
         file = tmp_path / "tb-tidy.toml"
         file.write_text("[limits]\nmax-processor-s = 5\nmax-wall-s = 60\nmax-memory-gb = 0.5\n")
         expected = Limits(processor_s=Bound(5), wall_s=Bound(60), memory_bytes=Bound(5e8))
-        assert limits_in(file) == checks_of(read_configuration(file)).limits == expected
+        assert limits_in(file) == job_of(read_configuration(file)).limits == expected
         assert limits_in(None) == Limits()
 
     @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ class TestConfigured:
     )
     def test_what_is_no_limit_is_said(self, key: str, value: float) -> None:
         with pytest.raises(ConfigurationError, match=key):
-            checks_of(Configuration(), Wanted(limits={key: value}))
+            job_of(Configuration(), Wanted(limits={key: value}))
 
     @pytest.mark.parametrize("command", ["check", "annotate", "summary"])
     def test_by_the_flag(self, tmp_path: Path, command: str) -> None:
@@ -149,11 +149,12 @@ class TestAllowance:
     def test_recordings_are_far_from_it(self) -> None:
         """A quarter of it is enough."""
         code = """
-from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import find_traces
 [file] = find_traces(Path(sys.argv[1]))
 with held_to(Limits(16e9, 300, *(Bound(*(part / 4 for part in each)) for each in (PROCESSOR_S, WALL_S, MEMORY_BYTES)))):
-    analyze_file(file)
+    read_file(file, Job()).report
 """
         assert held(code, ROOT / "sample_runs" / "image_classifier_untidy") == ""
 
@@ -207,11 +208,12 @@ with held_to(Limits(memory_bytes=Bound(1e9, 1000))):
 ANALYSE = """
 import re, resource, sys
 from tb_tidy_plugin.plugin.worker import findings_of, result_of
-from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import find_traces
 import msgspec
 (file,) = find_traces(__import__("pathlib").Path(sys.argv[1]))
-analysis = analyze_file(file)
+analysis = read_file(file, Job())
 size = len(msgspec.json.encode(result_of(analysis, findings_of(analysis))))
 failed = [each.rule for each in analysis.report.outcomes if each.status == "failed"]
 peak_mb = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) / 1000  # since the exec

@@ -10,10 +10,11 @@ import fsspec
 import msgspec
 import pytest
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.benchmarks.store import read_beside, save_beside
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.model import Problem, Report
-from tb_tidy_plugin.report.paths import analyze_path
 from tb_tidy_plugin.trace.capture_file import SUFFIX, with_capture
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -35,7 +36,7 @@ def without_paths(report: Report) -> Report:
 
 
 def only_problem(address: str) -> Problem:
-    [problem] = analyze_path(address).problems
+    [problem] = analyze_path(address, Job()).problems
     return problem
 
 
@@ -44,7 +45,7 @@ def test_the_report_is_that_of_the_disk(tmp_path: Path) -> None:
     trace(tmp_path / "two" / "deep" / "w.pt.trace.json.gz", operators=400)
     broken_traces(tmp_path / "broken")
     uploaded(tmp_path, HERE)
-    on_disk, on_store = analyze_path(tmp_path), analyze_path(HERE)
+    on_disk, on_store = analyze_path(tmp_path, Job()), analyze_path(HERE, Job())
     assert [run.run for run in on_store.runs] == ["broken/cut_gz", "broken/truncated", "one", "two/deep"]
     assert without_paths(on_store) == without_paths(on_disk)
     assert on_store.runs[2].profiles[0].path == f"{HERE}/one/w.5.pt.trace.json"
@@ -116,30 +117,30 @@ def test_what_an_address_names_on_this_machine(address: str, path: str | None) -
 def test_nothing_is_there(tmp_path: Path) -> None:
     uploaded(tmp_path, HERE)
     with pytest.raises(NotFoundError, match="There is no file or folder `memory://bucket/other`"):
-        analyze_path("memory://bucket/other")
+        analyze_path("memory://bucket/other", Job())
 
 
 def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     with pytest.raises(TidyError) as raised:
-        analyze_path("gs://bucket/run")
+        analyze_path("gs://bucket/run", Job())
     assert raised.value.error == "`gs://` cannot be read without fsspec and gcsfs."
     assert raised.value.advice == "`pip install fsspec gcsfs` and start again."
 
 
 def test_an_address_of_no_known_kind() -> None:
     with pytest.raises(TidyError, match=r"`nowhere://x` is not an address that fsspec knows"):
-        analyze_path("nowhere://x")
+        analyze_path("nowhere://x", Job())
 
 
 def test_a_store_that_does_not_answer() -> None:
     with pytest.raises(NotFoundError, match=r"cannot be reached: LookupError: .*no address for host store.example"):
-        analyze_path("unreachable://bucket/run")
+        analyze_path("unreachable://bucket/run", Job())
 
 
 def test_a_store_that_lets_nobody_in() -> None:
     with pytest.raises(NotFoundError, match=r"may not be read: Permission denied\. Set the credentials"):
-        analyze_path("guarded://bucket/run")
+        analyze_path("guarded://bucket/run", Job())
 
 
 @pytest.mark.parametrize(("address", "answer"), [("unreachable://b/w", True), ("guarded://b/w", False)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.report.checker import Clean, Found, NotChecked, check_rule
-from tb_tidy_plugin.report.findings import findings_of
+from tb_tidy_plugin.analysis.checker import Clean, Found, NotChecked, check_rule
+from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.rulekit import Match, Profile, Rule
 

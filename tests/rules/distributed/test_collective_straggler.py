@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.report.runs import findings_about
+from tb_tidy_plugin.analysis.runs import findings_about
 from tb_tidy_plugin.rulekit import Run, RunMatch
 from tb_tidy_plugin.rules.distributed.collective_straggler import CollectiveStraggler
 from tests.support.drawn_runs import draw_run

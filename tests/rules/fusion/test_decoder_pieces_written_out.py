@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tb_tidy_plugin.report.assemble import analyze_file
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rules.fusion.decoder_pieces_written_out import DecoderPiecesWrittenOut
 from tb_tidy_plugin.trace.files import find_traces
@@ -132,5 +133,5 @@ class TestRecordings:
     def test_a_model_that_generates(self) -> None:
         """24 layers: two norms each and one at the end, queries and keys turned, one gate. An expert's first word."""
         (file,) = find_traces(shared("traces/h100_qwen_generate"))
-        findings = analyze_file(file, [DecoderPiecesWrittenOut()]).report.findings
+        findings = read_file(file, Job(rules=(DecoderPiecesWrittenOut(),))).report.findings
         assert sorted(finding.matches for finding in findings) == [24, 48, 49]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from tb_tidy_plugin.report.assemble import checked
-from tb_tidy_plugin.report.findings import groups_of, worth_reporting
+from tb_tidy_plugin.analysis.assemble import checked
+from tb_tidy_plugin.analysis.findings import groups_of, worth_reporting
 from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rulekit.testing.answers import findings, matches_of, saving_ns
 from tb_tidy_plugin.rulekit.testing.drawn import A100, Gpu, draw

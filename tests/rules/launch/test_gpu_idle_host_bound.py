@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.report.findings import described, groups_of, worth_reporting
+from tb_tidy_plugin.analysis.findings import described, groups_of, worth_reporting
 from tb_tidy_plugin.report.model import Finding, Note
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound import GpuIdleHostBound

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.report.assemble import analyze_file
-from tb_tidy_plugin.report.findings import findings_of
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.findings import findings_of
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.launch.host_work_holds_device import HostWorkHoldsDevice
 from tb_tidy_plugin.trace.files import find_traces
@@ -166,7 +167,7 @@ class TestRecordings:
     def test_preprocessing_of_a_pipeline(self) -> None:
         """An expert's first word on this recording: 57 % of the step is image preprocessing on the CPU."""
         (file,) = find_traces(shared("traces/h100_timesformer_pipeline"))
-        report = analyze_file(file, [HostWorkHoldsDevice()]).report
+        report = read_file(file, Job(rules=(HostWorkHoldsDevice(),))).report
         (finding,) = report.findings
         assert finding.share == pytest.approx(0.58, abs=0.01)
         assert "`normalize` (transformers/image_transforms.py:390) 47.6 %" in finding.message

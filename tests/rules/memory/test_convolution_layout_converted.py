@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.report.assemble import analyze_file
-from tb_tidy_plugin.report.findings import findings_of
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.findings import findings_of
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.memory.convolution_layout_converted import ConvolutionLayoutConverted
 from tb_tidy_plugin.trace.files import find_traces
@@ -81,7 +82,7 @@ class TestRecordings:
     def test_a_resnet_in_bfloat16(self) -> None:
         """Its convolutions get strides like (200704, 3136, 56, 1), which is NCHW."""
         (file,) = find_traces(shared("traces/mi300_ddp8_resnet_checkpoint"))
-        report = analyze_file(file, [ConvolutionLayoutConverted()]).report
+        report = read_file(file, Job(rules=(ConvolutionLayoutConverted(),))).report
         (finding,) = report.findings
         assert report.ledger is not None
         assert {entry.finding_id for entry in report.ledger.entries if entry.kind == "layout"} == {finding.id}

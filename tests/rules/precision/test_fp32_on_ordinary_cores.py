@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.report.assemble import analyze_file
-from tb_tidy_plugin.report.findings import findings_of
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.findings import findings_of
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Profile, Rule
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
@@ -110,14 +111,16 @@ class TestStaysQuiet:
         assert matches_of(Fp32OnOrdinaryCores, draw_into(tmp_path, text, A100))
         (file,) = find_traces(tmp_path)
         rules: list[Rule] = [Fp32OnOrdinaryCores(), Fp32MatmulNoTf32()]
-        assert [each.rule for each in analyze_file(file, rules).report.findings] == ["fp32-matmul-no-tf32"]
+        assert [each.rule for each in read_file(file, Job(rules=tuple(rules))).report.findings] == [
+            "fp32-matmul-no-tf32"
+        ]
 
 
 class TestRecordings:
     def test_a_t4_that_trains_in_float32(self) -> None:
         """An expert's first word on this recording: 81 % of kernel time is in float32 kernels."""
         (file,) = find_traces(shared("traces/t4_resnet50_fp32"))
-        analysis = analyze_file(file, [Fp32OnOrdinaryCores()])
+        analysis = read_file(file, Job(rules=(Fp32OnOrdinaryCores(),)))
         (finding,) = analysis.report.findings
         assert finding.cost_ns / analysis.profile.device_busy.total_ns == pytest.approx(0.81, abs=0.03)
         assert analysis.report.ledger is not None

@@ -1,0 +1,278 @@
+"""From a trace to its report: read, checked and described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.analysis.breakdown import breakdown_of, lanes_of
+from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
+from tb_tidy_plugin.analysis.described import devices_of, steps_of
+from tb_tidy_plugin.analysis.findings import (
+    Evidence,
+    Known,
+    by_saving,
+    described,
+    groups_of,
+    left_out_of,
+    measured_in,
+    saving_in_report,
+    without_yielded,
+    worth_reporting,
+    yielding_last,
+)
+from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
+from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
+from tb_tidy_plugin.benchmarks.store import Measurements
+from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
+from tb_tidy_plugin.ledger.account import account_of, linked
+from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.critical import critical_time
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import step_parts
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report import model
+from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
+from tb_tidy_plugin.sources.align import Aligner
+from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
+from tb_tidy_plugin.trace.beside import read_with_side_files
+from tb_tidy_plugin.trace.cache import UNREAD, State
+from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.names import rank_in_names
+from tb_tidy_plugin.trace.remote import size_of
+
+RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One trace that was read. Each further value is worked out once, when it is first asked for.
+
+    Attributes:
+        profile: the trace.
+        aligner: knows the line of each event.
+        sources: the sources that the trace names.
+    """
+
+    file: TraceFile
+    job: Job = field(repr=False)
+    profile: Profile
+    aligner: Aligner = field(repr=False)
+    sources: FoundSources = field(repr=False)
+
+    @cached_property
+    def report(self) -> model.ProfileReport:
+        """The report, the same for all readers."""
+        found = _profile_report(self.file, self.profile, self._outcomes, self._ranked, self._estimates)
+        if has_outliers(found.steps):
+            found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self.step_costs))
+        return _noted(found, *(each.said for each in self._measurements.unused), *self.sources.complaints)
+
+    @property
+    def evidence(self) -> Mapping[str, Evidence]:
+        """Each finding with its events, by the finding's id, in the order of `by_saving`."""
+        return {evidence.finding.id: evidence for evidence in self._ranked}
+
+    @cached_property
+    def step_costs(self) -> StepCosts:
+        """The content of each step."""
+        return step_costs_of(self.profile, self._ranked)
+
+    @cached_property
+    def problem(self) -> model.Problem | None:
+        """The part of the file that could not be read; None where all of it could."""
+        return _partly(self.file, self.profile)
+
+    @property
+    def looked_at(self) -> Mapping[str, State]:
+        """States of the files that were looked at until now, by the name that the trace has for each.
+
+        Further files that could not be read this time are there, too.
+        """
+        unread = [*self.profile.metadata.unread, *(each.file.name for each in self._measurements.unused if each.unread)]
+        return {**self.sources.looked_at, **dict.fromkeys(unread, UNREAD)}
+
+    @cached_property
+    def _measurements(self) -> Measurements:
+        return Measurements(self.file.path, self.profile.platform)
+
+    @cached_property
+    def _estimates(self) -> Estimates:
+        return Estimates(self.profile, self.profile.pace.true_ns)
+
+    @cached_property
+    def _checked(self) -> tuple[dict[str, Outcome], list[Evidence]]:
+        known = Known(self.aligner.place_of, self._measurements.of, self._estimates)
+        progress = partial(self.job.report, self.file, "analysing")
+        return checked(self.profile, self.job.of_profiles, progress, self.job.ignores, known)
+
+    @property
+    def _outcomes(self) -> dict[str, Outcome]:
+        return self._checked[0]
+
+    @property
+    def _ranked(self) -> list[Evidence]:
+        return self._checked[1]
+
+
+def read_file(file: TraceFile, job: Job) -> Analysis:
+    """The analysis of one trace file, which is read for it.
+
+    Raises:
+        TraceError: nothing in the file can be used.
+    """
+    size = max(size_of(file.path), 1)
+
+    def progress(done: int) -> None:
+        job.report(file, "reading", min(done / size, 1.0))
+
+    # In one expression: nobody else holds the table while it is put in order.
+    profile = Profile(read_with_side_files(file.path, progress, job.cache, job.limits))
+    sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
+    return Analysis(file, job, profile, Aligner(profile, sources), sources)
+
+
+def checked(
+    profile: Profile,
+    rules: Sequence[Rule],
+    progress: Callable[[float], object] = lambda _: None,
+    ignores: PathIgnores = NOTHING_IGNORED,
+    known: Known | None = None,
+) -> tuple[dict[str, Outcome], list[Evidence]]:
+    """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
+    outcomes: dict[str, Outcome] = {}
+    for at, rule in enumerate(rules):
+        progress(at / len(rules))
+        outcomes[rule.name()] = check_rule(profile, rule)
+    known = known or Known(estimates=Estimates(profile))
+    ranked: list[Evidence] = []
+    reported: dict[str, Rows] = {}
+    for rule in yielding_last(rules):
+        if isinstance(outcome := outcomes[rule.name()], Found):
+            outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, reported, ignores, known)
+            if kept:
+                reported[rule.name()] = np.concatenate([each.rows for each in kept])
+            ranked += kept
+    return outcomes, sorted(ranked, key=by_saving)
+
+
+def _reported(
+    profile: Profile,
+    rule: Rule,
+    matches: Sequence[Match],
+    reported: Mapping[str, Rows],
+    ignores: PathIgnores,
+    known: Known,
+) -> tuple[Outcome, list[Evidence]]:
+    """What of a rule's matches is reported, given the events of what is `reported` already."""
+    left, yielded = without_yielded(profile, rule, matches, reported)
+
+    def findings() -> tuple[list[Evidence], str | None]:
+        groups = groups_of(profile, left, known.locate)
+        wanted = [group for group in groups if not ignores.cover(rule.name(), group.files)]
+        kept, small, further = worth_reporting(rule, wanted)
+        left_out = left_out_of(rule, yielded, small, len(groups) - len(wanted), further)
+        return described(profile, rule, kept, known), left_out
+
+    found = unless_broken(rule, findings)
+    if isinstance(found, Failed):
+        return found, []
+    kept, left_out = found
+    return Found(tuple(left), left_out) if kept else Clean(left_out), kept
+
+
+def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:
+    if profile.table.partial is None:
+        return None
+    return model.Problem(
+        path=str(file.path),
+        error=f"{profile.table.partial}; what comes before is shown.",
+        advice="Record again for the whole picture; the job may have ended while the trace was written.",
+        recovered_events=len(profile.table),
+    )
+
+
+def _profile_report(
+    file: TraceFile,
+    profile: Profile,
+    outcomes: Mapping[str, Outcome],
+    ranked: Sequence[Evidence],
+    estimates: Estimates,
+) -> model.ProfileReport:
+    table = profile.table
+    joint = estimates.joint_saving(*(evidence.fix for evidence in ranked))
+    lanes = step_parts(table, profile.steps)
+    return model.ProfileReport(
+        worker=file.worker,
+        span=file.span,
+        rank=rank_of(file, profile),
+        path=str(file.path),
+        events=len(table),
+        duration_ns=profile.time_spent.wall_ns,
+        origin_ns=table.origin_ns,
+        recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
+        devices=devices_of(profile),
+        steps=steps_of(profile),
+        breakdown=breakdown_of(profile, lanes),
+        lanes=lanes_of(profile, lanes),
+        quality=quality_of(profile, estimates),
+        outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
+        findings=[evidence.finding for evidence in ranked],
+        residual=estimates.residual,
+        joint_saving=None if joint is None else saving_in_report(profile, joint, *measured_in(ranked)),
+        settings=table.metadata.captured.settings,
+        true_step_ns=profile.pace.true_ns,
+        step_ns=profile.pace.step_ns,
+        ledger=_ledger(profile, ranked),
+    )
+
+
+def _noted(report: model.ProfileReport, *complaints: str) -> model.ProfileReport:
+    """The report with more notes on its quality, each once."""
+    notes = dict.fromkeys((*report.quality.notes, *complaints))
+    quality = msgspec.structs.replace(report.quality, notes=list(notes))
+    return msgspec.structs.replace(report, quality=quality)
+
+
+def _ledger(profile: Profile, ranked: Sequence[Evidence]) -> Ledger:
+    """The ledger, each entry with the finding that covers most of it."""
+    times = {each.finding.id: (_time_of(profile, each), _saved_ns(each.finding)) for each in ranked}
+    return linked(account_of(profile), times)
+
+
+def _time_of(profile: Profile, evidence: Evidence) -> Intervals:
+    """When a finding's time passes: what its matches lose, else when the step waits for what is edited."""
+    if evidence.fix.lost is not None:
+        return intervals_of(evidence.fix.lost)
+    edited = [edit.events for edit in evidence.fix.edits if not isinstance(edit, Unblock)]
+    return critical_time(profile, np.unique(np.concatenate([evidence.rows, *edited]).astype(np.int64)))
+
+
+def _saved_ns(finding: model.Finding) -> int:
+    return finding.saving.expected_ns if finding.saving else 0
+
+
+def _outcome(rule: str, outcome: Outcome) -> model.Outcome:
+    match outcome:
+        case Found(_, left_out):
+            return model.Outcome(rule=rule, status="found", reason=left_out)
+        case Clean(reason):
+            return model.Outcome(rule=rule, status="clean", reason=reason)
+        case NotChecked(reason):
+            return model.Outcome(rule=rule, status="not_checked", reason=reason)
+        case Failed(error):
+            return model.Outcome(rule=rule, status="failed", reason=error)
+
+
+def rank_of(file: TraceFile, profile: Profile) -> int | None:
+    """The rank by the trace's own metadata, else by the file's name, else by its folder's, else None."""
+    if profile.metadata.rank is not None:
+        return profile.metadata.rank
+    return rank_in_names(file.path)

@@ -1,0 +1,86 @@
+"""What the CPU did, as the report shows it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tidy_plugin.analysis.operator_rows import shapes_text
+from tb_tidy_plugin.profile.cpu_work import CpuWork, SlowCall, frame_times
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report.figures import CpuFigures, FrameRow, SlowCallRow
+from tb_tidy_plugin.sources.frames import Frame, parse_frame
+from tb_tidy_plugin.sources.places import Places
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.strings import NumberTable
+
+MOST_SLOW_CALLS, MOST_FRAMES = 200, 200
+
+
+def cpu_figures(profile: Profile, cpu: CpuWork, places: Places) -> CpuFigures:
+    """Threads, slow calls, and Python's own time."""
+    slow = cpu.slow_calls[:MOST_SLOW_CALLS]
+    steps = profile.step_of(np.array([call.row for call in slow], np.int64)).tolist()
+    return CpuFigures(
+        threads=cpu.threads.threads,
+        most_threads=cpu.threads.most,
+        mean_threads=cpu.threads.busy_mean,
+        slow_calls=[_slow(profile, cpu, places, *both) for both in zip(slow, steps, strict=True)],
+        frames=_frames(profile),
+    )
+
+
+def _slow(profile: Profile, cpu: CpuWork, places: Places, call: SlowCall, step: int) -> SlowCallRow:
+    frame, group = places.of(call.row), cpu.groups[call.group]
+    return SlowCallRow(
+        operator=group.name,
+        shapes=shapes_text(profile.signatures.shapes[group.shape], ()),
+        start_ns=profile.start_ns(call.row),
+        own_ns=call.own_ns,
+        median_ns=call.median_ns,
+        threads=call.threads,
+        contended=call.contended,
+        step=None if step == ABSENT else profile.steps.items[step].name,
+        file=frame.file if frame else "",
+        line=frame.line if frame else None,
+    )
+
+
+def _frames(profile: Profile) -> list[FrameRow] | None:
+    """Python functions by self time; built-ins and modules have no file: theirs is of the function that calls them."""
+    times = frame_times(profile)
+    if times is None:
+        return None
+    own, frames = _functions(profile)
+    is_function = own != ABSENT
+    above = profile.tree.nearest_ancestor(is_function)
+    number = own[np.where(is_function, np.arange(len(own)), above)][times.rows]
+    has_function = (is_function[times.rows]) | (above[times.rows] != ABSENT)
+    self_ns = np.zeros(len(frames), np.int64)
+    np.add.at(self_ns, number[has_function], times.self_ns[has_function])
+    calls = np.bincount(own[is_function], minlength=len(frames))
+    order = np.argsort(-self_ns, kind="stable")[:MOST_FRAMES]
+    columns = (column[order].tolist() for column in (calls, self_ns))
+    return [_frame(frames[at], *values) for at, *values in zip(order.tolist(), *columns, strict=True)]
+
+
+def _functions(profile: Profile) -> tuple[Rows, tuple[Frame, ...]]:
+    """For each row of the tree that is a call of a Python function with a file the number of it, else `ABSENT`."""
+    table, size = profile.table, profile.tree.size
+    is_python = table.category[:size] == Category.PYTHON
+    frames = NumberTable[Frame]()
+    by_name = np.full(len(table.names), ABSENT, np.int64)
+    for name in np.unique(table.name[:size][is_python]).tolist():
+        frame = parse_frame(table.names[name])
+        by_name[name] = ABSENT if frame is None else frames.number(frame)
+    return np.where(is_python, by_name[table.name[:size]], ABSENT), frames.values()
+
+
+def _frame(frame: Frame, calls: int, self_ns: int) -> FrameRow:
+    return FrameRow(
+        file=frame.file,
+        line=frame.line,
+        function=frame.function,
+        own_code=frame.own_code,
+        calls=calls,
+        self_ns=self_ns,
+    )

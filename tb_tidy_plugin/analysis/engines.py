@@ -1,0 +1,338 @@
+"""Where many traces are analysed: processes on this machine, or a Dask or Ray cluster.
+
+Work is one function of one item; what it answers travels back, so it has to be small. Dask and Ray say whose worker
+ended. Of processes on this machine all end where one does: the few items that were in work are done once more, each
+alone, and the one that ends its process again is given up. All others keep their answers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
+
+from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin.errors import TidyError
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+Kind: TypeAlias = Literal["local", "dask", "ray"]
+
+LOCAL_CLUSTER = "local"
+FEEDER, ENDS_S = "QueueFeederThread", 5.0
+STARTED_WITH = ("cloudpickle", "loky")  # what worker processes import before they get this process's `sys.path`
+NEEDED = {"dask": "distributed", "ray": "ray"}
+CONNECT_S = 20.0
+LOOK_S = 1.0  # between looks whether a process is still wanted
+CLUSTER_DEATHS = frozenset({
+    "KilledWorker",  # dask
+    "ActorDiedError", "ActorUnavailableError", "OutOfMemoryError", "RayActorError", "WorkerCrashedError",  # ray
+})  # fmt: skip
+
+
+class EngineError(TidyError):
+    """An engine that does not exist, cannot be reached, or went away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Where work is done.
+
+    Attributes:
+        address: of the cluster, `HOST:PORT`; `local` for one that is started for this work and ends with it.
+        jobs: how many workers at most, on this machine; None for as many as there are cores.
+    """
+
+    kind: Kind = "local"
+    address: str = ""
+    jobs: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}://{self.address}" if self.address else self.kind
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether workers may be on other machines, which see other files."""
+        return self.kind != "local" and self.address != LOCAL_CLUSTER
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """An item without an answer, since each worker that took it ended: `reason` is what is known of that."""
+
+    reason: str
+
+
+HERE = Engine(jobs=1)
+"""In this process, one item after the other."""
+
+
+def engine_of(text: str, jobs: int | None = None) -> Engine:
+    """The engine that `local`, `dask://HOST:PORT` or `ray://HOST:PORT` names.
+
+    Raises:
+        EngineError: it names none, or its package is missing.
+    """
+    kind, separator, address = text.partition("://")
+    for known in get_args(Kind):
+        if kind == known and bool(address) == bool(separator) == (known != "local"):
+            if known in NEEDED and find_spec(NEEDED[known]) is None:
+                error = f"`{text}` needs the package {NEEDED[known]}, which is not installed."
+                raise EngineError(error, f"`pip install 'tb-tidy-plugin[{known}]'`.")
+            return Engine(known, address, jobs)
+    advice = "Use `local`, `dask://HOST:PORT`, `ray://HOST:PORT`, `dask://local` or `ray://local`."
+    raise EngineError(f"There is no engine `{text}`.", advice)
+
+
+def each(
+    engine: Engine, work: Callable[[Item], Answer], items: Sequence[Item], worker_bytes: int = 0
+) -> Iterator[tuple[int, Answer | GivenUp]]:
+    """The number of each item and what `work` answers, in the order in which they are done.
+
+    Workers end with the iterator, however that ends.
+
+    Args:
+        engine: where.
+        work: has to be picklable, and its answers have to be; what it raises ends it all.
+        items: what to work on.
+        worker_bytes: memory that one worker takes; on this machine no more are started than there is room for.
+
+    Raises:
+        EngineError: the engine cannot be reached, or went away.
+    """
+    numbered = dict(enumerate(items))
+    if sys.version_info < (3, 11) and (names := child.shadowing(STARTED_WITH)):
+        error = f"Workers of Python 3.10 would import `{names[0]}` of the current folder in place of their own modules."
+        raise EngineError(error, "Start in another folder, give `--jobs 1`, or use Python 3.11 or newer.")
+    with child.importing_nothing_here():
+        if engine.kind == "local":
+            yield from _in_processes(min(workers_for(worker_bytes, engine.jobs), len(items)), work, numbered)
+            return
+        with (_dask if engine.kind == "dask" else _ray)(engine) as pool, _kept(engine):
+            if pool.width < 1:
+                raise EngineError(f"`{engine}` has no workers.", "Start some, then try again.")
+            yield from _done(pool, work, numbered)
+
+
+def is_one_enough(engine: Engine, items: int, worker_bytes: int) -> bool:
+    """Whether the caller may as well do the work itself, one item after the other."""
+    return engine.kind == "local" and (items < 2 or workers_for(worker_bytes, engine.jobs) < 2)
+
+
+def workers_for(worker_bytes: int, jobs: int | None = None) -> int:
+    """How many workers of `worker_bytes` there are cores and memory for on this machine; at least one."""
+    if jobs == 1:
+        return 1  # without loky, whose import takes time
+    from loky import cpu_count
+
+    most = jobs or cpu_count()
+    free = free_bytes()
+    return max(1, min(most, free // worker_bytes) if worker_bytes and free else most)
+
+
+def free_bytes(proc: Path = Path("/proc"), control_groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Memory that may still be taken on Linux, by this machine and by this process's container; 0 where not known."""
+    known = []
+    with suppress(OSError, ValueError, StopIteration):
+        lines = (proc / "meminfo").read_text("ascii").splitlines()
+        known.append(int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) << 10)
+    with suppress(OSError, ValueError):
+        limit, used = ((control_groups / f"memory.{name}").read_text("ascii") for name in ("max", "current"))
+        known.append(max(int(limit) - int(used), 1))
+    return min(known, default=0)
+
+
+class _Pool(Protocol):
+    """Workers that can be given work."""
+
+    @property
+    def width(self) -> int: ...
+    def submit(self, work: Callable[[Item], Answer], item: Item, /) -> Future[Answer]: ...
+
+
+def _done(
+    pool: _Pool, work: Callable[[Item], Answer], items: Mapping[int, Item]
+) -> Iterator[tuple[int, Answer | GivenUp]]:
+    """Never more items in work than there are workers; ends early where the whole pool broke."""
+    waiting, running, is_broken = iter(items.items()), dict[Future[Answer], int](), False
+    while True:
+        with suppress(BrokenExecutor):  # what is running tells of it, too
+            for number, item in islice(waiting, 0 if is_broken else pool.width - len(running)):
+                running[pool.submit(work, item)] = number
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            problem = future.exception()
+            if problem is not None and not _is_death(problem):
+                raise problem
+            is_broken = is_broken or isinstance(problem, BrokenExecutor)
+            yield running.pop(future), future.result() if problem is None else GivenUp(type(problem).__name__)
+
+
+def _is_death(problem: BaseException) -> bool:
+    """Whether a worker ended; of those who say so some are of packages that are not here."""
+    names = {kind.__name__ for kind in type(problem).__mro__}
+    return isinstance(problem, BrokenExecutor) or bool(names & CLUSTER_DEATHS)
+
+
+# This machine
+
+
+class _Processes:
+    """Processes of this machine, at most `width`."""
+
+    def __init__(self, width: int) -> None:
+        from loky import ProcessPoolExecutor
+
+        self.width = width
+        self._executor = ProcessPoolExecutor(width, initializer=_belong_to, initargs=(os.getpid(),))
+
+    def submit(self, work: Callable[[Item], Answer], item: Item, /) -> Future[Answer]:
+        """Begins as soon as a process is free."""
+        future: Future[Answer] = self._executor.submit(work, item)
+        return future
+
+    def end(self) -> None:
+        """At once, whatever they are doing.
+
+        loky does not wait for the threads that feed its queues. One that is left would let go of the last semaphore
+        while this process ends, and loky would complain on stderr about a semaphore that is gone.
+        """
+        feeders = [thread for thread in threading.enumerate() if thread.name == FEEDER]
+        self._executor.shutdown(wait=True, kill_workers=True)
+        for thread in feeders:
+            thread.join(ENDS_S)
+
+
+def _belong_to(parent: int) -> None:
+    """Ctrl-C in the terminal is for the process that started this one, which will end it; without that one it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    allowance.enforce(raising=True)
+    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    """Ends this process once its parent is gone: nobody would read its answers, and it would wait for work forever."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    os._exit(1)
+
+
+def _in_processes(
+    width: int, work: Callable[[Item], Answer], items: Mapping[int, Item]
+) -> Iterator[tuple[int, Answer | GivenUp]]:
+    waiting = dict(items)
+    while waiting:
+        lost: list[int] = []
+        before = len(waiting)
+        for number, answer in _with_processes(width, work, dict(waiting)):
+            if isinstance(answer, GivenUp):
+                lost.append(number)
+            else:
+                del waiting[number]
+                yield number, answer
+        for number in lost:
+            yield from _with_processes(1, work, {number: waiting.pop(number)})
+        if len(waiting) == before:
+            raise EngineError("Worker processes end as soon as they are started.", "Try `--jobs 1`.")
+
+
+def _with_processes(
+    width: int, work: Callable[[Item], Answer], items: Mapping[int, Item]
+) -> Iterator[tuple[int, Answer | GivenUp]]:
+    pool = _Processes(width)
+    with warnings.catch_warnings():
+        # It renews a worker whose memory has grown, and warns of a leak: it was a larger trace.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        try:
+            yield from _done(pool, work, items)
+        finally:
+            pool.end()
+
+
+# Clusters
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    width: int
+    submit: Callable[[Callable[[Item], Answer], Item], Future[Answer]]
+
+
+@contextmanager
+def _dask(engine: Engine) -> Iterator[_Cluster]:
+    from distributed import Client, LocalCluster
+
+    with _reached(engine):
+        if engine.address == LOCAL_CLUSTER:
+            local = LocalCluster(n_workers=workers_for(0, engine.jobs), threads_per_worker=1, dashboard_address=None)
+            client = Client(local)
+        else:
+            local, client = None, Client(f"tcp://{engine.address}", timeout=CONNECT_S)
+    try:
+        yield _Cluster(sum(client.ncores().values()), client.get_executor(pure=False).submit)
+    finally:
+        client.close()
+        if local is not None:
+            local.close()
+
+
+@contextmanager
+def _ray(engine: Engine) -> Iterator[_Cluster]:
+    import ray
+
+    def submit(work: Callable[[Item], Answer], item: Item) -> Future[Answer]:
+        future: Future[Answer] = ray.remote(_called).options(max_retries=1).remote(work, item).future()
+        return future
+
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    with redirect_stdout(sys.stderr):  # Ray says there what becomes of its workers; a report may be wanted there
+        with _reached(engine):
+            if engine.address == LOCAL_CLUSTER:
+                ray.init(num_cpus=engine.jobs, include_dashboard=False, **quiet)
+            else:
+                ray.init(f"ray://{engine.address}", **quiet)
+        try:
+            yield _Cluster(int(ray.cluster_resources().get("CPU", 0)), submit)
+        finally:
+            ray.shutdown()
+
+
+def _called(work: Callable[[Item], Answer], item: Item) -> Answer:
+    return work(item)  # what Ray runs has to be a function, and no `partial`
+
+
+@contextmanager
+def _reached(engine: Engine) -> Iterator[None]:
+    """Says that a cluster does not answer."""
+    try:
+        yield
+    except (OSError, RuntimeError) as problem:
+        words = str(problem).strip().splitlines() or [type(problem).__name__]
+        error = f"`{engine}` cannot be reached: {words[0].rstrip('.')}."
+        raise EngineError(error, "Check host and port, and that its versions are those of this machine.") from problem
+
+
+@contextmanager
+def _kept(engine: Engine) -> Iterator[None]:
+    """Says that a cluster cannot do what it is asked to, or went away meanwhile."""
+    try:
+        yield
+    except ImportError as problem:
+        error = f"The workers of `{engine}` lack the package {problem.name or problem}."
+        raise EngineError(error, "Install there what is installed here, in the same versions.") from problem
+    except (CancelledError, ConnectionError) as problem:
+        error = f"`{engine}` went away: {type(problem).__name__}."
+        raise EngineError(error, "See its log, then try again.") from problem

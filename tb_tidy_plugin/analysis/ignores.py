@@ -1,0 +1,51 @@
+"""Findings that the user does not want, by the files that they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import accumulate
+from operator import or_
+
+
+@dataclass(frozen=True, slots=True)
+class PathIgnores:
+    """Names of the rules that are not wanted, by glob of a finding's files."""
+
+    rules: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def cover(self, rule: str, files: Collection[str]) -> bool:
+        """Whether all `files` of a finding are some in which its rule is not wanted; never where it has none."""
+        globs = [glob for glob, rules in self.rules.items() if rule in rules]
+        return bool(files) and all(any(fits(glob, file) for glob in globs) for file in files)
+
+
+NOTHING_IGNORED = PathIgnores()
+
+
+def fits(glob: str, file: str) -> bool:
+    """Whether `glob` fits a file's path as it was recorded, which may be of another machine.
+
+    `*` is anything but a `/`, `**` any number of folders. A glob that does not begin at the root may begin in any
+    folder: `tests/*.py` fits `/home/me/job/tests/model.py`.
+    """
+    parts = tuple(_posix(glob).split("/"))
+    is_whole = parts[0] == "" or parts[0].endswith(":")
+    return _fits(parts if is_whole else ("**", *parts), _posix(file).split("/"))
+
+
+def _posix(path: str) -> str:
+    return path.replace("\\", "/").removeprefix("./")
+
+
+def _fits(glob: Sequence[str], parts: Sequence[str]) -> bool:
+    """Works from the end, so that each part of the glob is compared with each part of the path once at most."""
+    fitting = [False] * len(parts) + [True]  # whether the rest of the glob fits the parts from here on
+    for part in reversed(glob):
+        if part == "**":
+            fitting = [*accumulate(reversed(fitting), or_)][::-1]
+        else:
+            rests = zip(parts, fitting[1:], strict=True)
+            fitting = [*(fits and fnmatchcase(name, part) for name, fits in rests), False]
+    return fitting[0]

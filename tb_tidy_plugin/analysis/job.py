@@ -1,0 +1,64 @@
+"""Settings of an analysis, the same for every command and for the tab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from tb_tidy_plugin.analysis.engines import HERE, Engine
+from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
+from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
+from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache
+from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.limits import USUAL, Limits
+
+Progress: TypeAlias = Callable[[TraceFile, str, float], object]
+"""Called with the file, the stage (`reading`, `analysing`) and the part of it that is done, 0 to 1."""
+
+
+def all_rules() -> tuple[AnyRule, ...]:
+    """The whole catalogue, with its usual thresholds."""
+    return tuple(rule() for rule in catalogue())
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Settings with which traces are analysed.
+
+    Attributes:
+        rules: the rules to check, over profiles and over runs; all by default.
+        ignores: findings that are not wanted.
+        source_roots: folders in which sources may be read, besides each trace's own; they tell lines inside functions.
+        engine: where the traces are analysed; the answers are the same.
+        cache: holds earlier answers, and keeps new ones. Workers on other machines do without.
+        limits: how much a trace may hold, and its analysis may take.
+        follow_links: whether links in a folder may lead out of it.
+        progress: None where nobody watches. Of several workers' files it is called once for each.
+    """
+
+    rules: Sequence[AnyRule] = field(default_factory=all_rules)
+    ignores: PathIgnores = NOTHING_IGNORED
+    source_roots: tuple[Path, ...] = ()
+    engine: Engine = HERE
+    cache: Cache = NOWHERE
+    limits: Limits = USUAL
+    follow_links: bool = False
+    progress: Progress | None = None
+
+    @property
+    def of_profiles(self) -> tuple[Rule, ...]:
+        """The rules that look at one profile."""
+        return tuple(rule for rule in self.rules if isinstance(rule, Rule))
+
+    @property
+    def of_runs(self) -> tuple[RunRule, ...]:
+        """The rules that look at several ranks together."""
+        return tuple(rule for rule in self.rules if isinstance(rule, RunRule))
+
+    def report(self, file: TraceFile, stage: str, fraction: float) -> None:
+        """Calls `progress`, if there is one."""
+        if self.progress is not None:
+            self.progress(file, stage, fraction)

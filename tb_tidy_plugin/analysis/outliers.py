@@ -1,0 +1,129 @@
+"""Steps that took much longer or shorter than the others, and what each of them holds that the median step does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
+from tb_tidy_plugin.report.step_model import Lane, Outlier, OutlierCause, OutlierKind, Steps
+from tb_tidy_plugin.trace.columns import Times
+from tb_tidy_plugin.units import Nanoseconds
+
+MOST_OUTLIERS = 20
+MOST_CAUSES = 3  # of each kind
+LEAST_PART = 0.1  # of what the step is longer by; less explains nothing
+
+WAIT_WORDS = {
+    "data_loading": "waiting for data",
+    "garbage_collection": "Python's garbage collection",
+    "compilation": "compiling",
+    "allocator": "the allocator asking the driver for memory",
+    "synchronisation": "waiting for the device",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantity:
+    """Something that a step holds: its time, and how often where that is known, in each step."""
+
+    kind: OutlierKind
+    name: str
+    shapes: str
+    time_ns: Times
+    calls: Times | None = None
+
+
+def has_outliers(steps: Steps) -> bool:
+    """Whether any step is one; what the steps hold need not be known otherwise."""
+    return any(step.oddity == "outlier" for step in steps.items)
+
+
+def outliers_of(steps: Steps, lanes: Sequence[Lane], costs: StepCosts) -> list[Outlier]:
+    """The outliers among the steps, those that differ most, in order of time; each with what differs about it.
+
+    Compared is with the medians of the steps that are not odd, quantity by quantity. Quantities overlap: a wait may
+    lie in an operator, which lies in a part of the step, so their times do not add up.
+    """
+    odd = [at for at, step in enumerate(steps.items) if step.oddity == "outlier"]
+    usual = np.array([at for at, step in enumerate(steps.items) if step.oddity is None], np.int64)
+    if not odd or not len(usual) or steps.median_ns is None:
+        return []
+    median_ns = steps.median_ns
+    largest = sorted(odd, key=lambda at: -abs(steps.items[at].duration_ns - median_ns))[:MOST_OUTLIERS]
+    quantities = list(_quantities(len(steps.items), lanes, costs))
+    return [_outlier(steps, at, median_ns, list(_causes(quantities, at, usual))) for at in sorted(largest)]
+
+
+def _quantities(count: int, lanes: Sequence[Lane], costs: StepCosts) -> Iterator[_Quantity]:
+    for wait, times in costs.waits.items():
+        yield _Quantity("wait", wait, "", np.array(times, np.int64))
+    for lane in lanes:
+        for part in lane.parts:
+            yield _Quantity("part", f"{lane.lane} {part.part}", "", np.array(part.steps_ns, np.int64))
+    for row in costs.operators:
+        yield _of_calls("operator", row, row.host_ns, count)
+    for row in costs.kernels:
+        yield _of_calls("kernel", row, row.device_ns, count)
+
+
+def _of_calls(kind: OutlierKind, row: CallCosts, time_ns: Sequence[int], count: int) -> _Quantity:
+    times, calls = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    times[row.step], calls[row.step] = time_ns, row.calls
+    return _Quantity(kind, row.name, row.shapes, times, calls)
+
+
+def _causes(quantities: Iterable[_Quantity], at: int, usual: Times) -> Iterator[OutlierCause]:
+    for each in quantities:
+        calls = None if each.calls is None else int(each.calls[at])
+        usual_calls = None if each.calls is None else round(float(np.median(each.calls[usual])))
+        yield OutlierCause(
+            kind=each.kind,
+            name=each.name,
+            shapes=each.shapes,
+            time_ns=int(each.time_ns[at]),
+            usual_ns=round(float(np.median(each.time_ns[usual]))),
+            calls=calls,
+            usual_calls=usual_calls,
+        )
+
+
+def _outlier(steps: Steps, at: int, median_ns: int, causes: Sequence[OutlierCause]) -> Outlier:
+    step = steps.items[at]
+    excess_ns = step.duration_ns - median_ns
+    ranked = sorted(causes, key=lambda cause: -abs(_excess_ns(cause)))
+    telling = [cause for cause in ranked if _excess_ns(cause) / excess_ns >= LEAST_PART]
+    kinds: tuple[OutlierKind, ...] = ("wait", "part", "operator", "kernel")
+    kept = [cause for kind in kinds for cause in [each for each in telling if each.kind == kind][:MOST_CAUSES]]
+    return Outlier(
+        step=at,
+        name=step.name,
+        duration_ns=step.duration_ns,
+        median_ns=median_ns,
+        causes=kept,
+        text=_text(step.name, step.duration_ns, excess_ns, kept),
+    )
+
+
+def _excess_ns(cause: OutlierCause) -> int:
+    return cause.time_ns - cause.usual_ns
+
+
+def _text(name: str, duration_ns: int, excess_ns: int, causes: Sequence[OutlierCause]) -> str:
+    compared = "longer" if excess_ns > 0 else "shorter"
+    took = f"{name} took {Nanoseconds(duration_ns)}, {Nanoseconds(abs(excess_ns))} {compared} than the median step"
+    held = "; ".join(_cause_text(cause) for cause in causes)
+    return f"{took}: {held}." if held else f"{took}; no operator, kernel or wait in it accounts for that."
+
+
+def _cause_text(cause: OutlierCause) -> str:
+    excess_ns = _excess_ns(cause)
+    more = f"{Nanoseconds(abs(excess_ns))} {'more' if excess_ns > 0 else 'less'}"
+    if cause.kind == "wait":
+        return f"{WAIT_WORDS[cause.name]} {more}"
+    name = cause.name.replace("_", " ") if cause.kind == "part" else f"`{cause.name}`"
+    shapes = f" of {cause.shapes}" if cause.shapes else ""
+    calls = f" ({cause.calls} calls instead of {cause.usual_calls})" if cause.calls != cause.usual_calls else ""
+    return f"{name}{shapes} {more}{calls}"

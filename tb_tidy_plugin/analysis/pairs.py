@@ -1,0 +1,91 @@
+"""Measuring what the findings of traces are worth: each pair of statements once, whichever findings it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.analysis.checker import Failed, unless_broken
+from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.process import Progress, Request
+from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Rule
+from tb_tidy_plugin.rulekit.recipe import Recipe
+from tb_tidy_plugin.trace.remote import Place
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.answers import RecipesAnswer
+    from tb_tidy_plugin.analysis.paths import Analysed
+
+BUDGET_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One pair of statements, the findings that it is of (by trace), and the kind of device it was recorded on.
+
+    `kind` is that of the first trace that has it.
+    """
+
+    rule: str
+    statements: Benchmark
+    findings: Mapping[Place, tuple[str, ...]]
+    kind: str
+
+
+class Measuring(msgspec.Struct, frozen=True, kw_only=True):
+    """How to measure: `asked` is the device, empty for the recording's kind or what there is."""
+
+    asked: str = ""
+    budget_s: float = BUDGET_S
+
+
+OnPair: TypeAlias = Callable[[int, Pair, Progress], object]
+"""Called with the number of the pair, from 0, and how far its measurement is."""
+
+Result: TypeAlias = tuple[Pair, Measurement | NotMeasured]
+
+
+def pairs_in(
+    found: Iterable[Analysed[RecipesAnswer]], rules: Iterable[AnyRule], finding: str | None = None
+) -> list[Pair]:
+    """The pairs that `rules` make for all findings, or for the one with this id, in the order of traces and costs."""
+    kinds = [type(rule) for rule in rules]
+    pairs: dict[tuple[str, Benchmark], tuple[str, dict[Place, tuple[str, ...]]]] = {}
+    for file, answer in ((each.file, each.answer) for each in found if each.answer is not None):
+        for name, pair in made_again(answer.recipes, kinds).items():
+            if finding in {None, name}:
+                _, findings = pairs.setdefault((answer.recipes[name].rule, pair), (answer.kind, {}))
+                findings[file.path] = (*findings.get(file.path, ()), name)
+    return [Pair(rule, pair, findings, kind) for (rule, pair), (kind, findings) in pairs.items()]
+
+
+def made_again(recipes: Mapping[str, Recipe], rules: Iterable[type[AnyRule]]) -> dict[str, Benchmark]:
+    """The statements that `rules` make of recipes, by the same ids, as far as they know and can use these.
+
+    A recipe may come from a file that somebody else wrote: what it holds gets into statements by way of its rule only.
+    """
+    by_name = {rule.name(): rule for rule in rules if issubclass(rule, Rule)}
+    pairs = {}
+    for finding, recipe in recipes.items():
+        if (rule := by_name.get(recipe.rule)) is not None:
+            pair = unless_broken(rule(), partial(recipe.pair, rule))
+            if pair is not None and not isinstance(pair, Failed):
+                pairs[finding] = pair
+    return pairs
+
+
+def measured(pairs: Iterable[Pair], how: Measuring, progress: OnPair) -> Iterator[Result]:
+    """Measures one pair after the other."""
+    for number, pair in enumerate(pairs):
+        run = Run(request_for(pair.rule, pair.statements, pair.kind, how))
+        yield pair, run.result(partial(progress, number, pair))
+
+
+def request_for(rule: str, pair: Benchmark, kind: str, how: Measuring) -> Request:
+    """What to ask of the process that measures."""
+    return Request(rule=rule, pair=pair, asked=how.asked, preferred=kind, budget_s=how.budget_s)

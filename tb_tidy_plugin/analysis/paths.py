@@ -1,0 +1,184 @@
+"""The one way from a path to answers about all traces there; a trace that fails leaves the others alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from tb_tidy_plugin import __version__
+from tb_tidy_plugin.analysis.answers import RANK, Answer, Question, Reported
+from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.engines import GivenUp, each, is_one_enough
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.remembered import Remembered
+from tb_tidy_plugin.analysis.runs import run_report
+from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.report import model
+from tb_tidy_plugin.rulekit.carried import CarriedRules
+from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD
+from tb_tidy_plugin.trace.files import TraceFile, find_traces
+from tb_tidy_plugin.trace.limits import held_to, likely_text
+from tb_tidy_plugin.trace.remote import absolute, place_of, size_of
+
+A = TypeVar("A", bound=Answer)
+
+OWN_RULES = f"{catalogue.__module__}."
+FEWER = "Give it more memory with `--jobs 1`, or record fewer steps."
+WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
+WORKER_RATIO = 8  # bytes of memory per byte of JSON, at the most; docs/scale.md has the measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed(Generic[A]):
+    """One trace of those at a path.
+
+    Attributes:
+        answer: None where nothing of the file could be used.
+        problem: names what could not be read of the file; None where all of it could.
+        is_whole: false where a file beside the trace could not be read this time.
+    """
+
+    file: TraceFile
+    answer: A | None
+    problem: model.Problem | None
+    is_whole: bool = True
+
+
+def analyze_path(path: str | os.PathLike[str], job: Job) -> model.Report:
+    """The report on a trace file, a run folder or a logdir.
+
+    Raises:
+        NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
+        EngineError: the engine cannot be used.
+    """
+    runs: list[model.RunReport] = []
+    problems: list[model.Problem] = []
+    for run, found in groupby(analyse(job, path, RANK), key=lambda each: each.file.run):
+        of_run = list(found)
+        ranks = [each.answer for each in of_run if each.answer is not None]
+        problems += [each.problem for each in of_run if each.problem is not None]
+        if ranks:
+            summaries = [summary for rank in ranks for summary in rank.summaries]
+            runs.append(run_report(run, [rank.report for rank in ranks], summaries, job.of_runs, job.ignores))
+    return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
+
+
+def analyse(job: Job, path: str | os.PathLike[str], question: Question[A]) -> Iterator[Analysed[A]]:
+    """Each trace at `path` with its answer, in the order of runs, workers and spans.
+
+    Raises:
+        NotFoundError: nothing is there. Traces that cannot be read do not raise.
+        EngineError: the engine cannot be used.
+    """
+    yield from analyse_files(job, find_traces(place_of(path), follow_links=job.follow_links), question)
+
+
+def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[A]) -> Iterator[Analysed[A]]:
+    """The same for traces that were found already, in their order.
+
+    Raises:
+        EngineError: the engine cannot be used.
+    """
+    if job.engine.is_elsewhere:
+        job = replace(job, cache=NOWHERE)
+    sizes = [likely_text(file.path.name, size_of(file.path)) for file in files]
+    needed = WORKER_BYTES + WORKER_RATIO * max(sizes, default=0)
+    if is_one_enough(job.engine, len(files), needed):
+        yield from (_analysed(job, question, file) for file in files)
+        return
+    from_anywhere = [replace(file, path=absolute(file.path)) for file in files]
+    waiting = {number: known for number, file in enumerate(from_anywhere) if (known := _known(job, question, file))}
+    left = {number: file for number, file in enumerate(from_anywhere) if number not in waiting}
+    with closing(_by_workers(job, question, left, needed)) as arriving:
+        for number, file in enumerate(files):
+            while number not in waiting:
+                waiting.update([next(arriving)])
+            yield _named_as(file, waiting.pop(number))
+
+
+def _by_workers(
+    job: Job, question: Question[A], files: Mapping[int, TraceFile], needed: int
+) -> Generator[tuple[int, Analysed[A]]]:
+    """The number of each file with its answer, in the order in which they are done."""
+    numbered = list(files.items())
+    work = partial(_by_worker, replace(job, rules=(), progress=None), CarriedRules(job.of_profiles), question)
+    for count, (at, found) in enumerate(each(job.engine, work, list(files.values()), needed), 1):
+        number, file = numbered[at]
+        job.report(file, f"{count} of {len(files)} analysed:", count / len(files))
+        yield number, _lost(file, found) if isinstance(found, GivenUp) else found
+
+
+def _known(job: Job, question: Question[A], file: TraceFile) -> Analysed[A] | None:
+    """The answer in the cache; None where there is none."""
+    remembered = remembered_by(job, question)
+    answer = remembered.load(file, remembered.key(file))
+    return None if answer is None else Analysed(file, answer, answer.problem)
+
+
+def remembered_by(job: Job, question: Question[A]) -> Remembered[A]:
+    """The answers to this question that are known already."""
+    rules = [(rule.name(), type(rule).__module__, rule.settings) for rule in job.of_profiles]
+    is_ours = all(module.startswith(OWN_RULES) for _, module, _ in rules)
+    ignored = sorted((glob, sorted(names)) for glob, names in job.ignores.rules.items())
+    asked = (rules, ignored) if is_ours else None
+    return Remembered(job.cache, question.kind, question.answer, asked, job.source_roots, question.by_measurements)
+
+
+def _analysed(job: Job, question: Question[A], file: TraceFile) -> Analysed[A]:
+    """One trace with its answer: from the cache, or worked out and kept there."""
+    remembered = remembered_by(job, question)
+    key = remembered.key(file)
+    if (known := remembered.load(file, key)) is not None:
+        return Analysed(file, known, known.problem)
+    try:
+        with held_to(job.limits):
+            analysis = read_file(file, job)
+            answer = question.of(analysis)
+            looked_at = analysis.looked_at
+    except TraceError as problem:
+        return _unread(file, problem)
+    remembered.keep(file, key, answer, looked_at)
+    return Analysed(file, answer, answer.problem, UNREAD not in looked_at.values())
+
+
+def _by_worker(job: Job, rules: CarriedRules, question: Question[A], file: TraceFile) -> Analysed[A]:
+    """The same in a worker, which may see other files, and whose lack of memory is its own."""
+    if job.engine.is_elsewhere and isinstance(file.path, Path) and not file.path.exists():
+        error = f"The workers of `{job.engine}` do not see this file."
+        advice = "Give a folder that they share with this machine, or an address such as `s3://bucket/run`."
+        return _unread(file, TraceError(error, advice))
+    try:
+        return _analysed(replace(job, rules=rules.rules), question, file)
+    except MemoryError:
+        return _unread(file, TraceError("There is not enough memory for this trace.", FEWER))
+
+
+def _named_as(file: TraceFile, found: Analysed[A]) -> Analysed[A]:
+    """With the path as the user gave it; a worker may be in another folder."""
+    path = str(file.path)
+    problem = found.problem and msgspec.structs.replace(found.problem, path=path)
+    answer = found.answer and msgspec.structs.replace(found.answer, problem=problem)
+    if isinstance(answer, Reported):
+        answer = msgspec.structs.replace(answer, report=msgspec.structs.replace(answer.report, path=path))
+    return Analysed(file, answer, problem, found.is_whole)
+
+
+def _lost(file: TraceFile, given_up: GivenUp) -> Analysed[A]:
+    """A trace whose worker ended."""
+    error = f"The worker that analysed this trace ended, most likely for want of memory ({given_up.reason})."
+    return _unread(file, TraceError(error, FEWER))
+
+
+def _unread(file: TraceFile, problem: TraceError) -> Analysed[A]:
+    """A file of which nothing could be used."""
+    said = model.Problem(path=str(file.path), error=problem.error, advice=problem.advice, recovered_events=0)
+    return Analysed(file, None, said)

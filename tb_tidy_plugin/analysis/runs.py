@@ -1,0 +1,282 @@
+"""Rules over the ranks of a run: from one report per rank to the run's own outcomes and findings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.analysis.checker import Failed, NotChecked, unless_broken, what_lacks
+from tb_tidy_plugin.analysis.findings import ID_DIGITS, left_out_of, severity_of, speedup_of
+from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
+from tb_tidy_plugin.analysis.rank_parts import typical_step
+from tb_tidy_plugin.analysis.ranks import ranks_of
+from tb_tidy_plugin.ledger.model import Communication
+from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
+from tb_tidy_plugin.profile.memory import peak_bytes_of
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.run import (
+    MOST_COLLECTIVES,
+    CollectiveColumns,
+    Operation,
+    RankFinding,
+    RankSummary,
+    Run,
+    Site,
+    StepSummary,
+)
+from tb_tidy_plugin.report import model
+from tb_tidy_plugin.rulekit import RunMatch, RunRule
+from tb_tidy_plugin.rulekit.evidence import sentence
+from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.sources.frames import place_of
+from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
+from tb_tidy_plugin.trace.strings import NumberTable
+
+STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
+"""Of several recordings of one run, what is said last counts."""
+
+MOST_FINDINGS = 100  # of one rank; a report usually has fewer than 20
+RECORDABLE = ("stacks", "shapes", "memory", "device", "steps")
+
+
+def summaries_of(profile: Profile, report: model.ProfileReport) -> list[RankSummary]:
+    """What rules over a run need to know of one trace: nothing where it does not tell which rank it is of."""
+    return [] if report.rank is None else [rank_summary(profile, report, report.rank)]
+
+
+def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> RankSummary:
+    """One rank's part of a run."""
+    found = collectives_of(profile)
+    step = profile.step_of(found.rows)
+    position = _positions(step, found)
+    kept = _kept(step, position)
+    rows = found.rows[kept]
+    operations, numbers = _operations(profile, found, kept)
+    step_ns, typical = typical_step(report)
+    return RankSummary(
+        rank=rank,
+        worker=report.worker,
+        span=report.span,
+        recorded=list(report.recorded),
+        origin_ns=profile.metadata.base_ns + report.origin_ns,
+        steps=[
+            StepSummary(item.name, item.start_ns, item.duration_ns, item.oddity == "warmup")
+            for item in report.steps.items
+        ],
+        parts=_parts(report),
+        operations=operations,
+        collectives=CollectiveColumns(
+            operation=numbers.tolist(),
+            step=step[kept].tolist(),
+            position=position[kept].tolist(),
+            start_ns=profile.table.start_ns[rows].tolist(),
+            end_ns=profile.table.end_ns[rows].tolist(),
+            exposed_ns=found.exposed_ns[kept].tolist(),
+        ),
+        step_ns=step_ns,
+        typical=typical,
+        memory_peak_bytes=peak_bytes_of(profile),
+        world_size=profile.metadata.world_size,
+        findings=[_rank_finding(finding) for finding in report.findings[:MOST_FINDINGS]],
+    )
+
+
+def _rank_finding(finding: model.Finding) -> RankFinding:
+    saving_ns = finding.saving.expected_ns if finding.saving else 0
+    return RankFinding(finding.id, finding.rule, finding.severity, finding.message, finding.cost_ns, saving_ns)
+
+
+def _operations(profile: Profile, found: Collectives, kept: Rows) -> tuple[list[Operation], Numbers]:
+    """The distinct operations among the collectives that are kept, and the number of each one's."""
+    table = NumberTable[Operation]()
+    sites: dict[int, Site | None] = {ABSENT: None}
+    numbers = []
+    for at in kept.tolist():
+        issue = int(found.issue[at])
+        above = ABSENT if issue == ABSENT else int(profile.tree.parent[issue])
+        if above not in sites:
+            sites[above] = _site(profile, above)
+        operation = Operation(found.kinds[at], found.groups[at], int(found.sizes[at]), sites[above])
+        numbers.append(table.number(operation))
+    return list(table.values()), np.array(numbers, np.int32)
+
+
+def _site(profile: Profile, row: int) -> Site | None:
+    frame = place_of(profile, row)
+    return None if frame is None else Site(frame.file, frame.line, frame.function, frame.precision, frame.own_code)
+
+
+def _positions(step: Rows, found: Collectives) -> Rows:
+    """Which of its step's collectives of the same kind and group each one is."""
+    count: dict[tuple[int, str, str], int] = {}
+    positions = []
+    for key in zip(step.tolist(), found.kinds, found.groups, strict=True):
+        positions.append(count.get(key, 0))
+        count[key] = positions[-1] + 1
+    return np.array(positions, np.int64)
+
+
+def _kept(step: Rows, position: Rows) -> Rows:
+    """Which collectives a summary has room for: all, else those at every second, fourth, … position of each step."""
+    stride = 1
+    while len(kept := np.flatnonzero(position % stride == 0)) > MOST_COLLECTIVES and stride < len(step):
+        stride *= 2
+    return kept[:MOST_COLLECTIVES]
+
+
+def _parts(report: model.ProfileReport) -> dict[str, int]:
+    """What a step was spent on, averaged over the lanes of the report."""
+    parts: dict[str, int] = {}
+    for lane in report.lanes:
+        for part in lane.parts:
+            parts[part.part] = parts.get(part.part, 0) + part.mean_ns // len(report.lanes)
+    return parts
+
+
+def runs_in(summaries: Sequence[RankSummary]) -> list[Run]:
+    """What was recorded together: the first recordings of all ranks, the second ones, and so on."""
+    nth: dict[int, list[RankSummary]] = {}
+    count: dict[int, int] = {}
+    for summary in sorted(summaries, key=lambda each: (each.rank, each.origin_ns, each.span)):
+        count[summary.rank] = count.get(summary.rank, 0) + 1
+        nth.setdefault(count[summary.rank], []).append(summary)
+    return [Run(ranks) for _, ranks in sorted(nth.items()) if len(ranks) > 1]
+
+
+def run_report(
+    run: str,
+    profiles: Sequence[model.ProfileReport],
+    summaries: Sequence[RankSummary],
+    rules: Sequence[RunRule],
+    ignores: PathIgnores = NOTHING_IGNORED,
+) -> model.RunReport:
+    """The report on a run: its profiles, and what the rules say about its ranks together.
+
+    A run of which one rank was recorded has no outcomes. Where several recordings of the ranks show the same finding,
+    the one that costs most counts.
+    """
+    runs = runs_in(summaries)
+    outcomes: list[model.Outcome] = []
+    found: dict[str, model.Finding] = {}
+    for rule in rules if runs else ():
+        answers = [_checked(each, rule, ignores) for each in runs]
+        outcomes.append(max((outcome for outcome, _ in answers), key=lambda outcome: STATUSES.index(outcome.status)))
+        for finding in sorted((each for _, findings in answers for each in findings), key=_cost):
+            found[finding.id] = finding
+    findings = sorted(found.values(), key=_cost, reverse=True)
+    ranks = ranks_of(runs) if runs else None
+    split = with_transfers(profiles, runs)
+    return model.RunReport(run=run, profiles=split, outcomes=outcomes, findings=findings, ranks=ranks)
+
+
+def with_transfers(profiles: Sequence[model.ProfileReport], runs: Sequence[Run]) -> list[model.ProfileReport]:
+    """The profiles, their ledgers' communication split into transfer and waiting where all ranks of the job are there.
+
+    A rank waits in a collective until the last one has come. What several ranks did not record together is unknown, so
+    the split is made only where they met in most of the exposed time.
+    """
+    waits: dict[tuple[str, str, int], tuple[int, int]] = {}
+    for run in runs:
+        if all(rank.world_size == len(run.ranks) for rank in run.ranks):
+            met = np.where(run.meetings.there, run.meetings.exposed_ns, 0).sum(axis=0).tolist()
+            waited = run.meetings.waits_ns().sum(axis=0).tolist()
+            for rank, *times in zip(run.ranks, waited, met, strict=True):
+                waits[rank.worker, rank.span, rank.rank] = (times[0], times[1])
+    return [_split(profile, waits) for profile in profiles]
+
+
+def _split(profile: model.ProfileReport, waits: Mapping[tuple[str, str, int], tuple[int, int]]) -> model.ProfileReport:
+    waited_ns, met_ns = waits.get(
+        (profile.worker, profile.span, ABSENT if profile.rank is None else profile.rank), (0, 0)
+    )
+    if profile.ledger is None or not met_ns:
+        return profile
+    entries = [
+        msgspec.structs.replace(entry, communication=_transfer(entry.ns_total, waited_ns))
+        if entry.cause == "communication" and met_ns * 2 > entry.ns_total
+        else entry
+        for entry in profile.ledger.entries
+    ]
+    return msgspec.structs.replace(profile, ledger=msgspec.structs.replace(profile.ledger, entries=entries))
+
+
+def _transfer(total_ns: int, waited_ns: int) -> Communication:
+    wait_ns = min(waited_ns, total_ns)
+    return Communication(transfer_ns=total_ns - wait_ns, wait_ns=wait_ns, by="ranks")
+
+
+def _cost(finding: model.Finding) -> int:
+    return finding.cost_ns
+
+
+def _checked(run: Run, rule: RunRule, ignores: PathIgnores) -> tuple[model.Outcome, list[model.Finding]]:
+    answer = unless_broken(rule, lambda: _answer(run, rule))
+    if isinstance(answer, Failed):
+        return model.Outcome(rule=rule.name(), status="failed", reason=answer.error), []
+    if isinstance(answer, NotChecked):
+        return model.Outcome(rule=rule.name(), status="not_checked", reason=answer.reason), []
+    wanted = [each for each in answer if not ignores.cover(each.rule, [place.file for place in each.places])]
+    kept = [finding for finding in wanted if finding.share is None or finding.share >= rule.min_share]
+    left_out = left_out_of(rule, {}, small=len(wanted) - len(kept), ignored=len(answer) - len(wanted))
+    return model.Outcome(rule=rule.name(), status="found" if kept else "clean", reason=left_out), kept
+
+
+def _answer(run: Run, rule: RunRule) -> list[model.Finding] | NotChecked:
+    recorded = frozenset(RECORDABLE).intersection(*(rank.recorded for rank in run.ranks))
+    if reason := what_lacks(rule, recorded) or rule.not_applicable(run):
+        return NotChecked(reason)
+    return findings_about(run, rule)
+
+
+def findings_about(run: Run, rule: RunRule) -> list[model.Finding]:
+    """What the rule finds, worth reporting or not."""
+    return [_finding(run, rule, match) for match in rule.detect(run)]
+
+
+def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
+    page = page_of(type(rule))
+    place = match.place
+    key = (rule.name(), match.subject, place.file if place else "", place.function if place else "")
+    step_ns = run.step_ns or None
+    return model.Finding(
+        id=hashlib.sha256("\0".join(key).encode()).hexdigest()[:ID_DIGITS],
+        rule=rule.name(),
+        category=rule.category(),
+        severity=severity_of(match.saving_ns / step_ns if step_ns else None),
+        confidence=match.confidence,
+        message=sentence(rule.message, match.evidence),
+        fix=sentence(rule.fix, match.evidence),
+        matches=match.matches,
+        matches_per_step=match.matches / max(match.steps, 1),
+        places=[] if place is None else [_place(place, match)],
+        cost_ns=match.cost_ns,
+        share=match.cost_ns / step_ns if step_ns else None,
+        saving=model.Saving(
+            expected_ns=match.saving_ns,
+            low_ns=0,
+            high_ns=match.cost_ns,
+            speedup=speedup_of(step_ns, match.saving_ns),
+            basis=["bound"],
+        ),
+        details=[
+            model.Note(text=sentence(rule.why, match.evidence).rstrip(".") + "."),
+            model.CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
+        ],
+        ranks=list(match.ranks),
+    )
+
+
+def _place(site: Site, match: RunMatch) -> model.Place:
+    return model.Place(
+        file=site.file,
+        line=site.line,
+        end_line=site.line,
+        function=site.function,
+        precision=site.precision,
+        own_code=site.own_code,
+        matches=match.matches,
+        duration_ns=match.cost_ns,
+    )

@@ -1,0 +1,229 @@
+"""What each step of a profile holds: operators, kernels, waits and findings, step by step.
+
+The report's own figures are sums and means over all steps; comparing some steps with others, and telling what one step
+has that the rest have not, needs them one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from tb_tidy_plugin.analysis.findings import Evidence
+from tb_tidy_plugin.analysis.operator_rows import shapes_text
+from tb_tidy_plugin.estimate.saving import intervals_of
+from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.signatures import flat_shapes
+from tb_tidy_plugin.profile.steps import LOADER_NEXT
+from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Rows, Times
+
+WaitKind: TypeAlias = Literal["data_loading", "garbage_collection", "compilation", "allocator", "synchronisation"]
+
+ALLOCATOR = re.compile(r"^(cuda|hip)(Malloc|Free)|^cuMem(Alloc|Free|Create|Map|Unmap|Release)")
+"""Calls by which the caching allocator asks the driver for memory: they wait for the device."""
+
+RECORDED = frozenset({"record_shapes", "with_stack", "profile_memory"})
+"""Options that are told by what was recorded: older traces hold shapes and stacks without stating so."""
+
+WAITS: tuple[tuple[WaitKind, re.Pattern[str], tuple[Category, ...]], ...] = (
+    ("data_loading", LOADER_NEXT, (Category.ANNOTATION,)),
+    ("garbage_collection", GARBAGE_COLLECTION, tuple(Category)),
+    ("compilation", COMPILATION, HOST_TREE),
+    ("allocator", ALLOCATOR, (Category.RUNTIME,)),
+    ("synchronisation", SYNCHRONISATION, (Category.RUNTIME,)),
+)
+
+
+class CallCosts(Model, frozen=True):
+    """One operator with one set of inputs, or one kernel as such an operator launched it: one entry per step with any.
+
+    Attributes:
+        shapes: input shapes and dtypes as text, empty where they were not recorded.
+        step: positions in the report's steps, ascending.
+        calls: how many in each of them.
+        host_ns: self time of the calls; of kernels nothing.
+        device_ns: time of the device work that they launched themselves; of kernels their own.
+    """
+
+    name: str
+    shapes: str
+    step: list[int]
+    calls: list[int]
+    host_ns: list[int]
+    device_ns: list[int]
+
+
+class StepCosts(Model, frozen=True):
+    """What each step holds. A profile without steps counts as one.
+
+    Attributes:
+        operators, kernels: most time over all steps first. Kernels belong to the step that launched them.
+        findings: per finding, by its id, what it costs in each step.
+        waits: per kind the host's time in such calls in each step; kinds that never occur are left out.
+        options: what the profiler was told to do, besides what `ProfileReport.recorded` tells.
+    """
+
+    operators: list[CallCosts]
+    kernels: list[CallCosts]
+    findings: dict[str, list[int]]
+    waits: dict[WaitKind, list[int]]
+    options: list[str]
+
+
+def step_costs_of(profile: Profile, evidence: Sequence[Evidence] = ()) -> StepCosts:
+    """The costs of a profile and its findings, step by step."""
+    windows = _windows(profile)
+    return StepCosts(
+        operators=_operators(profile),
+        kernels=_kernels(profile),
+        findings={each.finding.id: _finding_ns(profile, each, windows).tolist() for each in evidence},
+        waits=_waits(profile, windows),
+        options=sorted(profile.metadata.options - RECORDED),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    starts: Times
+    ends: Times
+
+
+def _windows(profile: Profile) -> _Windows:
+    """The steps; all of the profile where there are none."""
+    steps, table = profile.steps, profile.table
+    if steps.items:
+        return _Windows(steps.starts, steps.ends)
+    return _Windows(table.start_ns.min(initial=0)[None], table.end_ns.max(initial=0)[None])
+
+
+def _step_of(profile: Profile, rows: Rows) -> Rows:
+    return profile.step_of(rows) if profile.steps.items else np.zeros(len(rows), np.int64)
+
+
+def _finding_ns(profile: Profile, evidence: Evidence, windows: _Windows) -> Times:
+    """What a finding costs in each step, counted as `cost_ns_of` does: only the step is another."""
+    if evidence.fix.lost is not None:
+        return intervals_of(evidence.fix.lost).within(windows.starts, windows.ends)
+    step = _step_of(profile, evidence.rows)
+    return _covered_per_step(profile, evidence.rows[step != ABSENT], step[step != ABSENT], len(windows.starts))
+
+
+def _covered_per_step(profile: Profile, rows: Rows, step: Rows, count: int) -> Times:
+    """Time that the rows of each step cover together; steps are laid end to end, so that none meets another."""
+    table = profile.table
+    length_ns = int(table.end_ns.max(initial=0)) + 1
+    base = step * length_ns
+    starts = np.arange(count, dtype=np.int64) * length_ns
+    together = Intervals.union(table.start_ns[rows] + base, table.end_ns[rows] + base)
+    return together.within(starts, starts + length_ns)
+
+
+def _waits(profile: Profile, windows: _Windows) -> dict[WaitKind, list[int]]:
+    table, found = profile.table, dict[WaitKind, list[int]]()
+    for kind, pattern, categories in WAITS:
+        rows = table.is_category(categories) & table.is_named(pattern.search)
+        times = covered(table, rows).within(windows.starts, windows.ends)
+        if times.any():
+            found[kind] = times.tolist()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Calls or pieces of device work, one entry each in every array.
+
+    Attributes:
+        name: number of the name in `names`.
+        call: position in `Profile.nested` of the call whose inputs tell entries of one name apart.
+    """
+
+    names: Sequence[str]
+    name: Rows
+    call: Rows
+    step: Rows
+    host_ns: Times
+    device_ns: Times
+
+
+def _operators(profile: Profile) -> list[CallCosts]:
+    rows, operators = profile.nested.rows, profile.operators
+    step = _step_of(profile, rows)
+    at = np.flatnonzero((profile.table.category[rows] == Category.OPERATOR) & (step != ABSENT))
+    number, names = profile.plain_names
+    name = number[rows[at]].astype(np.int64)
+    return _grouped(
+        profile, _Entries(names, name, at, step[at], operators.host_self_ns[at], operators.device_self_ns[at])
+    )
+
+
+def _kernels(profile: Profile) -> list[CallCosts]:
+    operators = profile.operators
+    step = _step_of(profile, profile.nested.rows[operators.work_call])
+    work = np.flatnonzero(step != ABSENT)
+    call, name = operators.work_call[work], operators.work_name[work].astype(np.int64)
+    device_ns = (operators.work_end_ns - operators.work_start_ns)[work]
+    return _grouped(
+        profile, _Entries(profile.table.names, name, call, step[work], np.zeros(len(work), np.int64), device_ns)
+    )
+
+
+def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
+    """The entries by name and inputs, summed by step."""
+    labels, label = _labelled(profile, entries)
+    count = int(entries.step.max(initial=0)) + 1
+    cells, cell = np.unique(label * count + entries.step, return_inverse=True)
+    columns = (np.ones(len(label), np.int64), entries.host_ns, entries.device_ns)
+    calls, host_ns, device_ns = (_summed(values, cell.reshape(-1), len(cells)) for values in columns)
+    edges = np.searchsorted(cells, np.arange(len(labels) + 1) * count).tolist()
+    found = [
+        CallCosts(
+            name=name,
+            shapes=shapes,
+            step=(cells[low:high] % count).tolist(),
+            calls=calls[low:high].tolist(),
+            host_ns=host_ns[low:high].tolist(),
+            device_ns=device_ns[low:high].tolist(),
+        )
+        for (name, shapes), low, high in zip(labels, edges, edges[1:], strict=False)
+    ]
+    return sorted(found, key=lambda row: -max(sum(row.host_ns), sum(row.device_ns)))
+
+
+def _labelled(profile: Profile, entries: _Entries) -> tuple[list[tuple[str, str]], Rows]:
+    """Distinct pairs of name and inputs as text, and for each entry the position of its own."""
+    inputs = profile.signatures.inputs
+    texts = [inputs_text(each) for each in inputs]
+    pairs, number = np.unique(
+        entries.name * max(len(inputs), 1) + profile.signatures.number[entries.call], return_inverse=True
+    )
+    labels: dict[tuple[str, str], int] = {}
+    split = (divmod(pair, len(inputs)) for pair in pairs.tolist())
+    of_pair = [labels.setdefault((entries.names[name], texts[at]), len(labels)) for name, at in split]
+    return list(labels), np.array(of_pair, np.int64)[number.reshape(-1)]
+
+
+def _summed(values: Times, number: Rows, count: int) -> Times:
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, number, values)
+    return sums
+
+
+def inputs_text(inputs: Inputs) -> str:
+    """Shapes and dtypes of the tensors among the inputs, as tables of operators show them."""
+    shapes = flat_shapes(inputs)
+    tensors = [
+        dtype
+        for shape, dtype in zip(shapes, inputs.dtypes, strict=False)
+        if shape and dtype and dtype not in NOT_A_TENSOR
+    ]
+    return shapes_text(
+        shapes, list(dict.fromkeys(TORCH_DTYPES.get(each, each.removeprefix("c10::")) for each in tensors))
+    )

@@ -1,0 +1,45 @@
+"""The groups of options that all commands share that analyse traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import TypeVar
+
+from tb_tidy_plugin.analysis.engines import Engine
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.cli.configured import with_checks, with_limits
+from tb_tidy_plugin.cli.engines import with_engine
+from tb_tidy_plugin.cli.places import with_links
+from tb_tidy_plugin.cli.sources import with_source_roots
+from tb_tidy_plugin.trace.cache import Cache
+
+R = TypeVar("R")
+
+
+def with_job(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` the job that its options describe, as `job`."""
+    return with_checks(_completed(command))
+
+
+def with_job_without_rules(command: Callable[..., R]) -> Callable[..., R]:
+    """The same for a command that checks no rule."""
+    return with_limits(_completed(command))
+
+
+def _completed(command: Callable[..., R]) -> Callable[..., R]:
+    """Adds to a job what `--engine`, `--jobs`, `--no-cache`, `--follow-links` and `--source-root` say."""
+
+    @with_engine
+    @with_links
+    @with_source_roots
+    @wraps(command)
+    def completed(
+        job: Job, engine: Engine, cache: Cache, source_roots: tuple[Path, ...], follow_links: bool, **others: object
+    ) -> R:
+        whole = replace(job, engine=engine, cache=cache, source_roots=source_roots, follow_links=follow_links)
+        return command(job=whole, **others)
+
+    return completed
