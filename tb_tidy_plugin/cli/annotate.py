@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import click
@@ -57,7 +57,9 @@ def annotate(job: Job, path: Place, file: str | None, form: str) -> None:
     else:
         lines = _answer_to(LINES, trace, job)
         sources = FoundSources(trace, job.source_roots, lines.captured)
-        say(*_pages(_asked(lines, file), sources, lines.wall_ns), no_wrap=True)
+        pages = list(_pages(_asked(lines, file), sources, lines.wall_ns))
+        _say_notes(complaint for complaint in sources.complaints if complaint not in lines.notes)
+        say(*pages, no_wrap=True)
     sys.exit(DONE)
 
 
@@ -69,9 +71,14 @@ def _answer_to(question: Question[N], trace: TraceFile, job: Job) -> N:
         assert found.problem is not None
         click.echo(f"{visible(found.problem.path)}: {visible(found.problem.error)}\n{found.problem.advice}", err=True)
         sys.exit(NOTHING_READ)
-    for note in found.answer.notes:
-        click.echo(f"note: {visible(note)}", err=True)  # beside the output, which may be JSON
+    _say_notes(found.answer.notes)
     return found.answer
+
+
+def _say_notes(notes: Iterable[str]) -> None:
+    """Beside the output, which may be JSON."""
+    for note in notes:
+        click.echo(f"note: {visible(note)}", err=True)
 
 
 def _only(path: Place, *, follow_links: bool) -> TraceFile:
