@@ -1,7 +1,7 @@
 /** The shell: chooses what is shown, and passes keys on. */
 
 import type { ComponentType } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import { commandOf } from '../base/keys';
 import type { View } from '../base/views';
 import { Later } from '../components/Later';
@@ -25,7 +25,7 @@ import { Summary } from './summary/Summary';
 import { TopBar } from './topbar/TopBar';
 
 export function App() {
-  useEffect(() => {
+  useLayoutEffect(() => { // keys work as soon as the page is there
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
   }, []);
