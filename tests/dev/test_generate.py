@@ -15,7 +15,7 @@ from tb_tidy_plugin.dev.schemas import report_schema
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
 
-WITH_MARKS = f"# TorchTidy\n\nRules:\n\n{START}\nold\n{END}\n\nThe end.\n"
+WITH_MARKS = f"# TorchTidy\n\nRules:\n\n{START}\nWhat stood here before.\n{END}\n\nThe end.\n"
 PAGE = Path("docs", "rules", "fp32-matmul-no-tf32.md")
 
 
@@ -86,7 +86,7 @@ def test_the_readme_keeps_all_that_is_outside_the_marks(tmp_path: Path) -> None:
     assert text is not None
     assert text.startswith(f"# TorchTidy\n\nRules:\n\n{START}\n")
     assert text.endswith(f"{END}\n\nThe end.\n")
-    assert "old" not in text
+    assert "What stood here before" not in text
     (tmp_path / "README.md").write_text(text)
     assert readme(tmp_path).is_current(tmp_path)
 

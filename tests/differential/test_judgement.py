@@ -10,17 +10,18 @@ from tests.support.recordings import ROOT, shared, shared_names
 
 LOOP, ONE_BY_ONE, EXPOSED = "python-loop-tensor-indexing", "optimizer-single-tensor", "exposed-communication"
 IDLE, ZERO, PAGEABLE = "gpu-idle-host-bound", "zero-grad-memset", "pageable-h2d-copy"
+FLOAT32 = "fp32-on-ordinary-cores"
 
 FOUND: dict[str, list[str]] = {
     "traces/a100_ddp8_control": [EXPOSED, "host-sync-scalar-readback"],
     "traces/b200_eager": [IDLE],
     "traces/cpu_gloo_rank34": [EXPOSED, ONE_BY_ONE],
     "traces/mi250_toy": [IDLE, "tensor-created-on-cpu-then-moved"],
-    "traces/mi300_ddp8_resnet_checkpoint": [EXPOSED],
+    "traces/mi300_ddp8_resnet_checkpoint": [EXPOSED, "convolution-layout-converted"],
     "traces/ranks128_sampled": [EXPOSED] * 5,
-    "traces/v100_2021_resnet50_workers0": ["dataloader-num-workers-zero", ONE_BY_ONE, PAGEABLE, ZERO],
-    "traces/v100_2021_resnet50_workers4": [IDLE, ONE_BY_ONE, PAGEABLE, ZERO],
-    "traces/v100_ddp2_test": [EXPOSED],
+    "traces/v100_2021_resnet50_workers0": ["dataloader-num-workers-zero", FLOAT32, ONE_BY_ONE, PAGEABLE, ZERO],
+    "traces/v100_2021_resnet50_workers4": [FLOAT32, IDLE, ONE_BY_ONE, PAGEABLE, ZERO],
+    "traces/v100_ddp2_test": [EXPOSED, FLOAT32],
     "traces/v100_memory_compile_216k": [EXPOSED, IDLE, ONE_BY_ONE, ZERO],
     "parity/loop_iadd_1": [LOOP],
     "parity/loop_imul_1": [LOOP],
