@@ -71,7 +71,7 @@ def told_once(run: RunReport) -> ToldOnce:
 
 def elsewhere_text(count: int) -> str:
     """What stands in the place of a profile's findings that are told with all ranks."""
-    return f"{plural(count, 'finding is', 'findings are')} told above, with all ranks."
+    return f"{plural(count, 'finding is', 'findings are')} listed above, for all ranks."
 
 
 def _row(row: RankRow, parts: Sequence[str]) -> tuple[Line, ...]:

@@ -145,7 +145,7 @@ class TestRunReport:
             assert told.count("Told once") == told.count("Told once: on both ranks")
             assert "Fix of rank 1" in told
             assert "Fix of rank 0" not in told
-            assert told.count("1 finding is told above, with all ranks.") == 2
+            assert told.count("1 finding is listed above, for all ranks.") == 2
         told_in_json = msgspec.json.decode(to_json(shown), type=Report).runs[0].profiles
         assert [len(profile.findings) for profile in told_in_json] == [1, 1]
 

@@ -98,7 +98,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     message = "`torch.compile` breaks the graph{where}: each time {pieces}, {time} beside the work in them"
     why = (
         "Regions of compiled code lie inside the region that was called, each with a look-up of its guards and "
-        "prologues of its own{reads}. Reported from {least} breaks per step on"
+        "prologues of its own{reads}. Reported for {least} breaks per step or more"
     )
     fix = (
         "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "

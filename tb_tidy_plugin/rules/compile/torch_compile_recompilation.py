@@ -74,7 +74,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
     message = "`torch.compile` compiles {function} again and again: {variants} more variants take {time}"
     why = (
         "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, where all should be "
-        "compiled; the compiler takes {share} of the recorded steps. Reported from {least} variants on"
+        "compiled; the compiler takes {share} of the recorded steps. Reported for {least} variants or more"
     )
     fix = (
         "See what changes with `TORCH_LOGS=recompiles`; then mark sizes that change with "

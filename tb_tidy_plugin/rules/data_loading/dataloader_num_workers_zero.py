@@ -105,7 +105,8 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
         "`_SingleProcessDataLoaderIter.__next__` runs {batches} times in {steps} steps, the longest one "
-        "{longest}{cores}. Reported from {least_share} and {least} of a step on; what is loaded before the first step "
+        "{longest}{cores}. Reported for {least_share} and {least} of a step or more; what is loaded before the first "
+        "step "
         "does not count"
     )
     fix = "Pass `num_workers{workers}` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"

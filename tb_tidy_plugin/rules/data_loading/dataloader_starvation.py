@@ -91,8 +91,8 @@ class DataloaderStarvation(Rule[Evidence]):
     message = "The step waits {waiting} ({share}) for the workers of a `DataLoader`"
     why = (
         "{waited} of {batches} batches were not there when the training thread asked for them, the longest wait is "
-        "{longest}{rhythm}{given}. Reported from {least_waits} waits of {least} on, and from {least_share} of the step "
-        "on"
+        "{longest}{rhythm}{given}. Reported for {least_waits} waits of {least} or more, and for {least_share} of the "
+        "step or more"
     )
     fix = (
         "Give the `DataLoader` more workers (up to the cores that the process may use), then a larger "

@@ -110,7 +110,7 @@ class ExposedCommunication(Rule[Evidence]):
     why = (
         "{count} `{kind}` per step{sent} take {total}. Counted is what the fastest of equal ones take, at their ends; "
         "{waiting} per step beyond that look like waiting for a rank that comes late, which a recording of one rank "
-        "cannot tell for sure. Reported from {least} of a step on"
+        "cannot tell for sure. Reported for {least} of a step or more"
     )
     fix = "{advice}"
     caveat = "A compressed gradient is less precise."

@@ -112,7 +112,7 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
     message = "{piece} is written out as {count} operators on {shape}, which take {time} a call: {names}"
     why = (
         "Together they move {ratio} times the bytes of one kernel, which should leave {expected} of the time; "
-        "{gradients} operators of the backward pass belong to them. Reported from {least} of a step on"
+        "{gradients} operators of the backward pass belong to them. Reported for {least} of a step or more"
     )
     fix = "{fix}"
     caveat = "One kernel rounds less often: results differ in their last bits."

@@ -113,7 +113,8 @@ class ElementwiseOpFlood(Rule[Evidence]):
     message = "{count} pointwise operators in a row on {shape} take {time}: {names}"
     why = (
         "Together they move {ratio} times the bytes of one fused operator, which should leave {expected} of the time; "
-        "{gradients} operators of the backward pass belong to them. Reported from {least} operators on where tensors "
+        "{gradients} operators of the backward pass belong to them. Reported for {least} operators or more where "
+        "tensors "
         "are large, else from {least_small} on"
     )
     fix = "Compile the function with `torch.compile`, or call one operator that does it all where torch has it"

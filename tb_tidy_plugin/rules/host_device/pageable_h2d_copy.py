@@ -110,7 +110,7 @@ class PageableH2dCopy(Rule[Evidence]):
     message = "`{operator}` copies {size} to the GPU from pageable memory, which the step waits {time} for"
     why = (
         "The copy runs at {speed}, where pinned memory gives {pinned} ({source}), and the Python thread stands still "
-        "in it for {host}. Reported from {least} on, where it happens in every step"
+        "in it for {host}. Reported for {least} or more, where it happens in every step"
     )
     fix = "Pin the memory (`pin_memory=True` of the `DataLoader`) and copy with `non_blocking=True`"
     caveat = (

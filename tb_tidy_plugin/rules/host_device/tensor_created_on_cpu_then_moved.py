@@ -98,7 +98,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
     message = "`{factory}` makes {size} on the CPU, then `{move}` copies them to the GPU"
     why = (
         "Making {shape} values of {dtype} takes {fill_time}; copying them takes {copy_time} and is operator {distance} "
-        "after that. Reported from {least} on, up to operator {farthest}, where shape and dtype are equal"
+        "after that. Reported for {least} or more, up to operator {farthest}, where shape and dtype are equal"
     )
     fix = "Pass `device=` where the tensor is made, so that it is made where it is used"
     caveat = "Random numbers made on the GPU differ from those made on the CPU with the same seed."

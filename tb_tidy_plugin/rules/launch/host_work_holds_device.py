@@ -100,7 +100,7 @@ class HostWorkHoldsDevice(Rule[Evidence]):
     why = (
         "Meanwhile no thread launches anything for more than 500 µs, and no loader, wait, compilation or garbage "
         "collection explains it. Events on the host are {apart} apart, so recording stretches this time {stretch}. "
-        "Reported from {least_share} and {least} of a step on, where three functions take {least_named} of it"
+        "Reported for {least_share} and {least} of a step or more, where three functions take {least_named} of it"
     )
     fix = (
         "Prepare it in worker processes (`DataLoader` with `num_workers`), do it on the device, or do it once before "

@@ -107,7 +107,7 @@ class OptimizerSingleTensor(Rule[Evidence]):
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (
         "The step on the {device} runs no `_foreach_` or `_fused_` operator but {each} operators for each parameter"
-        "{switches}. Reported from {least} parameters on"
+        "{switches}. Reported for {least} parameters or more"
     )
     fix = "Pass `{setting}` to `{optimizer}`"
     caveat = (

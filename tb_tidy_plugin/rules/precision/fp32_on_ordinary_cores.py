@@ -108,7 +108,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
     )
     why = (
         "{kernels} kernels per step, most of the time in `{kernel}`, multiply in float32 without matrix units by their "
-        "names. Reported from {least} of a step on"
+        "names. Reported for {least} of a step or more"
     )
     fix = 'Use mixed precision: `torch.autocast("cuda", dtype=torch.{dtype})`{scaling}'
     caveat = (

@@ -112,7 +112,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
     # The checks for NaN read a value for each node of the backward pass.
     yields_to = ("anomaly-mode-enabled",)
     message = "{reader} {calls} per step; {effect} {time} per step"
-    why = "{reason}. Reported from {limit} per step on"
+    why = "{reason}. Reported for {limit} per step or more"
     fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"
 
     min_idle_ns = Threshold(50_000, "per step and place; less is what a few launches that come late cost")

@@ -89,7 +89,7 @@ class GradGraphNeverConsumed(Rule[Evidence]):
     )
     why = (
         "{nodes} operators from `{first}` on advance autograd's counter, and no backward pass in the profile uses one "
-        "of their nodes{others}. Reported from {least} nodes on"
+        "of their nodes{others}. Reported for {least} nodes or more"
     )
     fix = "Run it under `torch.inference_mode()`, or under `torch.no_grad()` where the result goes into a loss"
     caveat = "Tensors made in inference mode cannot be used in a graph later."

@@ -111,7 +111,7 @@ class UnfusedAttention(Rule[Evidence]):
     message = "Attention of {queries} queries over {keys} keys is written out: up to {time} a call between its products"
     why = (
         "{operators} operators, and {gradients} more in the backward pass, go over scores of {sizes} in {dtype}, which "
-        "are {ratio} times the size of the queries. Reported from {least} queries and keys on"
+        "are {ratio} times the size of the queries. Reported for {least} queries and keys or more"
     )
     fix = "{fix}"
     caveat = "Results differ in their last bits, and dropout draws other random numbers. The weights cannot be had."

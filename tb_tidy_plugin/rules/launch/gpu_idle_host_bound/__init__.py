@@ -108,8 +108,8 @@ class GpuIdleHostBound(Rule[Evidence]):
     message = "For {share} of the step, {idle}, the device waits for the host to launch its next work, most for {where}"
     why = (
         "{gaps} gaps per step that nothing but the host's own pace explains; the median kernel takes {kernel}, and "
-        "{shallow} of the launches find at most one other piece of work to do. {recorder}. Reported from {least} of "
-        "the step on, without gaps above {longest}"
+        "{shallow} of the launches find at most one other piece of work to do. {recorder}. Reported for {least} of "
+        "the step or more, without gaps above {longest}"
     )
     fix = 'Launch less: `torch.compile` with `mode="reduce-overhead"`, CUDA graphs, larger batches or fused operators'
     caveat = "`reduce-overhead` records CUDA graphs, which need shapes that do not change and keep memory of their own."

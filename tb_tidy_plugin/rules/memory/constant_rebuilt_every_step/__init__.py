@@ -107,8 +107,8 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
     yields_to = ("python-loop-tensor-indexing",)
     message = "`{factory}` makes a constant of {elements} elements again and again: {operators} operators, {time}"
     why = (
-        "`{chain}` take nothing but numbers, which are the same each time: {times} × in {steps} steps. Reported from "
-        "{least} elements on, where nothing is written to the tensor afterwards"
+        "`{chain}` take nothing but numbers, which are the same each time: {times} × in {steps} steps. Reported for "
+        "{least} elements or more, where nothing is written to the tensor afterwards"
     )
     fix = "Make the tensor once, as a non-persistent buffer of the module, and use that in each step"
     caveat = "The tensor stays in memory; code that writes to it would change it for all later steps."

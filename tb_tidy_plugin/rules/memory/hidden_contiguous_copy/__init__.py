@@ -121,8 +121,8 @@ class HiddenContiguousCopy(Rule[Evidence]):
     yields_to = ("unfused-attention",)
     message = "`{operator}` copies {size} only to change their memory layout, then `{reader}` reads them"
     why = (
-        "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported from "
-        "{least} on, and where the reader may need the copy from {least_share} of a step on"
+        "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported for "
+        "{least} or more, and where the reader may need the copy for {least_share} of a step or more"
     )
     fix = "Leave the copy out where its reader takes any layout, else order the dimensions so that it is not needed"
 

@@ -97,7 +97,8 @@ class DtypePingPong(Rule[Evidence]):
     needs = frozenset({"shapes"})
     message = "{shape} values are cast from {dtype} to {other} and {distance} back to {dtype}: {time}"
     why = (
-        "Both casts copy the whole tensor ({size}), and {between}. Reported from {least} on, up to {most} operators "
+        "Both casts copy the whole tensor ({size}), and {between}. Reported for {least} or more, up to {most} "
+        "operators "
         "apart"
     )
     fix = "Leave out both casts, or keep one dtype from the first to the last operator"

@@ -82,7 +82,8 @@ class CatInLoop(Rule[Evidence]):
     message = "A tensor grows by {calls} × `{operator}`: {again} of what they copy was copied before"
     why = (
         "{calls} calls in one step each take the result of the one before and add a piece, {piece} the last time; the "
-        "last result is {result}. They take {time}, and nothing reads the tensor in between. Reported from {least} on"
+        "last result is {result}. They take {time}, and nothing reads the tensor in between. Reported for {least} or "
+        "more"
     )
     fix = "Append the pieces to a list and call `torch.cat` once after the loop"
     caveat = "All pieces are in memory together with the result while that is made."

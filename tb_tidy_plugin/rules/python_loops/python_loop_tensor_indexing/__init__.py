@@ -115,7 +115,8 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     message = "A Python loop picks {iterations} pieces of a tensor one by one: {operators} operators, {time}"
     why = (
         "`{body}` comes up again and again; steps of the index: {stride}. About {work} of the operators' time is work "
-        "on elements. Reported from {least} iterations and {least_share} of the step on, up to {most_work} of such work"
+        "on elements. Reported for {least} iterations and {least_share} of the step or more, up to {most_work} of "
+        "such work"
     )
     fix = "Replace the loop by operators on the whole tensor"
     caveat = "An iteration that needs the result of the one before it cannot be replaced like this."
