@@ -118,7 +118,7 @@ class TestContent:
             b'"schemaVersion" "deviceProperties" "traceEvents": [',
             b"\x1f\x8b broken",
             b'{"schemaVersion"' * (HEAD_BYTES // 16),
-            gzip.compress(b"\x00" * (HEAD_BYTES + 1)),
+            gzip.compress(b"\x00" * (HEAD_BYTES + 1), mtime=0),
         ],
     )
     def test_others(self, tmp_path: Path, content: bytes) -> None:
