@@ -38,10 +38,10 @@ SERVING_STEP = re.compile(r"execute_(?:diffusion_|context_|\d)|execute_model|ste
 """Annotations of vLLM, SGLang and xDiT around one scheduled batch."""
 
 FRAMEWORK_STEP = re.compile(
-    r"\[pl\]\[profile\]run_training_batch$"
-    r"|.*lightning/.*training_epoch_loop\.py\(\d+\): advance$"
-    r"|.*megatron/(?:training/)?training\.py\(\d+\): train_step$"
-    r"|.*deepspeed/runtime/(?:pipe/)?engine\.py\(\d+\): train_batch$"
+    r"^\[pl\]\[profile\]run_training_batch$"
+    r"|(?:^|/)loops/training_epoch_loop\.py\(\d+\): advance$"
+    r"|(?:^|/)megatron/(?:training/)?training\.py\(\d+\): train_step$"
+    r"|(?:^|/)deepspeed/runtime/(?:pipe/)?engine\.py\(\d+\): train_batch$"
 )
 """Lightning's annotation, and the functions in which Lightning, Megatron and DeepSpeed run one whole step."""
 
@@ -135,7 +135,7 @@ def steps_of(table: EventTable) -> Steps:
     marks: tuple[tuple[StepBasis, Mask, Test], ...] = (
         ("profiler_step", annotation, PROFILER_STEP.fullmatch),
         ("serving_step", annotation, SERVING_STEP.match),
-        ("framework_step", called, FRAMEWORK_STEP.match),
+        ("framework_step", called, FRAMEWORK_STEP.search),
     )
     for basis, chosen, test in marks:
         if len(rows := np.flatnonzero(chosen & table.is_named(test))):

@@ -136,7 +136,7 @@ class TestFailures:
         self, recorded: Recorded, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         assert write_device_events(recorded.prof, tmp_path / "t.pt.trace.json") is not None
-        assert "there is no trace" in caplog.text
+        assert "t.pt.trace.json does not exist" in caplog.text
 
     def test_a_recording_without_device_times_gives_no_file(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
