@@ -12,7 +12,7 @@ import numpy as np
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.causes import GRAPH_LAUNCH, LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import BEGIN_CAPTURE, Host
-from tb_tidy_plugin.ledger.limits import Limits, communication_of, rate_of
+from tb_tidy_plugin.ledger.limits import Limits, communication_of
 from tb_tidy_plugin.ledger.model import (
     CAUSES,
     KINDS,
@@ -27,7 +27,6 @@ from tb_tidy_plugin.ledger.model import (
     Owner,
     Piece,
     Proof,
-    Rate,
     Recording,
     StepLength,
     Window,
@@ -132,7 +131,7 @@ def _account(profile: Profile) -> Account:
         unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
         entries=entries,
     )
-    return Account(ledger, segments, entry, np.append(host.rows, ABSENT)[segments.call])
+    return Account(ledger, segments, entry, book.calls)
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
@@ -225,9 +224,9 @@ class _Book:
         owners = self._owners(mine)
         has_limit = cause == "compute" and kind not in WITHOUT_LIMIT
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
-        rate = self._rate(mine) if cause == "cpu" and kind != "python" else None
+        rate = self.limits.rate(self.calls[mine], self.length[mine]) if cause == "cpu" and kind != "python" else None
         said, nothing = (
-            advice.on_cpu(kind, rate)
+            advice.on_cpu(kind, rate, has_shapes="shapes" in self.profile.recorded)
             if cause == "cpu"
             else advice.advised(
                 cause, kind, limit, why_unknown=self.limits.why_unknown,
@@ -270,10 +269,10 @@ class _Book:
             found.append(owner_of(self.profile, self.host, self.segments, self.names, longest, int(sums[which])))
         return found
 
-    def _rate(self, mine: Rows) -> Rate | None:
-        call = self.segments.call[mine]
-        rows = np.append(self.host.rows, ABSENT)[call]
-        return rate_of(self.profile, rows, self.length[mine])
+    @cached_property
+    def calls(self) -> Rows:
+        """For each piece the row of what the host does, `ABSENT` for none."""
+        return np.append(self.host.rows, ABSENT)[self.segments.call]
 
     def _is_in_graph(self, mine: Rows) -> bool:
         """Whether most of the work was launched by a graph's replay."""

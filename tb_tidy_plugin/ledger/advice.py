@@ -160,14 +160,15 @@ def _at_limit(kind: Kind | None, reached: float, what: str) -> tuple[str | None,
     return f"{said} It reaches {Share(reached)} of the device's {what}.", None
 
 
-def on_cpu(kind: Kind | None, rate: Rate | None) -> tuple[str | None, str | None]:
+def on_cpu(kind: Kind | None, rate: Rate | None, *, has_shapes: bool) -> tuple[str | None, str | None]:
     """The same for the cause `cpu`."""
     if kind == "python":
         return "Vectorise it, or move it out of the step.", None
     said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
     if rate is not None and (reached := _at_rate(kind, rate)):
         return said, reached
-    return said, None if said else "Its efficiency is not known because the shapes of its operators were not recorded."
+    why = "no formula is known for its operators" if has_shapes else "the shapes of its operators were not recorded"
+    return said, None if said else f"Its efficiency is not known because {why}."
 
 
 def _at_rate(kind: Kind | None, rate: Rate) -> str:

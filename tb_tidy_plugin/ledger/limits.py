@@ -11,7 +11,7 @@ from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
 from tb_tidy_plugin.profile.collectives import collectives_of
 from tb_tidy_plugin.profile.float32 import float32_kernels
-from tb_tidy_plugin.profile.flops import PLAUSIBLE, device_of, estimates_of
+from tb_tidy_plugin.profile.flops import PLAUSIBLE, Estimates, device_of, estimates_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
 
@@ -48,7 +48,7 @@ class Limits:
         profile = self.profile
         if "shapes" not in profile.recorded or (device := device_of(profile)) is None:
             return None
-        estimates, operators = estimates_of(profile), profile.operators
+        estimates, operators = self._estimates, profile.operators
         known = (estimates.time_ns > 0) & (estimates.ideal_ns > 0) & (operators.device_total_ns > 0)
         known &= np.nan_to_num(estimates.ideal_ns) <= PLAUSIBLE * estimates.time_ns
         call = np.full(len(profile.table) + 1, ABSENT, np.int64)
@@ -64,6 +64,40 @@ class Limits:
         found = np.zeros(len(self.profile.table), np.bool_)
         found[float32_kernels(self.profile)] = True
         return found
+
+    @cached_property
+    def _estimates(self) -> Estimates:
+        return estimates_of(self.profile)
+
+    @cached_property
+    def _rated(self) -> Rows:
+        """By row, and one more for `ABSENT`: the call of the host around it of which work and time are known."""
+        nested, found = self.profile.operators.nested, self._estimates
+        known = (found.time_ns > 0) & ((found.flops != ABSENT) | (found.bytes != ABSENT))
+        around = np.full(len(self.profile.table) + 1, ABSENT, np.int64)
+        around[nested.rows] = nested.nearest(known)
+        return around
+
+    def rate(self, rows: Rows, length_ns: Times) -> Rate | None:
+        """How fast operators of the host ran, None where nothing is known of any.
+
+        Args:
+            rows: what the host does in each piece of time, `ABSENT` where nothing is recorded.
+            length_ns: how long each piece is.
+        """
+        if "shapes" not in self.profile.recorded or not (total := int(length_ns.sum())):
+            return None
+        call = self._rated[rows]
+        rated = np.unique(call[call != ABSENT])
+        if not len(rated):
+            return None
+        time_ns = self._estimates.time_ns[rated]
+        return Rate(
+            flops_per_second=_per_second(self._estimates.flops[rated], time_ns),
+            bytes_per_second=_per_second(self._estimates.bytes[rated], time_ns),
+            known_share=int(length_ns[call != ABSENT].sum()) / total,
+            threads=self.profile.settings.threads.intra_op,
+        )
 
     def of(self, segments: Segments) -> Limit | None:
         """The limit of device work, None where nothing is known of it."""
@@ -89,32 +123,6 @@ class Limits:
         memory = float(ideal[self._roofline.moves[calls]].sum())
         bound: Bound = "memory" if memory > MOSTLY * float(ideal.sum()) else "compute"
         return min(float(ideal.sum() / taken.sum()), 1.0), bound, known / total
-
-
-def rate_of(profile: Profile, calls: Rows, length_ns: Times) -> Rate | None:
-    """How fast operators of the host ran, None where nothing is known of any.
-
-    Args:
-        profile: of the same recording.
-        calls: table's row of what the host does in each piece of time, `ABSENT` where nothing is recorded.
-        length_ns: how long each piece is.
-    """
-    if "shapes" not in profile.recorded or not (total := int(length_ns.sum())):
-        return None
-    estimates, nested = estimates_of(profile), profile.operators.nested
-    known = (estimates.time_ns > 0) & ((estimates.flops != ABSENT) | (estimates.bytes != ABSENT))
-    around = np.full(len(profile.table) + 1, ABSENT, np.int64)
-    around[nested.rows] = nested.nearest(known)
-    call = around[calls]
-    rated = np.unique(call[call != ABSENT])
-    if not len(rated):
-        return None
-    return Rate(
-        flops_per_second=_per_second(estimates.flops[rated], estimates.time_ns[rated]),
-        bytes_per_second=_per_second(estimates.bytes[rated], estimates.time_ns[rated]),
-        known_share=int(length_ns[call != ABSENT].sum()) / total,
-        threads=profile.settings.threads.intra_op,
-    )
 
 
 def _per_second(amounts: Times, time_ns: Times) -> float | None:

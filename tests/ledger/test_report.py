@@ -171,6 +171,11 @@ def test_without_shapes_a_rate_is_not_known() -> None:
     assert "shapes" in (entry.nothing_to_fix or "")
 
 
+def test_work_without_a_formula_does_not_lack_shapes() -> None:
+    (entry,) = account_of(draw("ProfilerStep#1  0-100\n  my::op  0-100  dims=4,4  types=float,float")).ledger.entries
+    assert entry.nothing_to_fix == "Its efficiency is not known because no formula is known for its operators."
+
+
 def test_every_cause_has_a_title_a_proof_and_advice() -> None:
     assert set(advice.TITLES) == set(PROOFS) == set(CAUSES) == set(get_args(Cause))
     assert set(advice.BY_CAUSE) == set(CAUSES) - {"compute", "copy", "cpu"}
