@@ -60,7 +60,7 @@ export function reasonText(outcome: Outcome): string {
 
 /** One line of what a step's time goes to; `title` says it in full, `owner` whose it is. */
 export interface ChangeLine extends Times { name: string; title: string; owner: string }
-/** Lines that add up to `sum`: of the mean step, or of one lane where there is no ledger. */
+/** The lines of a table and their sum: the mean step, or one lane if a side has no ledger. */
 export interface Whole { of: string; sum: Times; lines: readonly ChangeLine[] }
 
 /** What the time goes to on both sides: the entries of both ledgers, else the parts of each lane. */

@@ -5,7 +5,7 @@ import { findingMarkdown, reportMarkdown } from '../base/markdownOut';
 import type { Finding } from '../api/types.gen';
 import { copy } from './clipboard';
 import { faultInfo, reach } from './connection';
-import { costShare, listed, mutedFindings } from './findings';
+import { listed, mutedFindings } from './findings';
 import { shareUrl } from './host';
 import { toast } from './notices';
 import { per, report, stepNs } from './profile';
@@ -14,7 +14,7 @@ import { selectedKey } from './runs';
 
 export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(withRanks(finding), per.peek())}\n`, 'Finding');
 
-const withRanks = (finding: Finding): Finding & { about: string } => ({ ...finding, share: costShare(finding), about: ranksOf(finding) });
+const withRanks = (finding: Finding): Finding & { about: string } => ({ ...finding, about: ranksOf(finding) });
 
 export const copyLink = (): Promise<boolean> => copy(shareUrl(), 'Link');
 

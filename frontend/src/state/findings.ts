@@ -7,7 +7,7 @@ import { plural, timeUnit, unitNamed, type TimeUnit } from '../base/units';
 import { filtered, grouped, isOwn, sorted, type Grouped } from '../base/ranking';
 import { mutes } from './mutes';
 import { announce, toast } from './notices';
-import { ledger, report } from './profile';
+import { report } from './profile';
 import { ranksOf, runFindings, runOutcomes } from './ranks';
 import { go, route } from './route';
 import { savingsIn } from './settings';
@@ -68,12 +68,6 @@ export const savingUnit = computed<TimeUnit>(() => unitNamed(savingsIn.value) ??
 
 /** A finding by its id, a muted one too; null where the profile has no such finding. */
 export const findingById = (id: string): Finding | null => everyFinding.value.find((each) => each.id === id) ?? null;
-
-/** What a finding costs as a part of the step; findings of a run bring the part of the ranks' step. */
-export function costShare(of: Finding): number | null {
-  const account = ledger.value;
-  return account && of.share !== null && !ranksOf(of) ? of.cost_ns / account.step_ns.median : of.share;
-}
 
 export const outcomes = (status: Outcome['status']): readonly Outcome[] =>
   checks.value.filter((outcome) => outcome.status === status);

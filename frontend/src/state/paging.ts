@@ -24,7 +24,7 @@ export interface PagedTable<Row, Column, Said extends Answer<Row> = Answer<Row>>
   need: (first: number, last: number) => void;
   /** Sorts by a column; a second time the other way round. */
   sortBy: (column: Column) => void;
-  /** Asks again for what is there and for what failed; rows stay in sight until their answer comes. */
+  /** Requests all loaded and failed pages again; the old rows stay until the new ones arrive. */
   refresh: () => void;
   /** Gives up all that is on its way. */
   stop: () => void;

@@ -105,7 +105,7 @@ describe('a component', () => {
     expect(result.current).toEqual({ kind: 'ready', answer: 'there' });
   });
 
-  it('shows what is known while it asks again, and waits where it is told to', async () => {
+  it('keeps the known answer while it asks again, or shows that it waits', async () => {
     const { asked, question } = manual<string>();
     const known = resource<string>();
     known.put('a', 'old');

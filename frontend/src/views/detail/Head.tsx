@@ -14,7 +14,7 @@ import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { muteRule, toggleMute } from '../../state/actions';
 import { copyFinding, copyLink } from '../../state/exports';
-import { costShare, savingUnit } from '../../state/findings';
+import { savingUnit } from '../../state/findings';
 import { mutes } from '../../state/mutes';
 import { per, report } from '../../state/profile';
 import { ranksOf } from '../../state/ranks';
@@ -24,7 +24,7 @@ interface Props { finding: Finding; heading: RefObject<HTMLHeadingElement | null
 
 export function Head({ finding, heading }: Props) {
   const { cost_ns: cost } = finding;
-  const part = costShare(finding);
+  const part = finding.share;
   return (
     <header class="detail-head">
       <p class="eyebrow">
