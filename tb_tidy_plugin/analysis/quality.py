@@ -61,7 +61,7 @@ def _steps(profile: Profile) -> Iterator[str]:
             Nanoseconds(profile.pace.done_ns - int(steps.ends.max())),
             Nanoseconds(profile.pace.recorded_ns or 0),
         )
-        yield f"Devices fall behind: {late} after the last step they are done, so that a step takes about {took}."
+        yield f"Devices fall behind their host: they finish {late} after its last step. A step takes about {took}."
 
 
 def _launches(profile: Profile) -> Iterator[str]:

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[list[dict[str, object]], str]] = {
     ),
     "devices that fall behind": (
         [launch(110, correlation=1), kernel(150, 1950, correlation=1)],
-        "Devices fall behind: 1 ms after the last step they are done, so that a step takes about 2 ms.",
+        "Devices fall behind their host: they finish 1 ms after its last step. A step takes about 2 ms.",
     ),
     "overlapping steps": (
         [event("ProfilerStep#2", 900, 1000, cat="user_annotation", tid=2)],

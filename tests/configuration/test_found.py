@@ -87,15 +87,15 @@ class TestHowFarUp:
             (".", "repository/a", False),
             ("repository", "repository/submodule", False),
             ("repository/submodule", "repository/submodule/c", True),
-            ("home", "home/work/job", True),
+            ("home", "home/project/job", True),
             ("home", "home", True),
-            (".", "home/work", False),
+            (".", "home/project", False),
             (".", "home", False),
             ("home", "home/clone/a", False),
         ],
     )
     def test_to_the_repository_or_home(self, tmp_path: Path, at: str, folder: str, found: bool) -> None:
-        for made in ("a", "repository/.git", "repository/a/b", "repository/submodule/c", "home/work/job"):
+        for made in ("a", "repository/.git", "repository/a/b", "repository/submodule/c", "home/project/job"):
             (tmp_path / made).mkdir(parents=True, exist_ok=True)
         (tmp_path / "home" / "clone" / "a").mkdir(parents=True)
         (tmp_path / "home" / "clone" / ".git").symlink_to(tmp_path / "nowhere")

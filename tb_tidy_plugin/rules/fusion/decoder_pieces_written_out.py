@@ -3,7 +3,7 @@
 ## What it finds
 Pieces of decoder models that user or library code runs operator by operator: RMSNorm (`pow`, `mean`, `add`, `rsqrt`,
 `mul`, with its casts), rotary embedding (`mul`, `neg`, `cat`, `mul`, `add`) and gated activation (`silu` or `gelu`,
-then `mul`, as in SwiGLU), told by their operators and shapes.
+then `mul`, as in SwiGLU), recognised by their operators and shapes.
 
 ## Why it is slow
 Each operator reads its tensors from memory and writes a new one, often in float32. One kernel reads a row once, keeps
@@ -27,7 +27,7 @@ gradients as well. At best the quarter is not needed. Where launching takes long
 left. At worst nothing is gained.
 
 ## When it stays quiet
-Less than 1 % of the step for one kind of piece in one function. Without a device, as there is no such kernel for CPUs.
+Less than 1 % of the step for one kind of piece in one function. Recordings without a device: PyTorch has fused kernels for devices only.
 Compiled code. Other forms: LayerNorm by hand, norms by `x.norm()`, rotary embeddings of complex numbers or of a part of
 each head.
 """
