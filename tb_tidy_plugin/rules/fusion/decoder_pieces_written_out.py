@@ -27,8 +27,8 @@ gradients as well. At best the quarter is not needed. Where launching takes long
 left. At worst nothing is gained.
 
 ## When it stays quiet
-Less than 1 % of the step for one kind of piece in one function. Recordings without a device: PyTorch has fused kernels for devices only.
-Compiled code. Other forms: LayerNorm by hand, norms by `x.norm()`, rotary embeddings of complex numbers or of a part of
+Less than 1 % of the step for one kind of piece in one function. Recordings without a device: PyTorch has fused kernels
+for devices only. Compiled code. Other forms: LayerNorm by hand, norms by `x.norm()`, rotary embeddings of complex numbers or of a part of
 each head.
 """
 
