@@ -28,8 +28,8 @@ left. At worst nothing is gained.
 
 ## When it stays quiet
 Less than 1 % of the step for one kind of piece in one function. Recordings without a device: PyTorch has fused kernels
-for devices only. Compiled code. Other forms: LayerNorm by hand, norms by `x.norm()`, rotary embeddings of complex numbers or of a part of
-each head.
+for devices only. Compiled code. Other forms: LayerNorm by hand, norms by `x.norm()`, rotary embeddings of complex
+numbers or of a part of each head.
 """
 
 from collections.abc import Iterator
