@@ -37,7 +37,7 @@ from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.recipe import Recipe, recipe_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.units import Nanoseconds, Share, plural
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
@@ -183,14 +183,14 @@ def worth_reporting(rule: Rule, groups: Sequence[Group]) -> tuple[list[Group], i
 
 def left_out_of(rule: AnyRule, yielded: Mapping[str, int], small: int, ignored: int, further: int = 0) -> str | None:
     """What of all that a rule found is not reported, and why; None where all is."""
-    parts = [f"{count} belong to `{other}`" for other, count in yielded.items()]
+    parts = [f"{plural(count, 'finding')} that `{other}` covers" for other, count in yielded.items()]
     if further:
-        parts.append(f"{further} cost less than each of these {MOST_FINDINGS}")
+        parts.append(f"{plural(further, 'finding')} below the {MOST_FINDINGS} largest")
     if small:
-        parts.append(f"{small} cost less than {Share(rule.min_share)} of a step (`min-share`)")
+        parts.append(f"{plural(small, 'finding')} below {Share(rule.min_share)} of a step (`min-share`)")
     if ignored:
-        parts.append(f"{ignored} in files of `per-path-ignores`")
-    return f"Found, and left out: {'; '.join(parts)}." if parts else None
+        parts.append(f"{plural(ignored, 'finding')} in files of `per-path-ignores`")
+    return f"Left out: {'; '.join(parts)}." if parts else None
 
 
 def by_saving(evidence: Evidence) -> tuple[int, int, str]:
@@ -243,11 +243,11 @@ def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> 
     """What else goes, where a fix is expected to save more than what it fixes costs itself."""
     if beyond_ns <= 0:
         return []
-    reasons = ["what belongs to it gets faster"] if any(match.related for match in matches) else []
+    reasons = ["related work gets faster, too"] if any(match.related for match in matches) else []
     if "device" not in profile.recorded:
-        reasons.append("memory that it takes is given back in time that no event has")
-    why = " and ".join(reasons) or "what waits for it comes earlier"
-    return [Note(text=f"{Nanoseconds(beyond_ns)} more than it costs is expected to be saved: {why}.")]
+        reasons.append("freeing its memory also takes time")
+    why = " and ".join(reasons) or "work that waits for it starts earlier"
+    return [Note(text=f"The fix saves {Nanoseconds(beyond_ns)} more than the pattern costs, because {why}.")]
 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:

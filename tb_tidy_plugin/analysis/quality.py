@@ -33,7 +33,7 @@ def quality_of(profile: Profile, estimates: Estimates | None = None) -> Quality:
     notes += table.metadata.notes
     notes += [f"{count:,} events left out: {reason}." for reason, count in table.dropped.items() if count]
     if mismatch is not None and mismatch > NOTABLE_MISMATCH:
-        notes.append(f"{mismatch:.1%} of the Python frames hang below another frame than they were recorded under.")
+        notes.append(f"{Share(mismatch)} of the Python frames lie below a frame that is not their recorded parent.")
     notes += [*_steps(profile), *_launches(profile), *_devices(profile)]
     if "device" in profile.recorded and not profile.tree.size:
         notes.append("Only device events were recorded: there are no steps and no source lines.")
@@ -52,7 +52,7 @@ def _steps(profile: Profile) -> Iterator[str]:
     overlapping = int((steps.starts[1:] < np.maximum.accumulate(steps.ends)[:-1]).sum()) if steps.items else 0
     if overlapping:
         begin = _many(overlapping, "step begins", "steps begin")
-        yield f"{begin} before the one before ends: shared time counts in both."
+        yield f"{begin} before the previous one ends: shared time counts in both."
     empty = sum(step.duration_ns == 0 for step in steps.items)
     if empty:
         yield f"{_many(empty, 'step has', 'steps have')} no length."
@@ -86,7 +86,7 @@ def _launches(profile: Profile) -> Iterator[str]:
     started = np.unique(flows.flow[flows.is_start])
     loose = int((~np.isin(flows.flow[~flows.is_start], started)).sum())
     if loose and len(launched) < len(work):  # normal in Kineto's traces, and of no account where launches are known
-        yield f"{_many(loose, 'arrow ends', 'arrows end')} without having started."
+        yield f"{_many(loose, 'flow arrow has', 'flow arrows have')} an end and no start."
 
 
 def _devices(profile: Profile) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _estimates(estimates: Estimates) -> Iterator[str]:
         yield f"For {share} of the steps the device waits for something that is not recorded: {sure}"
     if estimates.recording > NOTABLE_RECORDING:
         yield (
-            f"Recording itself takes about {Share(estimates.recording)} of a step: the least that fixes save allows "
+            f"Recording itself takes about {Share(estimates.recording)} of a step. The lower bounds of savings allow "
             "for it."
         )
 

@@ -30,7 +30,7 @@ def test_less_than_half_a_per_cent_of_the_step_is_not_reported(end: int, is_foun
     assert isinstance(outcome, Found) is is_found
     assert len(findings) == is_found
     if not is_found:
-        assert outcome == Clean("Found, and left out: 1 cost less than 0.5 % of a step (`min-share`).")
+        assert outcome == Clean("Left out: 1 finding below 0.5 % of a step (`min-share`).")
 
 
 def test_users_may_ask_for_less() -> None:
@@ -43,7 +43,7 @@ def test_what_belongs_to_another_rule_is_said() -> None:
     profile = draw(f"ProfilerStep#1  0-1000\n  {MM.format(end=900)}")
     outcomes, findings = checked(profile, [OtherRule(), SlowMultiplication()])
     assert [evidence.finding.rule for evidence in findings] == ["made-up-rule"]
-    assert outcomes["other-rule"] == Clean("Found, and left out: 1 belong to `made-up-rule`.")
+    assert outcomes["other-rule"] == Clean("Left out: 1 finding that `made-up-rule` covers.")
 
 
 def test_a_rule_yields_only_to_what_is_reported() -> None:

@@ -128,20 +128,20 @@ class TestReport:
         assert [evidence.finding.places[0].file for evidence in ranked] == ["train.py"]
         outcome = outcomes[NAME]
         assert isinstance(outcome, Found)
-        assert outcome.left_out == "Found, and left out: 1 in files of `per-path-ignores`."
+        assert outcome.left_out == "Left out: 1 finding in files of `per-path-ignores`."
 
     def test_all_are_left_out_and_it_is_said(self) -> None:
         outcomes, ranked = checked(
             draw(TWO_FILES), [SlowMultiplication()], ignores=PathIgnores({"**": frozenset({NAME})})
         )
         assert ranked == []
-        assert outcomes[NAME] == Clean("Found, and left out: 2 in files of `per-path-ignores`.")
+        assert outcomes[NAME] == Clean("Left out: 2 findings in files of `per-path-ignores`.")
 
     def test_each_is_counted_once_where_there_are_two_reasons(self) -> None:
         rule = SlowMultiplication({"min_share": 0.15})  # the second finding takes 10 % of the step
         outcomes, _ = checked(draw(TWO_FILES), [rule], ignores=PathIgnores({"train.py": frozenset({NAME})}))
         assert outcomes[NAME] == Clean(
-            "Found, and left out: 1 cost less than 15 % of a step (`min-share`); 1 in files of `per-path-ignores`."
+            "Left out: 1 finding below 15 % of a step (`min-share`); 1 finding in files of `per-path-ignores`."
         )
 
     def test_nothing_is_left_out(self) -> None:

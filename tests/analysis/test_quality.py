@@ -38,7 +38,7 @@ CASES: dict[str, tuple[list[dict[str, object]], str]] = {
     ),
     "arrow without start": (
         [launch(110, correlation=1), kernel(200), arrow("f", 9, 200)],
-        "1 arrow ends without having started.",
+        "1 flow arrow has an end and no start.",
     ),
     "device beyond the properties": (
         [launch(110, correlation=1), kernel(200, correlation=1, device=9)],
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[list[dict[str, object]], str]] = {
     ),
     "overlapping steps": (
         [event("ProfilerStep#2", 900, 1000, cat="user_annotation", tid=2)],
-        "1 step begins before the one before ends: shared time counts in both.",
+        "1 step begins before the previous one ends: shared time counts in both.",
     ),
     "a step of no length": ([event("ProfilerStep#2", 1200, 0, cat="user_annotation")], "1 step has no length."),
     "negative duration": ([event("aten::mm", 200, -7)], "1 events left out: negative or impossible duration."),
@@ -89,4 +89,4 @@ def test_notes_of_a_real_trace() -> None:
     (run,) = tb_tidy_plugin.analyze(shared("traces/mi300_ddp8_resnet_checkpoint")).runs
     notes = " ".join(run.profiles[0].quality.notes)
     assert "968 of 3,653 device events have no launch in the file." in notes
-    assert "0.9% of the Python frames" in notes
+    assert "0.89 % of the Python frames" in notes

@@ -215,7 +215,7 @@ class TestOutcomes:
         assert report.findings == []
         (outcome,) = report.outcomes
         assert outcome.status == "clean"
-        assert outcome.reason == "Found, and left out: 1 cost less than 5 % of a step (`min-share`)."
+        assert outcome.reason == "Left out: 1 finding below 5 % of a step (`min-share`)."
         assert about(draw_run(*((0, 90),) * 4), CollectiveStraggler({"min_share": 0.005})).findings
 
     def test_what_is_in_files_that_are_ignored_is_left_out_and_said_so(self) -> None:
@@ -223,7 +223,7 @@ class TestOutcomes:
         run = draw_run(*((0, 2000),) * 4)
         report = run_report("job", [], run.ranks, [CollectiveStraggler()], ignores)
         assert report.findings == []
-        assert report.outcomes[0].reason == "Found, and left out: 1 in files of `per-path-ignores`."
+        assert report.outcomes[0].reason == "Left out: 1 finding in files of `per-path-ignores`."
 
     def test_not_checked_where_nobody_meets(self) -> None:
         (outcome,) = about(draw_run((0, 0)), CollectiveStraggler()).outcomes

@@ -114,8 +114,8 @@ class TestSettings:
         profile = checked(project, UNTIDY)
         assert findings_of(profile) == set()
         (outcome,) = profile.outcomes
-        assert outcome.reason == "Found, and left out: 1 cost less than 90 % of a step (`min-share`)."
-        assert "optimizer-single-tensor: Found, and left out: 1 cost less" in tidy(project, "check", UNTIDY).stdout
+        assert outcome.reason == "Left out: 1 finding below 90 % of a step (`min-share`)."
+        assert "optimizer-single-tensor: Left out: 1 finding below" in tidy(project, "check", UNTIDY).stdout
         assert "passed: " not in tidy(project, "check", UNTIDY).stdout
 
     def test_files_to_ignore(self, project: Path) -> None:
@@ -123,7 +123,7 @@ class TestSettings:
         before, after = checked(project, UNTIDY, "--isolated"), checked(project, UNTIDY)
         assert findings_of(before) - findings_of(after) == {"python-loop-tensor-indexing"}
         (outcome,) = [each for each in after.outcomes if each.rule == "python-loop-tensor-indexing"]
-        assert (outcome.status, outcome.reason) == ("clean", "Found, and left out: 2 in files of `per-path-ignores`.")
+        assert (outcome.status, outcome.reason) == ("clean", "Left out: 2 findings in files of `per-path-ignores`.")
 
     def test_summary_uses_them_too(self, project: Path) -> None:
         done = tidy(project, "summary", UNTIDY, "--format", "json")

@@ -170,7 +170,7 @@ class TestYields:
             draw("ProfilerStep#1  0-10\n  aten::mm  1-9  dims=4x4,4x4  types=float,float"), rules
         )
         assert [evidence.finding.rule for evidence in findings] == ["first"]
-        assert outcomes["late"] == Clean("Found, and left out: 1 belong to `first`.")
+        assert outcomes["late"] == Clean("Left out: 1 finding that `first` covers.")
 
     def test_to_a_rule_of_the_catalogue(self, tmp_path: Path) -> None:
         self._write(tmp_path, "late", "cat-in-loop")

@@ -88,17 +88,17 @@ class Evidence:
     @property
     def reads(self) -> str:
         """What is said of values read in between."""
-        return "; the break reads a number back" if self.reads_back else ""
+        return "; the break reads a value back" if self.reads_back else ""
 
 
 class TorchCompileGraphBreak(Rule[Evidence]):
     """Compiled code that breaks into pieces."""
 
     code = "TT1001"
-    message = "`torch.compile` breaks the graph{where}: each time {pieces}, {time} beside the work in them"
+    message = "`torch.compile` breaks the graph{where}: {pieces} per call, with {time} of overhead"
     why = (
-        "Regions of compiled code lie inside the region that was called, each with a look-up of its guards and "
-        "prologues of its own{reads}. Reported for {least} breaks per step or more"
+        "Compiled regions lie inside the region that was called, and each looks up its guards and runs a prologue of "
+        "its own{reads}. Reported for {least} breaks per step or more"
     )
     fix = (
         "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "

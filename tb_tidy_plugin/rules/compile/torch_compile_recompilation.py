@@ -71,15 +71,14 @@ class TorchCompileRecompilation(Rule[Evidence]):
     """Function compiled again and again."""
 
     code = "TT1002"
-    message = "`torch.compile` compiles {function} again and again: {variants} more variants take {time}"
+    message = "`torch.compile` recompiles {function}: {variants} more variants take {time}"
     why = (
-        "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, where all should be "
-        "compiled; the compiler takes {share} of the recorded steps. Reported for {least} variants or more"
+        "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, by when all should "
+        "be compiled; the compiler takes {share} of the recorded steps. Reported for {least} variants or more"
     )
     fix = (
-        "See what changes with `TORCH_LOGS=recompiles`; then mark sizes that change with "
-        "`torch._dynamo.mark_dynamic` or pass `dynamic=True`, pad to a few sizes, and keep Python numbers that change "
-        "in tensors"
+        "Find what changes with `TORCH_LOGS=recompiles`. Then mark changing sizes with `torch._dynamo.mark_dynamic`, "
+        "pass `dynamic=True` or pad to a few sizes, and keep changing Python numbers in tensors"
     )
 
     warm_up_steps = Threshold(2, "Dynamo compiles for the first sizes, then once more for sizes that change")

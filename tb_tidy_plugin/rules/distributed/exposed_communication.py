@@ -106,11 +106,11 @@ class ExposedCommunication(Rule[Evidence]):
     """Collectives that run in line with the step."""
 
     code = "TT1301"
-    message = "Nothing runs beside `{kind}` for {exposed} of a step ({share}): the {lane} {state}"
+    message = "`{kind}` is exposed for {exposed} of a step ({share}): the {lane} {state} meanwhile"
     why = (
-        "{count} `{kind}` per step{sent} take {total}. Counted is what the fastest of equal ones take, at their ends; "
-        "{waiting} per step beyond that look like waiting for a rank that comes late, which a recording of one rank "
-        "cannot tell for sure. Reported for {least} of a step or more"
+        "{count} `{kind}` per step{sent} take {total}. Of equal collectives, the time of the fastest counts as "
+        "transfer; another {waiting} per step look like waiting for a late rank, which the recording of one rank "
+        "cannot prove. Reported for {least} of a step or more"
     )
     fix = "{advice}"
     caveat = "A compressed gradient is less precise."

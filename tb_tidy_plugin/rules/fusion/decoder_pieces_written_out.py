@@ -111,7 +111,7 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
     needs = frozenset({"shapes", "device"})
     message = "{piece} is written out as {count} operators on {shape}, which take {time} a call: {names}"
     why = (
-        "Together they move {ratio} times the bytes of one kernel, which should leave {expected} of the time; "
+        "Together they move {ratio} times the bytes of one kernel, which should take {expected} of the time; "
         "{gradients} operators of the backward pass belong to them. Reported for {least} of a step or more"
     )
     fix = "{fix}"

@@ -112,12 +112,11 @@ class ElementwiseOpFlood(Rule[Evidence]):
     yields_to = ("unfused-attention", "python-loop-tensor-indexing", "decoder-pieces-written-out")
     message = "{count} pointwise operators in a row on {shape} take {time}: {names}"
     why = (
-        "Together they move {ratio} times the bytes of one fused operator, which should leave {expected} of the time; "
-        "{gradients} operators of the backward pass belong to them. Reported for {least} operators or more where "
-        "tensors "
-        "are large, else from {least_small} on"
+        "Together they move {ratio} times the bytes of one fused operator, which should take {expected} of the time; "
+        "{gradients} operators of the backward pass belong to them. Reported for {least} operators or more on large "
+        "tensors, {least_small} or more on small ones"
     )
-    fix = "Compile the function with `torch.compile`, or call one operator that does it all where torch has it"
+    fix = "Compile the function with `torch.compile`, or call a single operator that does all of it where torch has one"
     caveat = "A fused operator rounds less often: results differ in their last bits."
 
     min_share = Threshold(0.01, "to compile or rewrite a function for less is not worth a user's while")

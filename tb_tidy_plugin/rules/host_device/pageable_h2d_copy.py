@@ -97,7 +97,7 @@ class Evidence:
     @property
     def source(self) -> str:
         """Where the speed of pinned memory is known from."""
-        return "as other copies here" if self.is_measured else "as is usual for this device"
+        return "as other copies here do" if self.is_measured else "typical of this device"
 
 
 class PageableH2dCopy(Rule[Evidence]):
@@ -107,10 +107,10 @@ class PageableH2dCopy(Rule[Evidence]):
     needs = frozenset({"device"})
     # A tensor made where it is used is not copied, from pageable memory or any other.
     yields_to = ("tensor-created-on-cpu-then-moved",)
-    message = "`{operator}` copies {size} to the GPU from pageable memory, which the step waits {time} for"
+    message = "`{operator}` copies {size} to the GPU from pageable memory, and the step waits {time} for it"
     why = (
-        "The copy runs at {speed}, where pinned memory gives {pinned} ({source}), and the Python thread stands still "
-        "in it for {host}. Reported for {least} or more, where it happens in every step"
+        "The copy runs at {speed}, where pinned memory reaches {pinned} ({source}), and blocks the Python thread for "
+        "{host}. Reported for {least} or more where it happens in every step"
     )
     fix = "Pin the memory (`pin_memory=True` of the `DataLoader`) and copy with `non_blocking=True`"
     caveat = (
@@ -125,7 +125,7 @@ class PageableH2dCopy(Rule[Evidence]):
             return "ROCm's traces do not say whether the memory of a copy was pinned."
         if profile.steps.basis in NO_STEPS:
             return (
-                "The profile has no steps, which tell copies of batches from those of a model that is loaded; record "
+                "Without steps, copies of batches look like those of a model that is loaded; record "
                 "with a `schedule` and call `prof.step()` after each step."
             )
         return None

@@ -97,10 +97,11 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
     needs = frozenset({"shapes", "device"})
     message = "`{factory}` makes {size} on the CPU, then `{move}` copies them to the GPU"
     why = (
-        "Making {shape} values of {dtype} takes {fill_time}; copying them takes {copy_time} and is operator {distance} "
-        "after that. Reported for {least} or more, up to operator {farthest}, where shape and dtype are equal"
+        "Making {shape} values of {dtype} takes {fill_time}, and copying them {copy_time}. The copy is operator "
+        "{distance} after the factory. Reported for {least} or more where shape and dtype are equal and the copy is "
+        "operator {farthest} or an earlier one"
     )
-    fix = "Pass `device=` where the tensor is made, so that it is made where it is used"
+    fix = "Pass `device=` where the tensor is made"
     caveat = "Random numbers made on the GPU differ from those made on the CPU with the same seed."
 
     min_bytes = Threshold(1024, "below this the copy is lost in launch overhead")

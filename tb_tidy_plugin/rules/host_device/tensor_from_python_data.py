@@ -102,9 +102,8 @@ class TensorFromPythonData(Rule[Evidence]):
     needs = frozenset({"stacks"})
     message = "`{function}` makes a tensor{of} from Python objects, element by element: {time}"
     why = (
-        "From the call until the data is in place it takes {time}; copying an array of that size takes less than 1 ns "
-        "for each element. Reported for {least} or more, above {least_elements} elements, where it happens in every "
-        "step"
+        "The call takes {time} until the data is in place; copying an array of that size takes less than 1 ns per "
+        "element. Reported for {least} or more, above {least_elements} elements, where it happens in every step"
     )
     fix = "Make one NumPy array first (`numpy.stack`, `numpy.asarray`), and give that to `torch.from_numpy`"
     caveat = "`torch.from_numpy` keeps the array's dtype, which is float64 for an array of Python numbers."

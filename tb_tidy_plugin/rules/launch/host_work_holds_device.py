@@ -99,12 +99,12 @@ class HostWorkHoldsDevice(Rule[Evidence]):
     message = "The device waits for host work for {time} of a step ({share}), most of it in {where}"
     why = (
         "Meanwhile no thread launches anything for more than 500 µs, and no loader, wait, compilation or garbage "
-        "collection explains it. Events on the host are {apart} apart, so recording stretches this time {stretch}. "
-        "Reported for {least_share} and {least} of a step or more, where three functions take {least_named} of it"
+        "collection explains it. Host events are {apart} apart, so recording stretches this time {stretch}. Reported "
+        "for {least_share} and {least} of a step or more, where three functions take {least_named} of it"
     )
     fix = (
-        "Prepare it in worker processes (`DataLoader` with `num_workers`), do it on the device, or do it once before "
-        "the loop"
+        "Move the work to worker processes (`DataLoader` with `num_workers`), do it on the device, or do it once "
+        "before the loop"
     )
     caveat = "Libraries for the host and the device may round differently."
 

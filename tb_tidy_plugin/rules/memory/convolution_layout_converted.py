@@ -94,8 +94,8 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
     needs = frozenset({"device"})
     message = "Convolutions convert tensors between NCHW and NHWC for {time} of a step ({share})"
     why = (
-        "{kernels} kernels per step, such as `{kernel}`, do nothing but convert, and {convolutions} convolutions and "
-        "gradients per step launch them. Reported for {least} of a step or more"
+        "{kernels} kernels per step, such as `{kernel}`, only convert; {convolutions} convolutions and gradients per "
+        "step launch them. Reported for {least} of a step or more"
     )
     fix = (
         "Keep model and input in channels_last: `model.to(memory_format=torch.channels_last)`, and the same for the "

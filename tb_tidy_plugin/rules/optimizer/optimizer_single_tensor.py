@@ -106,13 +106,13 @@ class OptimizerSingleTensor(Rule[Evidence]):
     code = "TT301"
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (
-        "The step on the {device} runs no `_foreach_` or `_fused_` operator but {each} operators for each parameter"
-        "{switches}. Reported for {least} parameters or more"
+        "The step on the {device} runs {each} operators for each parameter and no `_foreach_` or `_fused_` "
+        "operator{switches}. Reported for {least} parameters or more"
     )
     fix = "Pass `{setting}` to `{optimizer}`"
     caveat = (
         "Results differ in their last bits. `foreach=True` needs memory for about one more copy of the parameters; "
-        "`fused=True` needs floating-point parameters, on a CPU also PyTorch 2.4."
+        "`fused=True` needs floating-point parameters, and on a CPU PyTorch 2.4 or newer."
     )
 
     min_parameters = Threshold(10, "per step: for fewer, the loop costs little more than what a fused update prepares")

@@ -93,11 +93,11 @@ class ZeroGradMemset(Rule[Evidence]):
         "`{owner}.zero_grad` fills gradients with zeros instead of dropping them: {fills} × `{operator}`{additions}, "
         "{time}"
     )
-    why = "{fills} × `{operator}` come from one call of `zero_grad`, which runs no operator with `set_to_none=True`"
+    why = "One call of `zero_grad` runs all {fills} × `{operator}`; with `set_to_none=True` it runs none"
     fix = "Call `zero_grad()` without `set_to_none=False`; before PyTorch 2.0 with `set_to_none=True`"
     caveat = (
-        "Code that reads `.grad` between `zero_grad` and the backward pass meets `None`, and a parameter that got no "
-        "gradient is skipped by the optimizer instead of being stepped with a gradient of zero."
+        "Code that reads `.grad` between `zero_grad` and the backward pass finds `None`, and the optimizer skips a "
+        "parameter without a gradient instead of stepping it with a gradient of zero."
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

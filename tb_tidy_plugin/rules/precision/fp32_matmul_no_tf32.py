@@ -94,12 +94,12 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
     needs = frozenset({"shapes", "device"})
     message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
     why = (
-        "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products on tensor cores. "
-        "TF32 should bring this one to about {expected}, at best to {best}; reported up to {most_left} of its time"
+        "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products uses tensor cores. TF32"
+        " should reduce this one to about {expected}, at best to {best}; reported up to {most_left} of its time"
     )
     fix = 'Call `torch.set_float32_matmul_precision("high")` once at start-up'
     caveat = (
-        "TF32 keeps 10 of the 23 bits of each factor's fraction: results change from about the third decimal digit on. "
+        "TF32 keeps 10 of the 23 fraction bits of each factor, so results change from about the third decimal digit. "
         "Keep full precision where the numbers themselves are the result."
     )
 
@@ -107,7 +107,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform != "cuda":
-            return "TF32 is a format of NVIDIA GPUs, and this profile was recorded on none."
+            return "TF32 is a format of NVIDIA GPUs, and the profile has no NVIDIA GPU."
         majors = [device.computeMajor for device in profile.metadata.devices if device.computeMajor is not None]
         if not majors:
             return "The profile does not say which GPU it was recorded on, and not every one has TF32."

@@ -103,12 +103,12 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
     needs = frozenset({"device"})
     yields_to = ("fp32-matmul-no-tf32",)  # TF32 takes products to the matrix units, too, by one line
     message = (
-        "{time} of a step ({share}) are products and convolutions in float32 on the ordinary cores of {device}, whose "
-        "matrix units have nothing to do"
+        "Products and convolutions in float32 take {time} of a step ({share}) on the ordinary cores of {device}, "
+        "whose matrix units are idle"
     )
     why = (
-        "{kernels} kernels per step, most of the time in `{kernel}`, multiply in float32 without matrix units by their "
-        "names. Reported for {least} of a step or more"
+        "The names of {kernels} kernels per step, most of the time `{kernel}`, show float32 without matrix units. "
+        "Reported for {least} of a step or more"
     )
     fix = 'Use mixed precision: `torch.autocast("cuda", dtype=torch.{dtype})`{scaling}'
     caveat = (
@@ -120,7 +120,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform != "cuda":
-            return "Names of kernels tell this on NVIDIA GPUs only, and this profile was recorded on none."
+            return "Only kernel names of NVIDIA GPUs show this, and the profile has no NVIDIA GPU."
         return None if has_matrix_units(profile) else "The profile names no GPU that is known to have matrix units."
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -113,11 +113,11 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
     needs = frozenset({"shapes"})
     message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is not a multiple of 8"
     why = (
-        "`{kernel}` {sign}. Reported where the kernel's name tells so, and below {slow} of the speed of aligned "
+        "`{kernel}` {sign}. Reported where the kernel's name shows it, and below {slow} of the speed of aligned "
         "products of half to twice the size"
     )
     fix = "Pad {odd} to {padded}; a multiple of 64 is better still"
-    caveat = "The added rows or columns are computed too: mask them or cut them off."
+    caveat = "The device computes the added rows or columns, too: mask them or cut them off."
 
     max_speed = Threshold(0.6, "of that of aligned products: what is faster is as likely slowed by something else")
     max_speed_named = Threshold(0.9, "of that of aligned products, where the kernel's name says what slows it")

@@ -77,14 +77,14 @@ class TestReports:
     def test_a_pass_that_no_backward_uses(self) -> None:
         (finding,) = findings(GradGraphNeverConsumed, training().profile())
         assert finding.message == (
-            "Autograd records 12 nodes for each pass of `Net_0` whose result no backward pass uses: up to 96 µs each"
+            "Autograd records 12 nodes in each pass of `Net_0` that no backward pass uses: up to 96 µs a pass"
         )
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "validate")]
         assert (finding.matches, finding.confidence) == (3, "high")
 
     def test_without_stacks_nodes_that_follow_one_another(self) -> None:
         (finding,) = findings(GradGraphNeverConsumed, training(stacks=False).profile())
-        assert finding.message.startswith("Autograd records 12 nodes for each pass whose result")
+        assert finding.message.startswith("Autograd records 12 nodes in each pass that no")
         assert (finding.places, finding.confidence) == ([], "medium")
 
     def test_with_low_confidence_where_nothing_runs_backward(self) -> None:

@@ -107,8 +107,7 @@ class TestReports:
     def test_the_line_of_the_break(self) -> None:
         (finding,) = findings(TorchCompileGraphBreak, profile())
         assert finding.message == (
-            "`torch.compile` breaks the graph in `forward` at line 8: each time one more piece, 179 µs beside the work "
-            "in them"
+            "`torch.compile` breaks the graph in `forward` at line 8: one more piece per call, with 179 µs of overhead"
         )
         assert [(place.file, place.line, place.precision) for place in finding.places] == [("model.py", 8, "exact")]
         assert (finding.matches, finding.matches_per_step, finding.confidence) == (3, 1.0, "high")
@@ -117,7 +116,7 @@ class TestReports:
         found = findings(TorchCompileGraphBreak, draw("\n".join(shifted(NESTED, step) for step in range(2))))
         assert [(finding.places[0].function, finding.places[0].line) for finding in found] == [("block", 4)]
         assert found[0].message.startswith(
-            "`torch.compile` breaks the graph in `block` at line 4: each time 3 more pieces"
+            "`torch.compile` breaks the graph in `block` at line 4: 3 more pieces per call"
         )
         # Three look-ups; of 1/0 what comes after 2/0, which it called, and all of 2/0 and 3/0.
         assert found[0].cost_ns == 30_000 + 100_000 + 228_000 + 179_000
@@ -125,9 +124,7 @@ class TestReports:
     def test_without_stacks_the_pieces_with_medium_confidence_where_a_number_is_read_back(self) -> None:
         text = "\n".join(shifted(without_stacks(with_gap(READS_BACK)), step) for step in range(2))
         (finding,) = findings(TorchCompileGraphBreak, undented(text))
-        assert finding.message == (
-            "`torch.compile` breaks the graph: each time one more piece, 179 µs beside the work in them"
-        )
+        assert finding.message == ("`torch.compile` breaks the graph: one more piece per call, with 179 µs of overhead")
         assert (finding.places, finding.confidence) == ([], "medium")
 
     def test_a_library_that_keeps_out_of_the_graph_as_a_break_of_the_users(self) -> None:

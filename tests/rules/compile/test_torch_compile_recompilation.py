@@ -43,13 +43,13 @@ def profile(*variants: str | None, stacks: bool = True) -> Profile:
 class TestReports:
     def test_a_function_that_is_compiled_in_each_step(self) -> None:
         (finding,) = findings(TorchCompileRecompilation, profile("0/3", "0/4", "0/5", "0/6"))
-        assert finding.message == "`torch.compile` compiles `loss` again and again: 4 more variants take 2 ms"
+        assert finding.message == "`torch.compile` recompiles `loss`: 4 more variants take 2 ms"
         assert [(place.file, place.function) for place in finding.places] == [("model.py", "loss")]
         assert (finding.matches, finding.matches_per_step, finding.confidence) == (8, 2.0, "high")
 
     def test_its_number_where_no_frame_names_it(self) -> None:
         (finding,) = findings(TorchCompileRecompilation, profile("2/1", None, "2/2", "2/3", stacks=False))
-        assert finding.message == "`torch.compile` compiles function 2 again and again: 3 more variants take 1.5 ms"
+        assert finding.message == "`torch.compile` recompiles function 2: 3 more variants take 1.5 ms"
 
     def test_each_function_by_itself(self) -> None:
         variants = [f"{function}/{at}" for at in range(1, 5) for function in (0, 1)]
@@ -59,7 +59,7 @@ class TestReports:
         lines = "\n".join(step(number, "x", stacks=False) for number in range(4)).splitlines()
         text = "\n".join(line for line in lines if "_data" not in line and "backward" not in line)
         (finding,) = findings(TorchCompileRecompilation, draw(text.replace(": x", "")))
-        assert finding.message.startswith("`torch.compile` compiles functions again and again: 4 more variants")
+        assert finding.message.startswith("`torch.compile` recompiles functions: 4 more variants")
         assert finding.confidence == "medium"
 
     def test_what_is_nested_by_time_once_wherever_the_tree_puts_it(self) -> None:

@@ -68,7 +68,8 @@ class TestReports:
     def test_a_collective_during_which_the_device_computes_nothing(self) -> None:
         (finding,) = findings(ExposedCommunication, draw(IN_LINE, A100))
         assert (
-            finding.message == "Nothing runs beside `all_reduce` for 2 ms of a step (20 %): the device computes nothing"
+            finding.message
+            == "`all_reduce` is exposed for 2 ms of a step (20 %): the device computes nothing meanwhile"
         )
         assert (finding.cost_ns, finding.matches_per_step) == (2_000_000, 1.0)
         assert (finding.places[0].file, finding.places[0].function) == ("train.py", "step")
@@ -86,7 +87,7 @@ class TestReports:
         (finding,) = findings(ExposedCommunication, draw(GLOO))
         assert (
             finding.message
-            == "Nothing runs beside `all_reduce` for 4.79 ms of a step (47.9 %): the training thread waits"
+            == "`all_reduce` is exposed for 4.79 ms of a step (47.9 %): the training thread waits meanwhile"
         )
         assert finding.cost_ns == (7900 - 3110) * 1000
         assert finding.places[0].function == "step"
@@ -135,7 +136,7 @@ class TestReports:
     def test_what_the_fastest_of_equal_collectives_take_as_sending_and_the_rest_as_waiting(self) -> None:
         (even,) = findings(ExposedCommunication, steps_of_equal_collectives(2000, 2100))
         assert (even.confidence, even.cost_ns) == ("medium", 2_000_000)
-        assert "50 µs per step beyond that look like waiting" in str(even.details[0])
+        assert "another 50 µs per step look like waiting" in str(even.details[0])
         (uneven,) = findings(ExposedCommunication, steps_of_equal_collectives(2000, 500, 6000))
         assert (uneven.confidence, uneven.cost_ns) == ("low", 500_000)
 

@@ -67,7 +67,7 @@ class TestReports:
         assert match.confidence == "high"
         (finding,) = findings(ConvBiasBeforeBatchnorm, profile)
         assert finding.message == (
-            "`Conv2d_0` adds a bias to 8 channels, and `BatchNorm2d_0` right after it takes the bias away again"
+            "`Conv2d_0` adds a bias to 8 channels, and `BatchNorm2d_0` right after it cancels the bias"
         )
         assert finding.places[0].function == "forward"
 
@@ -127,7 +127,7 @@ class TestReports:
         profile = draw(MODULES.replace("True,0.1,1e-05,True", ",,,"))
         (match,) = matches(profile)
         assert match.confidence == "medium"
-        assert "a mode that the profile does not name" in match.evidence.mode
+        assert "a mode that was not recorded" in match.evidence.mode
 
     def test_a_cast_in_between(self) -> None:
         text = MODULES.replace(

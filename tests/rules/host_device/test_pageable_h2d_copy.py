@@ -42,7 +42,7 @@ class TestReports:
     def test_a_batch_that_is_copied_from_pageable_memory(self) -> None:
         (finding,) = findings(PageableH2dCopy, draw(steps(), V100))
         assert finding.message == (
-            "`aten::to` copies 1 MiB to the GPU from pageable memory, which the step waits 292 µs for"
+            "`aten::to` copies 1 MiB to the GPU from pageable memory, and the step waits 292 µs for it"
         )
         assert (finding.matches, finding.places[0].function) == (2, "step")
 
@@ -53,7 +53,7 @@ class TestReports:
     def test_the_speed_of_pinned_memory_from_the_recording_itself(self) -> None:
         pinned = f"\n{INDENT}aten::copy_ 3000-3010 copy=Memcpy_HtoD_(Pinned_->_Device)@3020-3062:{SIZE}"
         (finding,) = findings(PageableH2dCopy, draw(steps() + pinned, V100))
-        assert "pinned memory gives 25.0 GB/s (as other copies here)" in finding.details[0].text  # type: ignore[union-attr]
+        assert "pinned memory reaches 25.0 GB/s (as other copies here do)" in finding.details[0].text  # type: ignore[union-attr]
 
     def test_copies_without_stacks_in_the_steps_alone(self) -> None:
         text = "\n".join(line for line in steps().splitlines() if "train.py" not in line)

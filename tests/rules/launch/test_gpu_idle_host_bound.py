@@ -52,8 +52,8 @@ class TestReports:
         (finding,) = reported(job(50, 10, frame="train.py(3): train"))
         assert finding.cost_ns == 18 * 40_000
         assert finding.message == (
-            "For 72 % of the step, 720 µs, the device waits for the host to launch its next work, most for `train` "
-            "(train.py:3) 100 %"
+            "For 72 % of the step, 720 µs, the device waits for the host to launch its next work, most of it for "
+            "`train` (train.py:3) 100 %"
         )
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "train")]
         assert "the median kernel takes 10 µs, and 100 % of the launches" in why(finding)
@@ -80,7 +80,7 @@ class TestReports:
         (finding,) = reported(draw(text, A100))
         # 680 µs in all. Forward: 7 gaps of 30 µs. Backward: 40 before, 2 · 6 of 30, 20 in between. Optimizer: 50.
         assert finding.message.endswith(
-            "most for the backward pass 61.8 %, `forward` (model.py:7) 30.9 %, `Optimizer.step#SGD.step` 7.35 %"
+            "most of it for the backward pass 61.8 %, `forward` (model.py:7) 30.9 %, `Optimizer.step#SGD.step` 7.35 %"
         )
         assert finding.places[0].function == "forward", "the own function with most of the time"
 

@@ -91,7 +91,7 @@ class TestReports:
 
     def test_least_surely_one_whose_reader_is_not_near(self) -> None:
         (match,) = matches(step(copy()))
-        assert (match.confidence, match.evidence.reader) == ("low", "an operator far behind")
+        assert (match.confidence, match.evidence.reader) == ("low", "a later operator")
 
     def test_what_the_device_copies(self) -> None:
         call = copy(work="kernel=elementwise@300-390")

@@ -169,7 +169,7 @@ class TestReports:
         (finding,) = findings(
             OptimizerSingleTensor, with_settings(with_stacks("Adam", groups=[12]), optimizers=optimizers)
         )
-        assert "for each parameter." in str(finding.details[0])
+        assert "`_fused_` operator." in str(finding.details[0])
 
 
 class TestSaves:

@@ -42,8 +42,8 @@ class TestReports:
         finding = evidence.finding
         assert finding.cost_ns == 500_000
         assert finding.message == (
-            "500 µs of a step (50 %) are products and convolutions in float32 on the ordinary cores of "
-            f"{gpu.name}, whose matrix units have nothing to do"
+            "Products and convolutions in float32 take 500 µs of a step (50 %) on the ordinary cores of "
+            f"{gpu.name}, whose matrix units are idle"
         )
         assert finding.fix == (
             'Use mixed precision: `torch.autocast("cuda", dtype=torch.float16)`, with `torch.amp.GradScaler` where it '
@@ -103,7 +103,7 @@ class TestStaysQuiet:
         assert "no GPU that is known to have matrix units" in reason_not_checked(Fp32OnOrdinaryCores, job(P100))
 
     def test_amd(self) -> None:
-        assert "NVIDIA GPUs only" in reason_not_checked(Fp32OnOrdinaryCores, job(MI300))
+        assert "kernel names of NVIDIA GPUs" in reason_not_checked(Fp32OnOrdinaryCores, job(MI300))
 
     def test_products_that_tf32_takes_to_the_matrix_units(self, tmp_path: Path) -> None:
         product = "aten::mm 10-60 dims=4096x4096,4096x4096 types=float,float kernel=ampere_sgemm_128x64_nn@100-9000"

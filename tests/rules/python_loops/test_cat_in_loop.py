@@ -52,7 +52,9 @@ class TestReports:
     def test_a_tensor_that_grows_five_times(self) -> None:
         # 8 + 12 + 16 + 20 + 24 = 80 rows are copied for a result of 24.
         (finding,) = findings(CatInLoop, step(growing(5)))
-        assert finding.message == "A tensor grows by 5 × `aten::cat`: 70 % of what they copy was copied before"
+        assert (
+            finding.message == "A tensor grows by 5 × `aten::cat`: 70 % of what they copy is a copy of earlier pieces"
+        )
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "main")]
         assert (finding.confidence, finding.cost_ns) == ("high", 5 * 8_000)
 

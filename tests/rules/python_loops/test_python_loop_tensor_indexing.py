@@ -78,7 +78,7 @@ class TestReports:
 
     def test_picks_under_a_condition_leave_places_out(self) -> None:
         (match,) = matches(step(loop(12, SELECT, FILL, indices=[1, 2, 4, 8, 9, 11, 15, 16, 18, 22, 23, 25])))
-        assert match.evidence.stride == "unequal"
+        assert match.evidence.stride == "irregular"
         assert match.confidence == "medium"
 
     def test_picks_inside_a_function_that_the_loop_calls(self) -> None:

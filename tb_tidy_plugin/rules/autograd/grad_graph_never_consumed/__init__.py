@@ -77,19 +77,17 @@ class Evidence:
     @property
     def others(self) -> str:
         """What is said of the profile's backward passes."""
-        return "" if self.has_backward else ", which runs none at all"
+        return "" if self.has_backward else "; the profile has no backward pass"
 
 
 class GradGraphNeverConsumed(Rule[Evidence]):
     """Graph recorded for a backward pass that never runs."""
 
     code = "TT1101"
-    message = (
-        "Autograd records {nodes} nodes for each pass{where} whose result no backward pass uses: up to {time} each"
-    )
+    message = "Autograd records {nodes} nodes in each pass{where} that no backward pass uses: up to {time} a pass"
     why = (
-        "{nodes} operators from `{first}` on advance autograd's counter, and no backward pass in the profile uses one "
-        "of their nodes{others}. Reported for {least} nodes or more"
+        "Starting with `{first}`, {nodes} operators record nodes that no backward pass in the profile uses{others}. "
+        "Reported for {least} nodes or more"
     )
     fix = "Run it under `torch.inference_mode()`, or under `torch.no_grad()` where the result goes into a loss"
     caveat = "Tensors made in inference mode cannot be used in a graph later."

@@ -77,21 +77,24 @@ class Evidence:
     @property
     def mode(self) -> str:
         """The mode of the norm."""
-        return "training mode" if self.is_training else "a mode that the profile does not name"
+        return "training mode" if self.is_training else "a mode that was not recorded"
 
 
 class ConvBiasBeforeBatchnorm(Rule[Evidence]):
-    """Convolutions with a bias that batch norm in training mode takes away again."""
+    """Convolutions with a bias that batch norm in training mode cancels."""
 
     code = "TT701"
     needs = frozenset({"shapes"})
-    message = "`{conv}` adds a bias to {channels} channels, and `{norm}` right after it takes the bias away again"
+    message = "`{conv}` adds a bias to {channels} channels, and `{norm}` right after it cancels the bias"
     why = (
-        "Batch norm in {mode} subtracts each channel's mean. Adding the bias and summing its gradient take {time} in "
-        "operators of their own; on a CPU also its part in optimizers and in handing gradients over counts"
+        "Batch norm in {mode} subtracts each channel's mean, and the bias with it. Adding the bias and summing its "
+        "gradient take {time} in separate operators; on a CPU the saving includes the bias's part of the optimizer "
+        "step and of accumulating gradients"
     )
     fix = "Pass `bias=False` to the convolution"
-    caveat = "Checkpoints made before hold a bias that the model no longer has: load them with `strict=False`."
+    caveat = (
+        "Checkpoints saved before this change hold a bias that the model no longer has: load them with `strict=False`."
+    )
 
     max_operators = Threshold(8, "batch norm counts its calls and may make its arguments before it uses the output")
 

@@ -98,6 +98,11 @@ class Evidence:
         return f"{self.keys / self.width:.3g}"
 
     @property
+    def backward(self) -> str:
+        """The operators of the backward pass."""
+        return f", and {self.gradients} more in the backward pass," if self.gradients else ""
+
+    @property
     def fix(self) -> str:
         """What to call instead."""
         return WITHOUT_WEIGHTS if self.averages_weights else FUSED
@@ -110,11 +115,14 @@ class UnfusedAttention(Rule[Evidence]):
     needs = frozenset({"shapes"})
     message = "Attention of {queries} queries over {keys} keys is written out: up to {time} a call between its products"
     why = (
-        "{operators} operators, and {gradients} more in the backward pass, go over scores of {sizes} in {dtype}, which "
-        "are {ratio} times the size of the queries. Reported for {least} queries and keys or more"
+        "{operators} operators{backward} read and write scores of {sizes} in {dtype}, {ratio} times the size of the "
+        "queries. Reported for {least} queries and keys or more"
     )
     fix = "{fix}"
-    caveat = "Results differ in their last bits, and dropout draws other random numbers. The weights cannot be had."
+    caveat = (
+        "Results differ in their last bits, and dropout draws different random numbers. The attention weights are no "
+        "longer available."
+    )
 
     min_length = Threshold(64, "for fewer queries or keys the matrix of scores is small, and so is what fusing saves")
 

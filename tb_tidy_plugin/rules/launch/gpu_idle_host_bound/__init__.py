@@ -105,14 +105,16 @@ class GpuIdleHostBound(Rule[Evidence]):
 
     code = "TT901"
     needs = frozenset({"device"})
-    message = "For {share} of the step, {idle}, the device waits for the host to launch its next work, most for {where}"
+    message = (
+        "For {share} of the step, {idle}, the device waits for the host to launch its next work, most of it for {where}"
+    )
     why = (
-        "{gaps} gaps per step that nothing but the host's own pace explains; the median kernel takes {kernel}, and "
-        "{shallow} of the launches find at most one other piece of work to do. {recorder}. Reported for {least} of "
+        "Only the host's own pace explains these {gaps} gaps per step; the median kernel takes {kernel}, and "
+        "{shallow} of the launches find at most one other piece of work queued. {recorder}. Reported for {least} of "
         "the step or more, without gaps above {longest}"
     )
     fix = 'Launch less: `torch.compile` with `mode="reduce-overhead"`, CUDA graphs, larger batches or fused operators'
-    caveat = "`reduce-overhead` records CUDA graphs, which need shapes that do not change and keep memory of their own."
+    caveat = "`reduce-overhead` records CUDA graphs, which need constant shapes and memory of their own."
 
     min_share = Threshold(0.15, "some gaps are between any two kernels; below this they are not what limits the step")
     most_gap_ns = Threshold(

@@ -105,10 +105,10 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
     needs = frozenset({"shapes"})
     # Its factories make pieces for the loop: one operator on the whole tensor needs none of them.
     yields_to = ("python-loop-tensor-indexing",)
-    message = "`{factory}` makes a constant of {elements} elements again and again: {operators} operators, {time}"
+    message = "`{factory}` rebuilds a constant of {elements} elements: {operators} operators, {time}"
     why = (
-        "`{chain}` take nothing but numbers, which are the same each time: {times} × in {steps} steps. Reported for "
-        "{least} elements or more, where nothing is written to the tensor afterwards"
+        "`{chain}` take only numbers, the same ones each time: {times} × in {steps} steps. Reported for {least} "
+        "elements or more where nothing writes to the tensor afterwards"
     )
     fix = "Make the tensor once, as a non-persistent buffer of the module, and use that in each step"
     caveat = "The tensor stays in memory; code that writes to it would change it for all later steps."

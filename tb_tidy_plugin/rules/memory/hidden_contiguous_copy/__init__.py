@@ -94,7 +94,7 @@ class Evidence:
     @property
     def reader(self) -> str:
         """Who reads the copy."""
-        return self.reader_name or "an operator far behind"
+        return self.reader_name or "a later operator"
 
     @property
     def layout(self) -> str:
@@ -104,7 +104,7 @@ class Evidence:
     @property
     def reads(self) -> str:
         """Whether the reader may need the copy."""
-        return f"`{self.reader}` " + ("may need it so." if self.is_needed else "reads a tensor in any layout.")
+        return f"`{self.reader}` " + ("may need this layout." if self.is_needed else "reads a tensor in any layout.")
 
     @property
     def share(self) -> str:
@@ -122,9 +122,9 @@ class HiddenContiguousCopy(Rule[Evidence]):
     message = "`{operator}` copies {size} only to change their memory layout, then `{reader}` reads them"
     why = (
         "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported for "
-        "{least} or more, and where the reader may need the copy for {least_share} of a step or more"
+        "{least} or more; where the reader may need the copy, for {least_share} of a step or more"
     )
-    fix = "Leave the copy out where its reader takes any layout, else order the dimensions so that it is not needed"
+    fix = "Remove the copy where its reader takes any layout; otherwise order the dimensions so that no copy is needed"
 
     min_bytes = Threshold(
         262_144, "below, a copy stays in a core's cache, and on a GPU takes hardly more than its call"

@@ -101,8 +101,8 @@ class DtypePingPong(Rule[Evidence]):
         "operators "
         "apart"
     )
-    fix = "Leave out both casts, or keep one dtype from the first to the last operator"
-    caveat = "Where the first cast's result is used elsewhere, too, leave out only the second."
+    fix = "Remove both casts, or keep one dtype from the first operator to the last"
+    caveat = "Where something else uses the result of the first cast, remove only the second."
 
     min_bytes = Threshold(4096, "smaller tensors are cast in the time of the call itself")
     max_operators = Threshold(5, "no trace says that two casts are about one tensor, so they must be near each other")

@@ -79,14 +79,13 @@ class CatInLoop(Rule[Evidence]):
 
     code = "TT602"
     needs = frozenset({"shapes"})
-    message = "A tensor grows by {calls} × `{operator}`: {again} of what they copy was copied before"
+    message = "A tensor grows by {calls} × `{operator}`: {again} of what they copy is a copy of earlier pieces"
     why = (
-        "{calls} calls in one step each take the result of the one before and add a piece, {piece} the last time; the "
-        "last result is {result}. They take {time}, and nothing reads the tensor in between. Reported for {least} or "
-        "more"
+        "In one step, {calls} calls each take the previous result and add a piece, at last {piece}; the final result "
+        "is {result}. They take {time}, and nothing reads the tensor in between. Reported for {least} or more"
     )
     fix = "Append the pieces to a list and call `torch.cat` once after the loop"
-    caveat = "All pieces are in memory together with the result while that is made."
+    caveat = "All pieces stay in memory until the result is made."
 
     min_calls = Threshold(5, "with n calls, 2/(n + 1) of the copies are needed: below, less than two thirds can go")
 

@@ -103,7 +103,7 @@ class Evidence:
     @property
     def stride(self) -> str:
         """The steps of the index."""
-        return "not recorded" if self.step is None else str(self.step) if self.step else "unequal"
+        return "not recorded" if self.step is None else str(self.step) if self.step else "irregular"
 
 
 class PythonLoopTensorIndexing(Rule[Evidence]):
@@ -114,12 +114,12 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     yields_to = ("host-sync-scalar-readback",)
     message = "A Python loop picks {iterations} pieces of a tensor one by one: {operators} operators, {time}"
     why = (
-        "`{body}` comes up again and again; steps of the index: {stride}. About {work} of the operators' time is work "
-        "on elements. Reported for {least} iterations and {least_share} of the step or more, up to {most_work} of "
-        "such work"
+        "`{body}` repeats; the step of the index is {stride}. About {work} of the operators' time is work on "
+        "elements. Reported for {least} iterations and {least_share} of the step or more, up to {most_work} of such "
+        "work"
     )
-    fix = "Replace the loop by operators on the whole tensor"
-    caveat = "An iteration that needs the result of the one before it cannot be replaced like this."
+    fix = "Replace the loop with operators on the whole tensor"
+    caveat = "An iteration that needs the result of the previous one cannot be replaced this way."
 
     min_iterations = Threshold(10, "the number of PyTorch's own detector; below, there is little to gain")
     min_loop_share = Threshold(0.01, "what a loop of views costs less, one operator on the whole hardly gains back")
