@@ -52,7 +52,9 @@ COLOURS = {"runOnly": ["color-contrast"]}
 
 
 def violations(frame: Frame, options: dict[str, list[str]] | None = None) -> list[tuple[str, str]]:
-    found = frame.evaluate("options => axe.run(document.body, options)", options or {})["violations"]
+    """What axe finds wrong; passes, which are most of its work, are not described."""
+    asked = {"resultTypes": ["violations"], "preload": False, **(options or {})}
+    found = frame.evaluate("options => axe.run(document.body, options)", asked)["violations"]
     return [(each["id"], node["html"][:200]) for each in found for node in each["nodes"]]
 
 
