@@ -17,6 +17,13 @@ describe('what is compared', () => {
     expect(names(NONE, runs, 'unknown')).toEqual(['second', 'third']);
   });
 
+  it('is a run against the newest one of its job, by their names', () => {
+    const jobs = [run('resnet_slow', '1795242331722'), run('resnet/fast', '1795242332722'), run('gpt_eval', '1795242339722')];
+    expect(names(NONE, jobs, 'resnet_slow')).toEqual(['resnet/fast', 'resnet_slow']);
+    expect(names(NONE, [...jobs, run('resnet-slow-2', '1795242330722')], 'resnet_slow')).toEqual(['resnet-slow-2', 'resnet_slow']);
+    expect(names(NONE, jobs, '')).toEqual(['resnet/fast', 'gpt_eval']);
+  });
+
   it('is what the link says, known or not', () => {
     expect(names({ base: { ...NO_SIDE, run: 'nowhere' }, candidate: { ...NO_SIDE, run: '', steps: '3' } }, runs, 'first')).toEqual(['nowhere', '']);
     expect(names({ ...NONE, candidate: { ...NO_SIDE, run: 'third' } }, runs, '')).toEqual(['second', 'third']);
