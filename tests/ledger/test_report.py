@@ -165,6 +165,24 @@ def test_operators_of_the_host_have_a_rate() -> None:
     assert pointwise.advice is not None, "how fast it is does not say that it is needed"
 
 
+def test_time_of_compiled_code_itself_is_that_of_its_kernels() -> None:
+    """Those in C++ have no events: their time is the graph's own, and no operator's."""
+    code = "zj/czjnfejbdxv64ttdmw7oj5j4zjc6uf3iyojdsx47yei3jacna2c4.py(134): call"
+    profile = draw(f"""
+    ProfilerStep#1  0-1000
+      model.py(7): forward        0-1000
+        CompiledFunction          0-1000
+          {code}                  0-1000
+            aten::mm              600-1000  dims=4x4,4x4  types=float,float
+    """)
+    fused, matrix = account_of(profile).ledger.entries
+    assert [(entry.kind, entry.ns_total) for entry in (fused, matrix)] == [("fused", 600_000), ("matrix", 400_000)]
+    for entry in (fused, matrix):
+        assert entry.owner.own is not None
+        assert entry.owner.own.file == "model.py"
+        assert entry.owner.library == entry.owner.own
+
+
 def test_without_shapes_a_rate_is_not_known() -> None:
     (entry,) = account_of(draw("ProfilerStep#1  0-100\n  aten::mm  0-100")).ledger.entries
     assert entry.rate is None
