@@ -86,6 +86,8 @@ proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth
 	$(BIN)/pytest --timed
 	$(BIN)/python -m tests.growth
 	$(BIN)/python -m tests.accuracy --proof
+	$(BIN)/python -m tests.accuracy --proof --conditions library
+	$(BIN)/python -m tests.accuracy --proof --conditions cores
 
 fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; leaves what it finds in build/fuzz/
 	$(BIN)/python -m tests.fuzz --what all --minutes $(MINUTES)

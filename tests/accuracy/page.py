@@ -17,6 +17,16 @@ from tests.accuracy.verdicts import Count, Verdict, count, total
 PROOF_HEADING = "## Do the fixes help?"
 RECALL_TARGET, PRECISION_TARGET = 1.0, 0.95
 ERROR_TARGET, WITHIN = 0.08, 0.3
+REAL_HEADINGS = {
+    "library": "## Do the fixes help, with the C library's own allocation threshold?",
+    "cores": "## Do the fixes help, on all cores?",
+}
+REAL_INTRODUCTIONS = {
+    "library": "The same, on one core, with the C library's own setting: freed memory of large tensors is used again.",
+    "cores": "The same with all cores, shared among ranks, and with the C library's own setting.",
+}
+REAL_HEADER = ("rule", "times faster", "predicted, ms", "fixed, ms", "error", "saved", "expected", "at most", "held")
+REAL_COLUMNS = (0, 1, 4, 5, 6, 7, 8, 9, 10)
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 INTRODUCTION = """# Accuracy
@@ -182,6 +192,28 @@ it again.
 With the benchmarks: {errors_in_all([each.best for each in ordered])}
 
 {table(header, map(proof_row, ordered))}"""
+
+
+def real_section(name: str, proofs: Sequence[Proof], rounds: int, note: str) -> str:
+    """The section on one of the conditions of `record.REAL`; `note` says what was special about the machine."""
+    ordered = sorted(proofs, key=lambda each: each.rule)
+    rows = [tuple(proof_row(each)[at] for at in REAL_COLUMNS) for each in ordered]
+    return f"""{REAL_HEADINGS[name]}
+
+{REAL_INTRODUCTIONS[name]} {rounds} {"round" if rounds == 1 else "rounds"}{note}.
+
+{errors_in_all(ordered)}
+
+{table(REAL_HEADER, rows)}"""
+
+
+def with_section(text: str, section: str) -> str:
+    """The page with a section in the place of the one that begins with the same heading, or at its end."""
+    heading = section.partition("\n")[0] + "\n"
+    before, found, rest = text.partition(heading)
+    _, following, after = rest.partition("\n## ")
+    kept = f"\n{following.lstrip()}{after}" if found and following else ""
+    return f"{before.rstrip()}\n\n{section.strip()}\n{kept}"
 
 
 def errors_in_all(proofs: Sequence[Proof], target: float = ERROR_TARGET) -> str:
