@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", default=["*"], help="pieces of these names (`pair/sync_readback/*`)")
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--turn-seconds", type=float, default=0.25)
+    parser.add_argument("--spawn", action="store_true", help="every process imports torch by itself")
     parser.add_argument("--archive-mb", type=int, default=200)
     parser.add_argument("--part-mb", type=int, help="the archive in parts of at most so many MB")
     parser.add_argument("--list", action="store_true", help="name the pieces and end")
@@ -68,7 +69,9 @@ def _measured(given: argparse.Namespace) -> int:
     from tests.gpu_proof.pieces import Plan, pieces, run
     from tests.gpu_proof.state import Machine, State
 
-    plan = Plan(given.device, given.sizes, given.turns, given.turn_seconds)
+    plan = Plan(
+        given.device, given.sizes, given.turns, given.turn_seconds, start="spawn" if given.spawn else "forkserver"
+    )
     chosen = [piece for piece in pieces(plan) if any(fnmatch(piece.name, each) for each in given.only)]
     if given.list:
         sys.stdout.writelines(f"{piece.name}\n" for piece in chosen)

@@ -13,7 +13,7 @@ from pathlib import Path
 NEEDED = ("isal", "msgspec", "numpy", "platformdirs", "pytest", "torch")
 """What measuring imports. A report, which is made elsewhere, needs all that TorchTidy installs."""
 
-CLOCKS = "clocks.sm,clocks.mem,pstate,temperature.gpu,power.draw,clocks_throttle_reasons.active"
+CLOCKS = "clocks.sm,clocks.mem,pstate,temperature.gpu,power.draw,utilization.gpu"
 COMMAND_S = 20
 
 

@@ -46,9 +46,10 @@ def graphed(function: Callable[[], Tensor], device: str) -> Callable[[], Tensor]
     return replayed
 
 
-def perceptron(width: int, depth: int) -> nn.Sequential:
+def perceptron(width: int, depth: int, device: str) -> nn.Sequential:
     """Linear layers of one width with GELU between them."""
-    return nn.Sequential(*(layer for _ in range(depth) for layer in (nn.Linear(width, width), nn.GELU())))
+    with torch.device(device):
+        return nn.Sequential(*(layer for _ in range(depth) for layer in (nn.Linear(width, width), nn.GELU())))
 
 
 def convolutions(channels: int) -> nn.Sequential:

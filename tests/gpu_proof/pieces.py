@@ -17,7 +17,7 @@ from tests.accuracy.processes import ProgramError
 from tests.accuracy.statements import OF_RULES, pairs_of
 from tests.gpu_proof.corpus import KINDS, Pair, pairs
 from tests.gpu_proof.state import Result, State
-from tests.gpu_proof.worker import Record, Results, Turn, Worker, WorkerError, difference, started
+from tests.gpu_proof.worker import Record, Results, Start, Turn, Worker, WorkerError, difference, started
 
 LIMIT_S = 120.0
 """No piece takes longer; compiling one pair takes half of it."""
@@ -42,6 +42,7 @@ class Plan:
     turn_s: float = 0.25
     benchmark_s: float = 2.0
     attempts: int = 3
+    start: Start = "forkserver"
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,8 @@ def _of_pair(pair: Pair, size: str, plan: Plan) -> Callable[[Path, float], Resul
 
     def run(folder: Path, until: float) -> Result:
         with (
-            started(pair, "slow", plan.device, size, folder) as slow,
-            started(pair, "fixed", plan.device, size, folder) as fixed,
+            started(pair, "slow", folder, plan.device, size, plan.start) as slow,
+            started(pair, "fixed", folder, plan.device, size, plan.start) as fixed,
         ):
             both: tuple[Worker, Worker] = slow, fixed
             apart = difference(*(worker.ask(Results(), until) for worker in both))

@@ -9,6 +9,7 @@ import tarfile
 import time
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,7 @@ from tests.gpu_proof.corpus import pairs
 from tests.gpu_proof.pieces import Piece, Plan, run
 from tests.gpu_proof.report import PAGE, page, take_samples
 from tests.gpu_proof.state import Machine, Result, State
-from tests.gpu_proof.worker import WorkerError
+from tests.gpu_proof.worker import Results, WorkerError, difference, started
 from tests.support.recordings import ROOT
 
 HERE = Machine(device="cpu", name="a | card", torch="2.13", python="3.12", cores=2)
@@ -134,6 +135,23 @@ def test_the_rehearsal_goes_from_programs_to_the_page(tmp_path: Path, monkeypatc
     assert len(rows) == 2, "a prediction and a cause"
     assert "of 1 | 0 |" in next(line for line in text.splitlines() if line.startswith("| `zero-grad-memset`"))
     assert "the middle of 4 readings: 1980 MHz" in text
+
+
+@pytest.mark.torch
+def test_a_process_that_begins_by_itself_computes_the_same_and_one_that_breaks_says_so(tmp_path: Path) -> None:
+    (pair,) = (each for each in pairs() if each.name == "full_vocabulary_sort")
+    until = time.monotonic() + 120
+    results = []
+    for start in ("forkserver", "spawn"):
+        with started(pair, "slow", tmp_path, "cpu", "tiny", start) as worker:
+            results.append(worker.ask(Results(), until))
+    assert difference(*results) == 0
+    broken = replace(pair, sizes={"tiny": None})
+    with (
+        started(broken, "slow", tmp_path, "cpu", "tiny") as worker,
+        pytest.raises(WorkerError, match=r"(?s)full_vocabulary_sort/slow.py broke:.*TypeError"),
+    ):
+        worker.ask(Results(), until)
 
 
 def test_the_page_takes_no_rehearsal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
 """One program of a pair in a process of its own, which makes steps when it is asked to.
 
-The process is forked off one that has imported torch and has not touched a device. It answers each request of
+The process answers each request of
 `Request` through its connection with what the request's own line says, until the connection is closed.
 """
 
@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tests.accuracy.processes import WARM
 from tests.accuracy.record import capture
 from tests.gpu_proof.corpus import Kind, Pair
 
@@ -31,9 +33,17 @@ MOST_COMPARED = 4096
 MOST_STEPS_IN_A_TURN = 2000
 PR_SET_PDEATHSIG = 1
 OUTPUT_CHARACTERS = 1500
+ENDING_S = 10
 
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["torch", "torch._dynamo", "torch.profiler", "torch.utils.data"])
+Start: TypeAlias = Literal["forkserver", "spawn"]
+"""How processes begin: forked off one that has imported torch, or each by itself, which takes seconds longer."""
+
+_CONTEXTS: dict[Start, ForkServerContext | SpawnContext] = {
+    "forkserver": multiprocessing.get_context("forkserver"),
+    "spawn": multiprocessing.get_context("spawn"),
+}
+multiprocessing.set_forkserver_preload(WARM)
+os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # else asking for a device starts CUDA, which no fork survives
 
 
 class WorkerError(Exception):
@@ -60,7 +70,7 @@ class Record(NamedTuple):
 class Worker:
     """The process of a program."""
 
-    process: ForkServerProcess
+    process: BaseProcess
     connection: Connection
     output: Path
     name: str
@@ -77,17 +87,21 @@ class Worker:
             if not self.connection.poll(max(until - time.monotonic(), 0.0)):
                 raise WorkerError(f"{self.name} did not answer in time")
             return self.connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
+            self.process.join(ENDING_S)  # its last words are written
             said = self.output.read_text("utf-8", "replace").strip()[-OUTPUT_CHARACTERS:]
             raise WorkerError(f"{self.name} broke: {said or 'without a word'}") from None
 
 
 @contextmanager
-def started(pair: Pair, kind: Kind, device: str, size: str, folder: Path) -> Iterator[Worker]:
+def started(
+    pair: Pair, kind: Kind, folder: Path, device: str, size: str, start: Start = "forkserver"
+) -> Iterator[Worker]:
     """The process of a program, which ends with the block; `folder` gets its output."""
-    ours, its = _forks.Pipe()
+    processes = _CONTEXTS[start]
+    ours, its = processes.Pipe()
     output = folder / f"{kind}.log"
-    process = _forks.Process(target=_serve, args=(its, pair.module(kind), device, pair.sizes[size], output))
+    process = processes.Process(target=_serve, args=(its, pair.module(kind), device, pair.sizes[size], output))
     process.start()
     its.close()
     try:

@@ -12,7 +12,7 @@ COPIES = 16
 
 def parts(device, size):
     width, rows = size
-    return perceptron(width, 2).to(device), [pinned(torch.randn(rows, width), device) for _ in range(COPIES)]
+    return perceptron(width, 2, device), [pinned(torch.randn(rows, width), device) for _ in range(COPIES)]
 
 
 def build(device, size):

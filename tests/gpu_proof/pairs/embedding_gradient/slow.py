@@ -11,7 +11,7 @@ SIZES = {"tiny": (32, 4, 8), "small": (4096, 64, 64), "middle": (262144, 256, 10
 
 def training(device, size, *, sparse):
     words, width, batch = size
-    table = nn.Embedding(words, width, sparse=sparse).to(device)
+    table = nn.Embedding(words, width, sparse=sparse, device=device)
     optimizer = torch.optim.SGD(table.parameters(), lr=0.1)
     chosen = torch.randint(words, (batch,)).to(device)
 

@@ -14,7 +14,7 @@ SIZES = {"tiny": (16, 4), "small": (256, 64), "middle": (2048, 2048), "large": (
 def trained(device, size, *, tf32):
     width, batch = size
     torch.backends.cuda.matmul.allow_tf32 = tf32
-    return training(perceptron(width, 3).to(device), torch.randn(batch, width, device=device))
+    return training(perceptron(width, 3, device), torch.randn(batch, width, device=device))
 
 
 def build(device, size):

@@ -7,6 +7,7 @@ from tests.gpu_proof.parts import compiled
 
 RULE = "torch-compile-graph-break"
 CAUSE = "synchronisation"
+TOLERANCE = 1e-3
 SIZES = {"tiny": (8, 4), "small": (256, 64), "middle": (1024, 2048), "large": (4096, 8192)}
 LAYERS = 4
 

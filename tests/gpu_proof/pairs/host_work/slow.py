@@ -13,7 +13,7 @@ SIZES = {"tiny": (16, 4), "small": (256, 128), "middle": (1024, 2048), "large": 
 def parts(device, size):
     width, rows = size
     pixels = np.random.default_rng(0).integers(256, size=(rows, width), dtype=np.uint8)
-    return perceptron(width, 4).to(device), pixels
+    return perceptron(width, 4, device), pixels
 
 
 def build(device, size):

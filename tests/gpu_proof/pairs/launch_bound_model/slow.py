@@ -12,11 +12,11 @@ SIZES = {"tiny": (8, 4, 4), "small": (64, 128, 64), "middle": (512, 96, 512), "l
 
 def inference(device, size):
     width, depth, rows = size
-    model, inputs = perceptron(width, depth).to(device), torch.randn(rows, width, device=device)
+    model, inputs = perceptron(width, depth, device), torch.randn(rows, width, device=device)
 
     @torch.no_grad()
     def run():
-        return model(inputs).mean()
+        return model(inputs).std()
 
     return run
 

@@ -9,7 +9,7 @@ from tests.gpu_proof.parts import perceptron
 
 RULE = "dataloader-starvation"
 CAUSE = "data_loading"
-SIZES = {"tiny": (64, 4, 0), "small": (1024, 16, 1), "middle": (4096, 64, 1), "large": (16384, 256, 1)}
+SIZES = {"tiny": (64, 4, 0), "small": (1024, 16, 1), "middle": (4096, 64, 1), "large": (16384, 64, 1)}
 ENDLESS = 1 << 20
 
 
@@ -30,7 +30,7 @@ class Samples(Dataset):
 def training(device, size, workers):
     width, batch, _ = size
     loader = DataLoader(Samples(width), batch_size=batch, num_workers=workers, pin_memory=device == "cuda")
-    batches, model = iter(loader), perceptron(min(width, 1024), 2).to(device)
+    batches, model = iter(loader), perceptron(min(width, 1024), 2, device)
 
     def step():
         inputs = next(batches).to(device, non_blocking=True)

@@ -12,7 +12,7 @@ SIZES = {"tiny": (16, 64, 8), "small": (256, 4096, 128), "middle": (768, 50304, 
 
 def parts(device, size):
     width, words, rows = size
-    head = nn.Linear(width, words, bias=False).to(device, torch.bfloat16)
+    head = nn.Linear(width, words, bias=False, device=device, dtype=torch.bfloat16)
     return head, torch.randn(rows, width).to(device, torch.bfloat16), torch.arange(rows, device=device) % words
 
 

@@ -12,7 +12,7 @@ SIZES = {"tiny": (8, 4), "small": (256, 64), "middle": (2048, 2048), "large": (8
 
 def trained(device, size):
     width, rows = size
-    return training(perceptron(width, 3).to(device), torch.randn(rows, width, device=device))
+    return training(perceptron(width, 3, device), torch.randn(rows, width, device=device))
 
 
 def build(device, size):

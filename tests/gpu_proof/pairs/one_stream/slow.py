@@ -13,7 +13,7 @@ BATCHES = 4
 
 def parts(device, size):
     width, rows = size
-    return perceptron(width, 2).to(device), [pinned(torch.randn(rows, width), device) for _ in range(BATCHES)]
+    return perceptron(width, 2, device), [pinned(torch.randn(rows, width), device) for _ in range(BATCHES)]
 
 
 def build(device, size):

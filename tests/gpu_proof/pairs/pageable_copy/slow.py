@@ -11,7 +11,7 @@ SIZES = {"tiny": (16, 4), "small": (1024, 256), "middle": (2048, 4096), "large":
 
 def parts(device, size):
     width, rows = size
-    return perceptron(width, 2).to(device), torch.randn(rows, width)
+    return perceptron(width, 2, device), torch.randn(rows, width)
 
 
 def build(device, size):

@@ -11,7 +11,7 @@ SIZES = {"tiny": (8, 4), "small": (128, 64), "middle": (1024, 48), "large": (409
 
 def model_and_inputs(device, size):
     width, depth = size
-    return perceptron(width, depth).to(device), torch.randn(64, width, device=device)
+    return perceptron(width, depth, device), torch.randn(64, width, device=device)
 
 
 def training(model, inputs, **how):

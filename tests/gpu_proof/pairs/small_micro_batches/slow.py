@@ -12,7 +12,7 @@ SIZES = {"tiny": (8, 16), "small": (256, 256), "middle": (1024, 2048), "large": 
 
 def training(device, size, pieces):
     width, rows = size
-    model, inputs = perceptron(width, 8).to(device), torch.randn(rows, width, device=device)
+    model, inputs = perceptron(width, 8, device), torch.randn(rows, width, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def step():

@@ -12,7 +12,7 @@ MICRO_BATCHES = 8
 
 def parts(device, size):
     width, batch = size
-    model = perceptron(width, 4).to(device)
+    model = perceptron(width, 4, device)
     return model, torch.randn(MICRO_BATCHES, batch, width, device=device)
 
 

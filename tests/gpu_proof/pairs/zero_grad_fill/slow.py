@@ -11,7 +11,7 @@ SIZES = {"tiny": (8, 2), "small": (128, 32), "middle": (2048, 24), "large": (819
 
 def training(device, size, **how):
     width, depth = size
-    model, inputs = perceptron(width, depth).to(device), torch.randn(32, width, device=device)
+    model, inputs = perceptron(width, depth, device), torch.randn(32, width, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, foreach=True)
 
     def step():
