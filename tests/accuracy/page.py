@@ -25,6 +25,7 @@ REAL_INTRODUCTIONS = {
     "library": "The same, on one core, with the C library's own setting: freed memory of large tensors is used again.",
     "cores": "The same with all cores, shared among ranks, and with the C library's own setting.",
 }
+REAL_ERROR_TARGET = 0.1
 REAL_HEADER = ("rule", "times faster", "predicted, ms", "fixed, ms", "error", "saved", "expected", "at most", "held")
 REAL_COLUMNS = (0, 1, 4, 5, 6, 7, 8, 9, 10)
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
@@ -200,9 +201,10 @@ def real_section(name: str, proofs: Sequence[Proof], rounds: int, note: str) -> 
     rows = [tuple(proof_row(each)[at] for at in REAL_COLUMNS) for each in ordered]
     return f"""{REAL_HEADINGS[name]}
 
-{REAL_INTRODUCTIONS[name]} {rounds} {"round" if rounds == 1 else "rounds"}{note}.
+{REAL_INTRODUCTIONS[name]}
+Rounds: {rounds}{note}.
 
-{errors_in_all(ordered)}
+{errors_in_all(ordered, REAL_ERROR_TARGET)}
 
 {table(REAL_HEADER, rows)}"""
 
