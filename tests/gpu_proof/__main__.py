@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 def _measured(given: argparse.Namespace) -> int:
     import torch
 
-    from tests.gpu_proof.archive import MB, pack, unpack
+    from tests.gpu_proof.archive import MB, ArchiveError, pack, unpack
     from tests.gpu_proof.pieces import Plan, pieces, run
     from tests.gpu_proof.state import Machine, State
 
@@ -81,7 +81,11 @@ def _measured(given: argparse.Namespace) -> int:
         return MISSING
     state = State(given.state)
     if given.resume and state.machine is None:
-        unpack(given.resume, given.state)
+        try:
+            unpack(given.resume, given.state)
+        except (ArchiveError, OSError) as problem:
+            sys.stderr.write(f"{problem}\n")
+            return MISSING
     name = torch.cuda.get_device_name() if plan.device == "cuda" else "CPU"
     here = Machine(
         device=plan.device, name=name, torch=str(torch.__version__), python=machine.python(), cores=machine.cores(),

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from sample_runs.record import anonymised
 from tb_tidy_plugin.analysis.job import Job
@@ -190,15 +191,27 @@ def _predictions(found: Sequence[Measured]) -> str:
         )
     promises = [each.proof for each in found if each.proof.promise]
     held = Counter(proof.verdict for proof in promises)
-    summary = f"Bounds held in {held['yes']} of {len(promises)}, {held['unsteady']} unsteady."
+    by_size = [_error_at(size, found) for size in (REHEARSED, *SIZES)]
+    summary = (
+        f"By size: {', '.join(filter(None, by_size)) or NOTHING}. "
+        f"Bounds held in {held['yes']} of {len(promises)}, {held['unsteady']} unsteady."
+    )
     return f"""## Do the fixes help?
 
 Both programs run in turns, each in a process of its own, without the profiler; then each is recorded. *Predicted* is
 the part of the step that remains by the report on the slow program's recording, times its step without the profiler.
 
-{errors_in_all(promises, ERROR_TARGET)} {summary}
+{errors_in_all(promises, ERROR_TARGET)}
+{summary}
 
 {table(header, rows)}"""
+
+
+def _error_at(size: str, found: Sequence[Measured]) -> str:
+    """The median error of the pairs of one size, empty where nothing was predicted."""
+    errors = [each.proof.error for each in found if each.size == size]
+    sizes = [abs(error) for error in errors if error is not None]
+    return f"{size} {percent(median(sizes))} of {len(sizes)}" if sizes else ""
 
 
 def _rules(found: Sequence[Measured]) -> str:

@@ -170,6 +170,19 @@ def test_a_run_is_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "is of a | card" in capsys.readouterr().err
 
 
+def test_a_run_goes_on_from_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is in the archive is there before the machine is compared."""
+    pytest.importorskip("torch")
+    filled(tmp_path / "state")
+    (path,) = pack(tmp_path / "state", tmp_path / "out")
+    options = ["--device", "cpu", "--state", f"{tmp_path}/fresh", "--out", f"{tmp_path}/out", "--only", "none"]
+    assert main([*options, "--resume", f"{tmp_path}/absent.tar"]) == MISSING
+    assert "absent.tar" in capsys.readouterr().err
+    assert main([*options, "--resume", str(path)]) == MISSING
+    assert "is of a | card" in capsys.readouterr().err
+    assert State(tmp_path / "fresh").result("pair/a/small") == Result(error="none")
+
+
 def test_the_end_of_the_time_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     options = ["--device", "cpu", "--minutes", "0", "--state", f"{tmp_path}/state", "--out", f"{tmp_path}/out"]
@@ -229,6 +242,7 @@ class TestPage:
         assert row[6] == f"{100 * errors[1]:+.0f} %"
         assert "| `pageable-h2d-copy` | 1 of 1 | 0 | 100 % | 100 % | 0 |" in text
         assert f"the median error is {percent(abs(errors[1]))} (aim: ≤ 5 %)" in text
+        assert f"By size: middle {percent(abs(errors[1]))} of 1." in text
 
     def test_results_that_differ_count_for_nothing(self, tmp_path: Path) -> None:
         state = State(tmp_path)
