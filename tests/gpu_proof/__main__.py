@@ -91,6 +91,7 @@ def _measured(given: argparse.Namespace) -> int:
         device=plan.device, name=name, torch=str(torch.__version__), python=machine.python(), cores=machine.cores(),
         driver=machine.driver(), commit=machine.commit(),
     )  # fmt: skip
+    sys.stderr.write(f"{here.name}, torch {here.torch}, Python {here.python}, {here.cores} cores\n")
     before = state.machine
     if before is not None and (before.device, before.name, before.torch) != (here.device, here.name, here.torch):
         sys.stderr.write(
