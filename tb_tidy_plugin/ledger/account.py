@@ -81,12 +81,14 @@ class Account:
     Attributes:
         segments: the window in pieces. entry: for each piece the position of its entry in `ledger.entries`.
         calls: for each piece the row of what the host does, `ABSENT` for none.
+        limits: what is known of the limits of the profile's device work.
     """
 
     ledger: Ledger
     segments: Segments = field(repr=False)
     entry: Rows = field(repr=False)
     calls: Rows = field(repr=False)
+    limits: Limits = field(repr=False)
 
     def overlaps(self, time: Intervals) -> Rows:
         """How many ns of `time` lie in each entry."""
@@ -131,7 +133,7 @@ def _account(profile: Profile) -> Account:
         unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
         entries=entries,
     )
-    return Account(ledger, segments, entry, book.calls)
+    return Account(ledger, segments, entry, book.calls, book.limits)
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:

@@ -10,14 +10,17 @@ from tests.support.recordings import ROOT, shared, shared_names
 
 LOOP, ONE_BY_ONE, EXPOSED = "python-loop-tensor-indexing", "optimizer-single-tensor", "exposed-communication"
 IDLE, ZERO, PAGEABLE = "gpu-idle-host-bound", "zero-grad-memset", "pageable-h2d-copy"
-FLOAT32 = "fp32-on-ordinary-cores"
+FLOAT32, FAR = "fp32-on-ordinary-cores", "kernels-far-from-limit"
+BUFFERS, GRADIENTS = "ddp-buffers-broadcast", "ddp-gradients-copied"
 
 FOUND: dict[str, list[str]] = {
     "traces/a100_ddp8_control": [EXPOSED, "host-sync-scalar-readback"],
     "traces/b200_eager": [IDLE],
     "traces/cpu_gloo_rank34": [EXPOSED, ONE_BY_ONE],
     "traces/mi250_toy": [IDLE, "tensor-created-on-cpu-then-moved"],
-    "traces/mi300_ddp8_resnet_checkpoint": [EXPOSED, "convolution-layout-converted"],
+    "traces/mi300_compile_triton": [FAR, FAR],
+    "traces/mi300_ddp8_resnet_checkpoint": [BUFFERS, EXPOSED, GRADIENTS, "convolution-layout-converted"],
+    "traces/mi300_sglang_prefill_decode": [FAR],
     "traces/ranks128_sampled": [EXPOSED] * 5,
     "traces/v100_2021_resnet50_workers0": ["dataloader-num-workers-zero", FLOAT32, ONE_BY_ONE, PAGEABLE, ZERO],
     "traces/v100_2021_resnet50_workers4": [FLOAT32, IDLE, ONE_BY_ONE, PAGEABLE, ZERO],
