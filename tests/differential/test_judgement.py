@@ -17,7 +17,7 @@ FOUND: dict[str, list[str]] = {
     "traces/a100_ddp8_control": [EXPOSED, "host-sync-scalar-readback"],
     "traces/b200_eager": [IDLE],
     "traces/cpu_gloo_rank34": [EXPOSED, ONE_BY_ONE],
-    "traces/mi250_toy": [IDLE, "tensor-created-on-cpu-then-moved"],
+    "traces/mi250_toy": [IDLE, "recording-not-steady", "tensor-created-on-cpu-then-moved"],
     "traces/mi300_compile_triton": [FAR, FAR],
     "traces/mi300_ddp8_resnet_checkpoint": [BUFFERS, EXPOSED, GRADIENTS, "convolution-layout-converted"],
     "traces/mi300_sglang_prefill_decode": [FAR],
