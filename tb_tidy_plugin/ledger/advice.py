@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.ledger.model import Cause, Entry, Kind, Limit, Rate, Recording
+from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, Recording
 from tb_tidy_plugin.profile.step_bounds import StepSource
 from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
 
@@ -108,6 +108,11 @@ BY_KIND: Mapping[Kind, str] = {
     "quantisation": "Fuse quantisation with the operator before it.",
 }
 
+TRANSFER = "Overlap it with compute, and send fewer and larger messages."
+WAITING = (
+    "{share} of it is waiting for ranks that come later: give all ranks equal work. The table of ranks says who comes "
+    "last."
+)
 MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32 and leave the matrix units unused."
 BATCH = "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
 
@@ -158,6 +163,12 @@ def _at_limit(kind: Kind | None, reached: float, what: str) -> tuple[str | None,
         return None, f"It runs at {Share(reached)} of the device's {what}."
     said = BY_KIND.get(kind or "other", BY_KIND["other"])
     return f"{said} It reaches {Share(reached)} of the device's {what}.", None
+
+
+def on_communication(found: Communication) -> str:
+    """What to do about exposed communication whose transfer is known."""
+    total_ns = (found.transfer_ns or 0) + found.wait_ns
+    return WAITING.format(share=Share(found.wait_ns / total_ns)) if 2 * found.wait_ns > total_ns else TRANSFER
 
 
 def on_cpu(kind: Kind | None, rate: Rate | None, *, has_shapes: bool) -> tuple[str | None, str | None]:

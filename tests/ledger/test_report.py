@@ -16,7 +16,7 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS, account_of
-from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Ledger, Recording
+from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Recording
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
@@ -184,6 +184,11 @@ def test_every_cause_has_a_title_a_proof_and_advice() -> None:
     assert set(STEP_BASIS) >= {late_host().account().ledger.step_source}
 
 
+def test_advice_on_communication_by_what_takes_longer() -> None:
+    assert advice.on_communication(Communication(transfer_ns=60, wait_ns=40, by="ranks")) == advice.TRANSFER
+    assert advice.on_communication(Communication(transfer_ns=40, wait_ns=60, by="ranks")).startswith("60 % of it is")
+
+
 def test_a_verdict_without_a_ledger() -> None:
     assert verdict(None) == "Nothing was recorded."
 
@@ -197,3 +202,10 @@ def test_communication_is_split_where_all_ranks_are_there() -> None:
         assert split["by"] == "ranks"
         assert split["transfer_ns"] + split["wait_ns"] == entry["ns_total"]
         assert 50_000 < split["transfer_ns"] < 250_000, "0.198 ms by hand, on each rank"
+        assert "waiting for ranks that come later" in entry["advice"]
+        exposed = [each for each in profile["findings"] if each["rule"] == "exposed-communication"]
+        assert all(each["saving"]["high_ns"] <= split["transfer_ns"] for each in exposed)
+        assert all("is transfer" in each["details"][0]["text"] for each in exposed)
+        savings = [each["saving"]["expected_ns"] for each in profile["findings"]]
+        assert savings == sorted(savings, reverse=True)
+        assert savings[0] <= profile["joint_saving"]["expected_ns"] <= sum(savings)
