@@ -58,6 +58,9 @@ THINNED_GAP, LEAST_NUMBERED = 4, 100
 """The profiler numbers operators one after the other. Where the usual gap between two of at least so many numbers is
 this long, events were taken out of the file."""
 
+UNEXPLAINED: frozenset[Cause] = frozenset({"unrecorded_launch", "unrecorded_wait", "queued_unknown"})
+"""The device waits for something that no event tells: a finding whose host work runs meanwhile need not shorten it."""
+
 PROOFS: dict[Cause, Proof] = {
     "compute": "none", "communication": "none", "copy": "none", "cpu": "none",
     "between_kernels": "queued", "inside_graph": "queued", "graph_start": "queued", "stream_wait": "queued",
@@ -137,7 +140,7 @@ def _account(profile: Profile) -> Account:
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
-    """The ledger with each entry's finding: the one that covers most of it.
+    """The ledger with each entry's finding: the one that covers most of it, where its fix can shorten the entry.
 
     Args:
         account: of the same profile.
@@ -148,7 +151,8 @@ def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledg
     best: dict[int, tuple[int, str]] = {}
     for name, (time, _) in findings.items():
         for at, ns in enumerate(account.overlaps(time).tolist()):
-            if ns * 10 > entries[at].ns_total and ns > best.get(at, (0, ""))[0]:
+            is_most = ns * 10 > entries[at].ns_total and ns > best.get(at, (0, ""))[0]
+            if is_most and entries[at].cause not in UNEXPLAINED:
                 best[at] = (ns, name)
     held: dict[str, int] = {}
     for at, (_, name) in best.items():
