@@ -114,6 +114,7 @@ WAITING = (
     "last."
 )
 MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32 and leave the matrix units unused."
+RECORD_SHAPES = "Record with record_shapes=True to see how near its limit it is."
 BATCH = "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
 
 BANNERS: Mapping[Recording, str] = {
@@ -125,11 +126,15 @@ BANNERS: Mapping[Recording, str] = {
 }
 
 
+NO_SHAPES = "the recording holds no shapes"
 GRAPH = "kernels of a replayed graph carry no shapes"
 NEEDS_LIMIT: frozenset[Kind | None] = frozenset(
     {"matrix", "convolution", "attention", "mixture_of_experts", "fused", "other", None}
 )
 """Work of which only its limit tells whether it could be faster."""
+
+READS_WEIGHTS: frozenset[Kind | None] = frozenset({"matrix", "mixture_of_experts"})
+"""Work of a server that reads weights once for all requests of a batch."""
 
 FUSIBLE: frozenset[Kind | None] = frozenset({"pointwise", "memory_copy", "fill"})
 """Work that need not be done by itself, however fast it is."""
@@ -152,10 +157,11 @@ def advised(
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
         return _at_limit(kind, limit.share_reached, "peak rate" if limit.bound == "compute" else "memory bandwidth")
     unknown = f"Its efficiency is not known because {GRAPH if in_graph else why_unknown}."
-    if kind == "matrix" and source == "serving_step":
+    if kind in READS_WEIGHTS and source == "serving_step":
         return BATCH, unknown
-    said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
-    return said, None if said else unknown
+    if kind not in NEEDS_LIMIT:
+        return BY_KIND.get(kind or "other"), None
+    return RECORD_SHAPES if why_unknown == NO_SHAPES and not in_graph else None, unknown
 
 
 def _at_limit(kind: Kind | None, reached: float, what: str) -> tuple[str | None, str | None]:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tb_tidy_plugin.ledger.advice import NO_SHAPES
 from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
 from tb_tidy_plugin.profile.collectives import collectives_of
@@ -45,7 +46,7 @@ class Limits:
     def why_unknown(self) -> str:
         """Why there is no roofline, for all work or for some of it."""
         if "shapes" not in self.profile.recorded:
-            return "the recording holds no shapes (`record_shapes=True`)"
+            return NO_SHAPES
         if self.roofline is None:
             return "the peak rates of this device are not known"
         return "most of it runs in kernels whose shapes or formulas are not known"

@@ -176,6 +176,23 @@ def test_work_without_a_formula_does_not_lack_shapes() -> None:
     assert entry.nothing_to_fix == "Its efficiency is not known because no formula is known for its operators."
 
 
+@pytest.mark.parametrize("shapes", [False, True])
+def test_products_of_unknown_efficiency_ask_for_shapes_where_there_are_none(*, shapes: bool) -> None:
+    inputs = {"Input Dims": [[4, 4], [4, 4]], "Input type": ["?", "?"]} if shapes else {}
+    made = Made().mark("ProfilerStep#1", 1, 1000).add("cpu_op", "aten::mm", 10, 60, **inputs)  # type: ignore[arg-type]
+    (entry, *_) = made.kernel("gemm_of_my_own", 70, 990, launch=20).account().ledger.entries
+    assert (entry.advice == advice.RECORD_SHAPES) is not shapes
+    assert (entry.nothing_to_fix or "").startswith("Its efficiency is not known because ")
+
+
+def test_a_server_reads_the_weights_of_experts_for_each_batch() -> None:
+    made = Made().mark("execute_context_0(0)_generation_8(8)", 1, 100).graph(20, [(30, 900)])
+    for event in made.events:
+        event["name"] = event["name"].replace("gemm", "fused_moe_kernel")
+    (entry, *_) = made.account().ledger.entries
+    assert (entry.kind, entry.advice) == ("mixture_of_experts", advice.BATCH)
+
+
 def test_every_cause_has_a_title_a_proof_and_advice() -> None:
     assert set(advice.TITLES) == set(PROOFS) == set(CAUSES) == set(get_args(Cause))
     assert set(advice.BY_CAUSE) == set(CAUSES) - {"compute", "copy", "cpu"}
