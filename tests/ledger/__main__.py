@@ -61,8 +61,8 @@ def figures(ledgers: dict[str, Ledger], linked: set[str]) -> list[str]:
     reasons = sum(bool(entry.advice or entry.nothing_to_fix) for entry in first)
     return [
         f"- {len(ledgers)} recordings. Unnamed in the median: {Share(median(map(unnamed, ledgers)))}.",
-        f"- Less than {Share(NAMED)} is unnamed in {fits}, and in {fits_told} of the {len(told)} with linked launches of",
-        "  which nothing was taken out.",
+        f"- Less than {Share(NAMED)} is unnamed in {fits}, and in {fits_told} of the {len(told)} with linked launches",
+        "  of which nothing was taken out.",
         f"- The largest entry has advice or a reason in {reasons}, and in {len(unknown)} only the reason that its",
         "  efficiency is not known.",
         f"- Banners: {sum(ledger.banner is not None for ledger in ledgers.values())}.",
