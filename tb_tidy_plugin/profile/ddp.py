@@ -11,10 +11,8 @@ from tb_tidy_plugin.trace.columns import Category, Rows
 
 GRADIENT_COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 FORWARD = r"^DistributedDataParallel\.forward$"
-BROADCAST, COPY = "c10d::broadcast_", "aten::copy_"
-COALESCED = frozenset(
-    {BROADCAST, COPY, "aten::flatten_dense_tensors", "aten::unflatten_dense_tensors", "record_param_comms"}
-)
+BROADCAST, COPY, PACK = "c10d::broadcast_", "aten::copy_", "aten::flatten_dense_tensors"
+COALESCED = frozenset({BROADCAST, COPY, PACK, "aten::unflatten_dense_tensors", "record_param_comms"})
 """Operators that a coalesced broadcast consists of."""
 
 
@@ -30,21 +28,21 @@ def buffer_broadcasts(profile: Profile) -> list[list[int]]:
     forward = Intervals.union(table.start_ns[passes], table.end_ns[passes])
     broadcasts = profile.named(BROADCAST)
     broadcasts = broadcasts[forward.containing(table.start_ns[broadcasts])]
-    found: dict[int, list[int]] = {}
-    for broadcast in broadcasts.tolist():
-        around = profile.parent(broadcast)
-        if around is not None and broadcast not in found.get(around, ()):
-            found[around] = _run_around(profile, broadcast, profile.children(around))
-    return list(found.values())
+    parents = dict.fromkeys(around for row in broadcasts.tolist() if (around := profile.parent(row)) is not None)
+    return [found for around in parents if (found := _coalesced(profile, profile.children(around)))]
 
 
-def _run_around(profile: Profile, broadcast: int, siblings: list[int]) -> list[int]:
-    """The operators among `siblings` around `broadcast`, up to the first on either side that does something else."""
+def _coalesced(profile: Profile, siblings: list[int]) -> list[int]:
+    """The operators of coalesced broadcasts: those around each broadcast, up to the first that does something else.
+
+    A broadcast of the model itself packs nothing first, and is left out.
+    """
     operators = [row for row in siblings if profile.category(row) == Category.OPERATOR]
-    is_part = np.array([aten.without_overload(profile.name(row)) in COALESCED for row in operators])
-    at = operators.index(broadcast)
-    others = np.flatnonzero(~is_part)
-    after = int(np.searchsorted(others, at))
-    low = int(others[after - 1]) + 1 if after else 0
-    high = int(others[after]) if after < len(others) else len(operators)
-    return operators[low:high]
+    names = [aten.without_overload(profile.name(row)) for row in operators]
+    is_part, sends, packs = (
+        np.array([name in wanted for name in names]) for wanted in (COALESCED, {BROADCAST}, {PACK})
+    )
+    run = np.cumsum(~is_part)
+    packed = np.intersect1d(run[sends], run[packs])
+    found: list[int] = np.array(operators)[is_part & np.isin(run, packed)].tolist()
+    return found

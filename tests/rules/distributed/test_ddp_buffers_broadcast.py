@@ -51,6 +51,27 @@ class TestSaves:
     def test_the_broadcast_and_the_copies(self) -> None:
         assert saving_ns(DdpBuffersBroadcast, job()) == (0, 60_000, 60_000)
 
+    def test_two_in_one_pass_without_one_of_the_model_itself(self) -> None:
+        profile = draw(
+            f"""
+            ProfilerStep#1                   0-1000
+              {FORWARD}                      100-900
+                aten::flatten_dense_tensors  102-108
+                c10d::broadcast_             110-120  kernel=ncclDevKernel_Broadcast@130-150
+                aten::copy_                  125-130  copy=DtoD@150-160:4096
+                aten::linear                 200-300  kernel=gemm@300-700
+                aten::copy_                  310-320  copy=DtoD@700-750:4096
+                aten::add                    330-340
+                aten::flatten_dense_tensors  342-348
+                c10d::broadcast_             350-360  kernel=ncclDevKernel_Broadcast@760-780
+                aten::relu                   365-370
+                c10d::broadcast_             380-390  kernel=ncclDevKernel_Broadcast@790-800
+            """,
+            A100,
+        )
+        (match,) = matches_of(DdpBuffersBroadcast, profile)
+        assert [profile.start_ns(row) // 1000 for row in match.events] == [102, 110, 125, 342, 350]
+
 
 class TestStaysQuiet:
     def test_less_than_half_a_percent_of_the_step(self) -> None:
