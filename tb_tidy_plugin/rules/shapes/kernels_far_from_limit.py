@@ -195,6 +195,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
                 shortest=Nanoseconds(int(self.min_call_ns)),
             ),
             subject=profile.name(longest),
+            confidence="medium",  # the limit is a datasheet's
         )
 
 

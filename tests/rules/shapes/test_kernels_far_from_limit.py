@@ -58,6 +58,7 @@ class TestReports:
         assert "4096×4096 and 4096×4096" in finding.details[0].text  # type: ignore[union-attr]
         assert [place.function for place in finding.places] == ["step"]
         assert "TUNABLEOP" not in finding.fix
+        assert finding.confidence == "medium"
 
     def test_on_rocm_the_fix_has_its_own_variable(self) -> None:
         (match,) = matches_of(KernelsFarFromLimit, job(gpu=MI300))
