@@ -22,8 +22,8 @@ model = DistributedDataParallel(model, device_ids=[rank], broadcast_buffers=Fals
 The broadcasts and the copies around them go.
 
 ## When it stays quiet
-Less than 0.5 % of a step. Jobs of one rank, models without buffers, and `broadcast_buffers=False`. Broadcasts outside of
-the forward pass of `DistributedDataParallel`, and those of the model itself: they send something else.
+Less than 0.5 % of a step. Jobs of one rank, models without buffers, and `broadcast_buffers=False`. Broadcasts outside
+of the forward pass of `DistributedDataParallel`, and those of the model itself: they send something else.
 """
 
 from collections.abc import Iterator
