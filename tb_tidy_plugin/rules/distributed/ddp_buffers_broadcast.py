@@ -22,8 +22,8 @@ model = DistributedDataParallel(model, device_ids=[rank], broadcast_buffers=Fals
 The broadcasts and the copies around them go.
 
 ## When it stays quiet
-Less than 0.5 % of a step. Jobs of one rank, models without buffers, and `broadcast_buffers=False`. Broadcasts outside
-of the forward pass of `DistributedDataParallel`, and those of the model itself: they send something else.
+Less than 0.5 % of a step. Models without buffers, and `broadcast_buffers=False`. Broadcasts outside of the forward
+pass of `DistributedDataParallel`, and those of the model itself: they send something else.
 """
 
 from collections.abc import Iterator
@@ -68,9 +68,6 @@ class DdpBuffersBroadcast(Rule[Evidence]):
     )
 
     min_share = Threshold(0.005, "less of a step is lost in the noise from step to step")
-
-    def not_applicable(self, profile: Profile) -> str | None:
-        return "The job has one rank." if profile.metadata.world_size == 1 else None
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         passes = buffer_broadcasts(profile)

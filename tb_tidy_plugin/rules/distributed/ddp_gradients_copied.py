@@ -21,7 +21,7 @@ model = DistributedDataParallel(model, device_ids=[rank], gradient_as_bucket_vie
 The copies go. What they take on the device can run behind other work, and then little is gained.
 
 ## When it stays quiet
-Less than 0.5 % of a step. Jobs of one rank. Gradients that are views of their buckets: nothing is copied.
+Less than 0.5 % of a step. Gradients that are views of their buckets: nothing is copied.
 """
 
 from collections.abc import Iterator
@@ -70,9 +70,6 @@ class DdpGradientsCopied(Rule[Evidence]):
     caveat = "Gradients are then views: `grad.detach_()` fails, as in `zero_grad(set_to_none=False)` of older versions."
 
     min_share = Threshold(0.005, "less of a step is lost in the noise from step to step")
-
-    def not_applicable(self, profile: Profile) -> str | None:
-        return "The job has one rank." if profile.metadata.world_size == 1 else None
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         operators = gradient_copies(profile).tolist()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.distributed.ddp_buffers_broadcast import DdpBuffersBroadcast
-from tests.support.answers import matches_of, reason_not_checked, saving_ns
+from tests.support.answers import matches_of, saving_ns
 from tests.support.drawn import A100, draw
 
 FORWARD = "DistributedDataParallel.forward"
@@ -81,8 +79,3 @@ class TestStaysQuiet:
 
     def test_broadcasts_of_something_else(self) -> None:
         assert matches_of(DdpBuffersBroadcast, job(forward="## forward ##")) == ()
-
-    def test_in_a_job_with_one_rank(self) -> None:
-        table = job().table
-        alone = Profile(replace(table, metadata=replace(table.metadata, world_size=1)))
-        assert reason_not_checked(DdpBuffersBroadcast, alone) == "The job has one rank."

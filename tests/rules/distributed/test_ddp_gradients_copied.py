@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.distributed.ddp_gradients_copied import DdpGradientsCopied
-from tests.support.answers import matches_of, reason_not_checked, saving_ns
+from tests.support.answers import matches_of, saving_ns
 from tests.support.drawn import A100, draw
 
 COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
@@ -59,8 +57,3 @@ class TestStaysQuiet:
 
     def test_other_copies(self) -> None:
         assert matches_of(DdpGradientsCopied, job(copy="aten::clone")) == ()
-
-    def test_in_a_job_with_one_rank(self) -> None:
-        table = job().table
-        alone = Profile(replace(table, metadata=replace(table.metadata, world_size=1)))
-        assert reason_not_checked(DdpGradientsCopied, alone) == "The job has one rank."
