@@ -38,6 +38,7 @@ from tb_tidy_plugin.profile.critical import critical_time
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
 from tb_tidy_plugin.sources.align import Aligner
@@ -134,7 +135,7 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
         job.report(file, "reading", min(done / size, 1.0))
 
     # In one expression: nobody else holds the table while it is put in order.
-    profile = Profile(read_with_side_files(file.path, progress, job.cache, job.limits))
+    profile = Profile(with_replayed(read_with_side_files(file.path, progress, job.cache, job.limits)))
     sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
     return Analysis(file, job, profile, Aligner(profile, sources), sources)
 
