@@ -77,7 +77,7 @@ def test_every_kernel_of_the_shared_pairs_is_attributed_as_counted_from_the_json
             if event.get("cat") == "kernel" and event["args"]["correlation"] in ids
         )
         assert sum(profile.duration_ns(row) for row in rows) == pytest.approx(replayed_ns, abs=len(rows))
-        expected = Counter(innermost_operators(capture)[:kernels])
+        expected: Counter[str | None] = Counter(innermost_operators(capture)[:kernels])
         counted = Counter(found.operator_name(row) for row in rows)
         if known_by == "exact":
             assert counted == expected
@@ -104,7 +104,8 @@ def test_an_operator_has_the_device_time_of_its_kernels_and_hardly_any_on_the_ho
 def test_a_foreign_capture_is_refused() -> None:
     profile = replayed("mi300_vllm_graph_decode", "mi300_sglang_graph_capture")
     assert not (profile.replayed.operator >= 0).any()
-    assert profile.metadata.notes == (
+    [note] = profile.metadata.notes
+    assert note == (
         "The graph capture in `mi300_sglang_graph_capture` is not used: 0 % of the replayed time is certain to come "
-        "from it.",
+        "from it."
     )
