@@ -110,11 +110,6 @@ class Replay:
     ident: str | None
 
 
-def has_graph_launch(table: EventTable) -> bool:
-    """Whether a graph was launched; quick, since every recording is asked."""
-    return any(GRAPH_LAUNCH.search(name) for name in table.names)
-
-
 def captures_of(source: Source) -> list[Record]:
     """The captured graphs of a recording, in order of time."""
     table = source.table

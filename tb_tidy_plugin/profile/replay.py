@@ -29,13 +29,13 @@ from tb_tidy_plugin.profile.graph_records import (
     captures_of,
     eager_of,
     family_of,
-    has_graph_launch,
     replays_of,
 )
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.iteration_marks import sizes_of
 from tb_tidy_plugin.profile.steps import steps_of
 from tb_tidy_plugin.trace.columns import ABSENT, ROW_COLUMNS, Category, EventTable, Mask, Numbers, Replays, Rows, Times
+from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 from tb_tidy_plugin.units import Share, plural
@@ -128,7 +128,7 @@ def with_replayed(table: EventTable) -> EventTable:
 
     Captures are looked for in the table itself and in `EventTable.graphs`. What cannot be used is noted.
     """
-    if table.replays is not None or not has_graph_launch(table):
+    if table.replays is not None or not replays_graphs(table):
         return table
     source = Source.of(table)
     table = source.table
