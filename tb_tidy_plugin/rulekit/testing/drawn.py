@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.trace.kineto import read_trace
 
 LINE = re.compile(r"(?P<indent> *)(?P<name>\S.*?) +(?P<start>\d+)-(?P<end>\d+)(?P<attributes>( +\w+=\S*)*) *")
@@ -73,7 +74,7 @@ def draw_into(folder: Path, text: str, gpu: Gpu | None = None) -> Profile:
         document |= {"deviceProperties": [properties], gpu.version_key: 1}
     path = folder / "drawn.pt.trace.json"
     path.write_text(json.dumps(document))
-    profile = Profile(read_trace(path))
+    profile = Profile(with_replayed(read_trace(path)))
     _check_nesting(text, profile)
     return profile
 
