@@ -29,6 +29,7 @@ from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.analysis.serving import serving_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
@@ -222,7 +223,7 @@ def _profile_report(
         span=file.span,
         rank=rank_of(file, profile),
         path=str(file.path),
-        events=len(table),
+        events=len(table) - int(profile.replayed.inserted.sum()),
         duration_ns=profile.time_spent.wall_ns,
         origin_ns=table.origin_ns,
         recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
@@ -239,6 +240,7 @@ def _profile_report(
         true_step_ns=profile.pace.true_ns,
         step_ns=profile.pace.step_ns,
         ledger=_ledger(profile, ranked),
+        serving=serving_of(profile),
     )
 
 

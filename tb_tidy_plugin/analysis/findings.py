@@ -235,6 +235,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         measurement=measurement,
+        known_by=profile.replayed.least_certain(rows),
     )
     return Evidence(finding, rows, tuple(anchor for _, anchor in places), recipe if pair else None, pair, fix)
 

@@ -200,6 +200,7 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
         known_by=known,  # type: ignore[arg-type]
         ns=ns,
         neighbours=beside,
+        replayed=None if work == ABSENT else profile.replayed.known_by(work),
     )
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from tb_tidy_plugin.profile import graph_match
-from tb_tidy_plugin.profile.graph_match import DONOR, RENAMED, Pairs, numbered
+from tb_tidy_plugin.profile.graph_match import DONOR, Pairs, numbered
 from tb_tidy_plugin.profile.graph_records import (
     LEAST_EAGER,
     Record,
@@ -82,6 +82,11 @@ class Replayed:
     def known_by(self, row: int) -> KnownBy | None:
         """How the operator of a row is known, None for what was recorded as it is."""
         at = int(self.known[row])
+        return None if at == ABSENT else KNOWN_BY[at]
+
+    def least_certain(self, rows: Rows) -> KnownBy | None:
+        """The least certain way in which one of `rows` is known; None where all of them were recorded as they are."""
+        at = int(self.known[rows].max(initial=ABSENT))
         return None if at == ABSENT else KNOWN_BY[at]
 
     def operator_name(self, row: int) -> str | None:
@@ -413,7 +418,7 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
     causing = np.where(nearest[cause] == ABSENT, inner[cause], nearest[cause])
     position = np.full(tree.size + 1, ABSENT, np.int64)
     position[rows] = np.arange(len(rows))
-    known = np.full(len(rows), RENAMED, np.int32)
+    known = np.full(len(rows), int(pairs.known.max(initial=ABSENT)), np.int32)
     paired = np.flatnonzero(causing != ABSENT)
     known[position[causing[paired]]] = pairs.known[paired]
     return _Plan(rows, start, start[last] + 1, known, position[causing])

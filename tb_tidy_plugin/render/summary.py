@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
+from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, names_of, part_text, problem_paragraph, time_text
 from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, Figures, ModuleRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.model import ProfileReport
@@ -38,7 +39,7 @@ def summary_document(summary: Summary, wanted: Wanted) -> Document:
 
 def _profile(profile: ProfileSummary, wanted: Wanted) -> Section:
     report, figures = profile.report, profile.figures
-    blocks: list[Block] = [*_steps(report)]
+    blocks: list[Block] = [*_steps(report), *serving_section(report)]
     blocks += [sentence(note, "note", "warning") for note in report.quality.notes]
     if ledger := told(report):
         blocks += whole_ledger(ledger)

@@ -12,6 +12,7 @@ import msgspec
 from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.profile.kernels import KernelKind
 from tb_tidy_plugin.profile.memory import TotalBasis
+from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.value import Model
 
 KernelFamily: TypeAlias = Literal["communication", Kind]
@@ -51,6 +52,8 @@ class OperatorRow(Model, frozen=True):
         slow_calls: calls far above the median, groups by shape. share_of_best: rate by the best of the same operator.
         kernels: the largest ones, at most eight.
         findings: ids of the findings whose matched events are among the calls.
+        replayed_calls: calls of a graph's capture whose device work is that of its replays; they take no host time.
+        known_by: the least certain way in which those are known; null without any.
     """
 
     key: str
@@ -81,6 +84,8 @@ class OperatorRow(Model, frozen=True):
     longest_ns: int | None = None
     slow_calls: int | None = None
     share_of_best: float | None = None
+    replayed_calls: int = 0
+    known_by: KnownBy | None = None
 
 
 class DeviceKernelRow(Model, frozen=True):
