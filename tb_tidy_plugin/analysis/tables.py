@@ -14,6 +14,7 @@ from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_
 from tb_tidy_plugin.profile.cpu_work import cpu_work_of
 from tb_tidy_plugin.profile.flops import estimates_of
 from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
+from tb_tidy_plugin.profile.paged_attention import with_decode_attention
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import Figures, OperatorGroup
 from tb_tidy_plugin.sources.places import Places, places_of
@@ -35,7 +36,7 @@ def figures_of(profile: Profile, evidence: Sequence[Evidence] = ()) -> Figures:
     cpu = cpu_work_of(profile, estimates)
     missing = missing_in(profile, modules, places)
     parts = Parts(profile, estimates, modules, cpu, linked_calls(profile, evidence))
-    families, kernels = device_kernels(profile, estimates)
+    families, kernels = device_kernels(profile, with_decode_attention(profile, estimates))
     operators = {by: operator_rows(parts, by) for by in GROUPS if by not in missing}
     return Figures(
         operators={by: rows for by, (rows, _) in operators.items()},
