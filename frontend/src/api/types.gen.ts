@@ -14,6 +14,7 @@ export interface Api {
   ErrorAnswer: ErrorAnswer;
   EventsAnswer: EventsAnswer;
   ExportAnswer: ExportAnswer;
+  KernelsAnswer: KernelsAnswer;
   LinesAnswer: LinesAnswer;
   MemoryAnswer: MemoryAnswer;
   ModulesAnswer: ModulesAnswer;
@@ -547,6 +548,111 @@ export interface ExportAnswer {
   html: string;
 }
 /**
+ * `GET api/kernels`: one page of the device's work, sorted and filtered by the server.
+ *
+ * `families` are all, whatever is filtered. `missing` says why there is nothing and which option records it, null
+ * where there is something.
+ */
+export interface KernelsAnswer {
+  families: KernelFamilyRow[];
+  missing: string | null;
+  offset: number;
+  rows: DeviceKernelRow[];
+  total: number;
+}
+/**
+ * All device work of one family; rates are over the part `rated_share` of its time, of which the work is known.
+ */
+export interface KernelFamilyRow {
+  bytes_per_second: number | null;
+  count: number;
+  family:
+    | "attention"
+    | "communication"
+    | "convolution"
+    | "embedding"
+    | "fill"
+    | "fused"
+    | "indexing"
+    | "layout"
+    | "matrix"
+    | "memory_copy"
+    | "mixture_of_experts"
+    | "normalisation"
+    | "on_device"
+    | "optimizer"
+    | "other"
+    | "pointwise"
+    | "pooling"
+    | "python"
+    | "quantisation"
+    | "random"
+    | "reduction"
+    | "softmax"
+    | "sort"
+    | "to_device"
+    | "to_host";
+  flops_per_second: number | null;
+  rated_share: number;
+  roofline: number | null;
+  share: number;
+  total_ns: number;
+}
+/**
+ * Kernels, copies or fills with one name that one operator launched.
+ *
+ * Attributes:
+ *     key: stable: what a deep link holds.
+ *     family: what they do, by the operator first and by the kernel's name second. operator: empty where none is
+ *         known.
+ *     total_ns: durations, added up. share: of all device work. mean_ns: of one.
+ *     flops_per_second, bytes_per_second: of the operators whose longest kernel it is, over all of their device work;
+ *         null where their work is not known, and where a rate comes out above what the device can do.
+ *     roofline: least time that the known device needs for the work, as a share of the time taken; never above 1.
+ *     tensor_cores: null where the name does not tell.
+ *     replayed: how many of them a replayed graph launched, with an operator known from its capture.
+ */
+export interface DeviceKernelRow {
+  bytes_per_second: number | null;
+  count: number;
+  family:
+    | "attention"
+    | "communication"
+    | "convolution"
+    | "embedding"
+    | "fill"
+    | "fused"
+    | "indexing"
+    | "layout"
+    | "matrix"
+    | "memory_copy"
+    | "mixture_of_experts"
+    | "normalisation"
+    | "on_device"
+    | "optimizer"
+    | "other"
+    | "pointwise"
+    | "pooling"
+    | "python"
+    | "quantisation"
+    | "random"
+    | "reduction"
+    | "softmax"
+    | "sort"
+    | "to_device"
+    | "to_host";
+  flops_per_second: number | null;
+  key: string;
+  mean_ns: number;
+  name: string;
+  operator: string;
+  replayed: number;
+  roofline: number | null;
+  share: number;
+  tensor_cores: boolean | null;
+  total_ns: number;
+}
+/**
  * `GET api/lines`: what the lines of one source file cost; null where no call could be placed in it.
  */
 export interface LinesAnswer {
@@ -932,8 +1038,8 @@ export interface RunReport {
  * `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
  * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
  * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
- * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where all
- * were recorded as they are.
+ * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
+ * all were recorded as they are.
  * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
  * it is part of the saving only where the basis of that says so.
  */
