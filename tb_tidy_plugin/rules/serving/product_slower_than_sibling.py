@@ -25,7 +25,8 @@ faster.
 
 ## When it stays quiet
 Products below 5 % of the device's time. Products of other dtypes, or with more than twice or less than half as many
-operations per byte. Siblings below 1 % of the device's time, whose rate is noise.
+operations per byte. Siblings below 1 % of the device's time, whose rate is noise. Products below 20 µs, which do not
+fill a device.
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,7 +65,7 @@ class ProductSlowerThanSibling(Rule[Evidence]):
 
     code = "TT1501"
     needs = frozenset({"shapes", "device"})
-    yields_to = ("tensor-core-shape-misaligned", "small-batch-product-below-bandwidth")
+    yields_to = ("tensor-core-shape-misaligned", "small-batch-product-below-bandwidth", "unfused-attention")
     message = "{sizes} in {dtype} reaches {rate}FLOP/s, {share} of the rate of {sibling}"
     why = (
         "{calls} calls take {time}; the sibling reaches {sibling_rate}FLOP/s with as many operations per byte. "
@@ -76,9 +77,15 @@ class ProductSlowerThanSibling(Rule[Evidence]):
     min_part = Threshold(0.05, "of all device time: a product that takes less is not worth tuning")
     min_sibling_part = Threshold(0.01, "of all device time: rates of products that take less are noise")
 
+    min_call_ns = Threshold(20_000, "for one product: a smaller one does not fill a device, whichever kernel runs")
+
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         whole_ns = max(int(profile.operators.device_self_ns.sum()), 1)
-        found = [each for each in rated_products(profile) if each.time_ns >= self.min_sibling_part * whole_ns]
+        found = [
+            each
+            for each in rated_products(profile)
+            if each.time_ns >= max(self.min_sibling_part * whole_ns, self.min_call_ns * len(each.rows))
+        ]
         for each in found:
             sibling = _fastest_sibling(each, found)
             if each.time_ns >= self.min_part * whole_ns and _share(each, sibling) <= self.max_rate:

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from tb_tidy_plugin.profile.flops import device_of
 from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, parse_frame
-from tb_tidy_plugin.units import PerSecond
+from tb_tidy_plugin.units import PerSecond, plural
 
 GOOD = 0.8
 """Of the bandwidth that makers state; the fastest kernels that read a large matrix once reach this."""
@@ -62,6 +62,12 @@ class Evidence:
     least: Share
 
     @property
+    def products(self) -> str:
+        """How many, and how small."""
+        reads = "reads its weight" if self.calls == 1 else "read their weights"
+        return f"{plural(self.calls, 'product')} of up to {plural(self.rows, 'row')}{self.where} {reads}"
+
+    @property
     def where(self) -> str:
         """Who calls the library."""
         return f" in {self.caller}" if self.caller else ""
@@ -72,7 +78,7 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
 
     code = "TT1502"
     needs = frozenset({"shapes", "device"})
-    message = "{calls} products of up to {rows} rows{where} read their weights at {rate}B/s, {share} of the bandwidth"
+    message = "{products} at {rate}B/s, {share} of the bandwidth"
     why = "They take {time} and do nothing else. Reported below {limit} of the bandwidth; good kernels reach 80 % of it"
     fix = "Tune these sizes for the batch sizes that are served, or store the weights in FP8 or INT8"
 

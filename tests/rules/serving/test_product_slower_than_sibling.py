@@ -48,6 +48,9 @@ class TestStaysQuiet:
         assert matches_of(ProductSlowerThanSibling, draw(text, A100)) != ()
         assert matches_of(ProductSlowerThanSibling, draw(text.replace(old, new), A100)) == ()
 
+    def test_products_that_do_not_fill_a_device(self) -> None:
+        assert matches_of(ProductSlowerThanSibling({"min_call_ns": 200_001}), draw(PAIR, A100)) == ()
+
     def test_a_small_part_of_the_devices_time(self) -> None:
         long = "\n      aten::sum 61-70 kernel=reduce_kernel@1000-9000"
         assert matches_of(ProductSlowerThanSibling, draw(PAIR.replace("0-1000", "0-9000") + long, A100)) == ()
