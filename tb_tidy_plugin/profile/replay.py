@@ -175,7 +175,7 @@ def _joined(table: EventTable, replays: Sequence[Replay], records: Sequence[Reco
         if len(members) % len(numbers):  # as many captures as pieces of the step, or one for all
             files = {records[number].source.name for number in numbers}
             refused[
-                _refusal(files, f"{len(numbers)} captures fit {len(members)} {plural(len(members), 'replay')} alike")
+                _refusal(files, f"{plural(len(numbers), 'capture')} fit {plural(len(members), 'replay')} alike")
             ] = None
             continue
         for position, at in enumerate(members):
