@@ -126,6 +126,17 @@ def _fill_holes(pairs: Pairs, replay: Rows, capture: Rows) -> None:
             pairs.known[low + 1 : high] = RENAMED
 
 
+def spread(pairs: Pairs, replay: Rows, capture: Rows) -> Pairs:
+    """`pairs`, also where two pairs that are certain enclose one name alone, more or less often on either side."""
+    launch = pairs.launch.copy()
+    sure = np.flatnonzero(pairs.certain)
+    for low, high in zip(sure[:-1].tolist(), sure[1:].tolist(), strict=True):
+        there = np.arange(pairs.launch[low] + 1, pairs.launch[high])
+        if high - low > 1 and len(there) and len({*replay[low + 1 : high].tolist(), *capture[there].tolist()}) == 1:
+            launch[low + 1 : high] = there[np.minimum(np.arange(high - low - 1), len(there) - 1)]
+    return Pairs(launch, np.where((launch != ABSENT) & (pairs.known == ABSENT), RENAMED, pairs.known).astype(np.int32))
+
+
 def by_occurrence(replay: Rows, capture: Rows) -> Pairs:
     """Pairs the k-th of each name with the k-th, where every name comes equally often; of several streams.
 

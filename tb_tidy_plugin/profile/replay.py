@@ -303,7 +303,7 @@ def _best_eager(table: EventTable, replay: Replay, records: Sequence[Record]) ->
     best, most = None, 0.0
     for record in records:
         families = numbered([*map(family_of, replay.names)], [*map(family_of, record.names)])
-        pairs = graph_match.compared(*families)
+        pairs = graph_match.spread(graph_match.compared(*families), *families)
         total = max(int(duration.sum()), 1)
         certain, all_ = (duration[mask].sum() / total for mask in (pairs.certain, pairs.launch != ABSENT))
         if certain >= LEAST_ALIKE and all_ >= LEAST_CERTAIN and all_ > most:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tb_tidy_plugin.profile import graph_match
-from tb_tidy_plugin.profile.graph_match import EXACT, RENAMED, UNIQUE, Pairs, by_occurrence, compared, numbered
+from tb_tidy_plugin.profile.graph_match import EXACT, RENAMED, UNIQUE, Pairs, by_occurrence, compared, numbered, spread
 from tb_tidy_plugin.profile.graph_records import Source, captures_of, family_of
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.trace.columns import ABSENT
@@ -151,6 +151,16 @@ def test_other_names_between_two_certain_ones_are_known_by_their_place() -> None
     assert pairs.known.tolist() == [UNIQUE, RENAMED, RENAMED, UNIQUE]
     assert compared(*numbered("xpqy", "xaaby")).launch.tolist() == [0, ABSENT, ABSENT, 4]
     assert compared(*numbered("xpby", "xbcy")).launch.tolist() == [0, ABSENT, ABSENT, 3]
+
+
+def test_one_name_between_two_certain_ones_is_spread_over_more_or_fewer_of_it() -> None:
+    for replay, capture, expected in (
+        ("xaay", "xay", [0, 1, 1, 2]),
+        ("xay", "xaay", [0, 1, 3]),
+        ("xaby", "xcay", [0, ABSENT, ABSENT, 3]),
+    ):
+        names = numbered(replay, capture)
+        assert spread(compared(*names), *names).launch.tolist() == expected
 
 
 def test_sequences_that_are_too_long_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
