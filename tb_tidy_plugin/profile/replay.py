@@ -347,7 +347,7 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
     names, texts = NumberTable[str](), NumberTable[str]()
     names.numbers(table.names, len(table.names))
     texts.numbers(table.input_texts, len(table.input_texts))
-    parts, count = [table], 0
+    parts, count, used = [table], 0, 0
     work, cause, known, known_inserted = ([NOTHING] for _ in range(4))
     for each in inserts:
         plan = each.plan
@@ -359,7 +359,9 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
         cause.append(first + count + plan.cause[here])
         known.append(each.known[here].astype(np.int64))
         known_inserted.append(plan.known.astype(np.int64))
-        count += len(plan.rows)
+        count, used = count + len(plan.rows), used + 1
+    if left := len(joined) - used:
+        table = table.noted(f"{plural(left, 'replay')} of graphs without operators: there is no room for their events.")
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in sorted(ROW_COLUMNS)
     }

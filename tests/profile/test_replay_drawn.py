@@ -16,6 +16,7 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.profile import replay as replay_module
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.trace.cache import Cache
@@ -180,6 +181,14 @@ def test_a_short_launch_takes_no_events_that_do_not_fit_into_it() -> None:
     for at, kernel in enumerate(KERNELS):
         made.add("kernel", kernel, 510 + 10 * at, 520 + 10 * at, 7, 0, device=0, stream=7, correlation=999)
     assert replayed(made) == []
+    assert written(made).metadata.notes == ("1 replay of graphs without operators: there is no room for their events.",)
+
+
+def test_more_events_than_there_is_room_for_are_operators_and_modules_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = replay(capture(Made(), 0), 500)
+    monkeypatch.setattr(replay_module, "MOST_INSERTED", 2 * len(LAYER))
+    assert written(made).replayed.inserted.sum() == 2 * len(LAYER)
+    assert len(replayed(made)) == len(LAYER)
 
 
 # Files
