@@ -18,6 +18,9 @@ EXACT, UNIQUE, RENAMED, DONOR = range(4)
 """How a kernel's launch is known: by an equal sequence; by a comparison of sequences that allows nothing else; by its
 place between two that are certain, under another name; by an eager iteration of the same model."""
 
+LONG_DETOUR = 8
+"""Pairs; a longer run that leaves the course is another part of the graph."""
+
 MOST_CELLS = 1 << 25
 """Of a comparison's two tables, two bytes each: sequences of 5,792."""
 
@@ -54,10 +57,10 @@ def compared(replay: Rows, capture: Rows) -> Pairs:
     pairs = Pairs.none(len(replay))
     if not len(replay) or not len(capture) or (len(replay) + 1) * (len(capture) + 1) > MOST_CELLS:
         return pairs
-    launch = _in_every_comparison(replay, capture)
+    launch = _without_detours(_in_every_comparison(replay, capture))
     pairs.launch[:] = launch
     pairs.known[launch != ABSENT] = UNIQUE
-    _fill_holes(pairs, len(capture))
+    _fill_holes(pairs, replay, capture)
     return pairs
 
 
@@ -77,6 +80,23 @@ def _in_every_comparison(replay: Rows, capture: Rows) -> Rows:
     return partner
 
 
+def _without_detours(launch: Rows) -> Rows:
+    """Without short runs of pairs that leave the course of those around them and come back.
+
+    Kernels that are lost or added move all later ones. Ones that changed places with neighbours move none, and may look
+    as if they came from another layer.
+    """
+    sure = np.flatnonzero(launch != ABSENT)
+    moved = launch[sure] - sure
+    first = np.append(0, np.flatnonzero(np.diff(moved)) + 1) if len(sure) else sure
+    by, length = moved[first], np.diff(np.append(first, len(sure)))
+    inner = np.zeros(len(first), np.bool_)
+    inner[1:-1] = (by[1:-1] - by[:-2]) * (by[2:] - by[1:-1]) < 0
+    kept = launch.copy()
+    kept[sure[np.repeat(inner & (length < LONG_DETOUR), length)]] = ABSENT
+    return kept
+
+
 def _lengths(left: Rows, right: Rows) -> NDArray[np.int16]:
     """Length of the longest common subsequence of each two beginnings."""
     lengths = np.zeros((len(left) + 1, len(right) + 1), np.int16)
@@ -86,15 +106,35 @@ def _lengths(left: Rows, right: Rows) -> NDArray[np.int16]:
     return lengths
 
 
-def _fill_holes(pairs: Pairs, captured: int) -> None:
-    """Pairs what is left between two certain pairs where both sides have equally much of it."""
+def _fill_holes(pairs: Pairs, replay: Rows, capture: Rows) -> None:
+    """Pairs what is left between two certain pairs where both sides have equally much of it.
+
+    By their places where no name is on both sides, by their names where all are; in between nothing is known.
+    """
     sure = np.flatnonzero(pairs.launch != ABSENT)
     left, right = np.append(-1, sure), np.append(sure, len(pairs.launch))
-    from_, until = np.append(-1, pairs.launch[sure]), np.append(pairs.launch[sure], captured)
+    from_, until = np.append(-1, pairs.launch[sure]), np.append(pairs.launch[sure], len(capture))
     for low, high, first, last in zip(*(each.tolist() for each in (left, right, from_, until)), strict=True):
         if 1 < high - low == last - first and (low >= 0 or high < len(pairs.launch)):
-            pairs.launch[low + 1 : high] = np.arange(first + 1, last)
+            here, there = replay[low + 1 : high], capture[first + 1 : last]
+            if np.array_equal(np.sort(here), np.sort(there)):
+                pairs.launch[low + 1 + np.argsort(here, kind="stable")] = first + 1 + np.argsort(there, kind="stable")
+            elif not np.isin(here, there).any():
+                pairs.launch[low + 1 : high] = np.arange(first + 1, last)
+            else:
+                continue
             pairs.known[low + 1 : high] = RENAMED
+
+
+def spread(pairs: Pairs, replay: Rows, capture: Rows) -> Pairs:
+    """`pairs`, also where two pairs that are certain enclose one name alone, more or less often on either side."""
+    launch = pairs.launch.copy()
+    sure = np.flatnonzero(pairs.certain)
+    for low, high in zip(sure[:-1].tolist(), sure[1:].tolist(), strict=True):
+        there = np.arange(pairs.launch[low] + 1, pairs.launch[high])
+        if high - low > 1 and len(there) and len({*replay[low + 1 : high].tolist(), *capture[there].tolist()}) == 1:
+            launch[low + 1 : high] = there[np.minimum(np.arange(high - low - 1), len(there) - 1)]
+    return Pairs(launch, np.where((launch != ABSENT) & (pairs.known == ABSENT), RENAMED, pairs.known).astype(np.int32))
 
 
 def by_occurrence(replay: Rows, capture: Rows) -> Pairs:

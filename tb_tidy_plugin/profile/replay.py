@@ -175,7 +175,7 @@ def _joined(table: EventTable, replays: Sequence[Replay], records: Sequence[Reco
         if len(members) % len(numbers):  # as many captures as pieces of the step, or one for all
             files = {records[number].source.name for number in numbers}
             refused[
-                _refusal(files, f"{len(numbers)} captures fit {len(members)} {plural(len(members), 'replay')} alike")
+                _refusal(files, f"{plural(len(numbers), 'capture')} fit {plural(len(members), 'replay')} alike")
             ] = None
             continue
         for position, at in enumerate(members):
@@ -303,7 +303,7 @@ def _best_eager(table: EventTable, replay: Replay, records: Sequence[Record]) ->
     best, most = None, 0.0
     for record in records:
         families = numbered([*map(family_of, replay.names)], [*map(family_of, record.names)])
-        pairs = graph_match.compared(*families)
+        pairs = graph_match.spread(graph_match.compared(*families), *families)
         total = max(int(duration.sum()), 1)
         certain, all_ = (duration[mask].sum() / total for mask in (pairs.certain, pairs.launch != ABSENT))
         if certain >= LEAST_ALIKE and all_ >= LEAST_CERTAIN and all_ > most:
@@ -347,7 +347,7 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
     names, texts = NumberTable[str](), NumberTable[str]()
     names.numbers(table.names, len(table.names))
     texts.numbers(table.input_texts, len(table.input_texts))
-    parts, count = [table], 0
+    parts, count, used = [table], 0, 0
     work, cause, known, known_inserted = ([NOTHING] for _ in range(4))
     for each in inserts:
         plan = each.plan
@@ -359,7 +359,9 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
         cause.append(first + count + plan.cause[here])
         known.append(each.known[here].astype(np.int64))
         known_inserted.append(plan.known.astype(np.int64))
-        count += len(plan.rows)
+        count, used = count + len(plan.rows), used + 1
+    if left := len(joined) - used:
+        table = table.noted(f"{plural(left, 'replay')} of graphs without operators: there is no room for their events.")
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in sorted(ROW_COLUMNS)
     }

@@ -114,7 +114,7 @@ def counted(name: str) -> Counted:
     return Counted((last - first) / 1000, 1 - idle / (last - first), late / 1000, queued / 1000)
 
 
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", SHARED, ids=[name.rpartition("_")[2] for name in SHARED])
 def test_the_shared_recordings_are_as_counted_from_the_json(name: str) -> None:
     [found] = iterations_of(Profile(read_trace(file_of(name))))
     expected = counted(name)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
@@ -99,6 +100,34 @@ def test_an_operator_has_the_device_time_of_its_kernels_and_hardly_any_on_the_ho
     assert sum(operators.device_self_ns[calls].tolist()) == sum(map(profile.duration_ns, rows))
     assert operators.host_total_ns[calls].sum() < 10_000
     assert {found.inputs(row).dims[1] for row in rows} >= {(4096, 6144), (4096, 24576)}
+
+
+def test_an_eager_prefill_tells_modules_and_weights_of_the_decode_graph(tmp_path: Path) -> None:
+    """Both files are of one recording: together they hold an eager iteration, and the capture tells what is right."""
+    document = json.loads(gzip.decompress(file_of("mi300_sglang_prefill_decode").read_bytes()))
+    decode = json.loads(gzip.decompress(file_of("mi300_sglang_graph_decode").read_bytes()))
+    document["traceEvents"] += decode["traceEvents"]
+    (tmp_path / "both.json").write_text(json.dumps(document))
+    found = Profile(with_replayed(read_trace(tmp_path / "both.json")))
+    true = replayed("mi300_sglang_graph_decode", "mi300_sglang_graph_capture")
+    pairs = list(zip(replayed_rows(found), replayed_rows(true), strict=True))
+    total = sum(true.duration_ns(row) for _, row in pairs)
+    known = [(at, row) for at, row in pairs if found.replayed.known_by(at)]
+    assert {found.replayed.known_by(at) for at, _ in known} == {"donor"}
+    assert sum(true.duration_ns(row) for _, row in known) > 0.97 * total
+    for at, row in known:
+        assert found.replayed.module(at) == true.replayed.module(row)
+        operators = found.replayed.operator_name(at), true.replayed.operator_name(row)
+        if "aten::mm" in operators:
+            assert operators == ("aten::mm", "aten::mm")
+            assert found.replayed.inputs(at).dims[1] == true.replayed.inputs(row).dims[1]
+
+
+def replayed_rows(profile: Profile) -> list[int]:
+    """Kernels of the only graph launch, in order of their starts."""
+    table = profile.table
+    [call] = np.flatnonzero(table.is_named(lambda name: name == "hipGraphLaunch"))
+    return sorted(np.flatnonzero(profile.launch == call).tolist(), key=profile.start_ns)
 
 
 def test_a_foreign_capture_is_refused() -> None:
