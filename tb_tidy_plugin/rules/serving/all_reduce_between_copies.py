@@ -104,8 +104,8 @@ class AllReduceBetweenCopies(Rule[Evidence]):
             least=int(self.min_times),
         )
         for before, kernel, behind in triples:
-            cause = int(profile.launched_by[kernel])
-            anchor = cause if cause >= 0 else kernel
+            cause = int(profile.launched_by[before])
+            anchor = cause if cause >= 0 else before
             yield Match(anchor, (before, behind), evidence, related=(kernel,))
 
 

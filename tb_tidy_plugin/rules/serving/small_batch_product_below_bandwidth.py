@@ -24,8 +24,8 @@ At best the products read at 0.8 of the bandwidth, which good kernels reach. Mos
 them in this recording. At worst nothing is won.
 
 ## When it stays quiet
-Products with more than 64 rows, and those that take less than 10 µs, which are as short as a launch. Devices whose
-bandwidth is not known.
+Products with more than 64 rows, those that take less than 10 µs, which are as short as a launch, and those that
+read less than 8 MiB. Devices whose bandwidth is not known.
 """
 
 from collections.abc import Iterator
@@ -86,6 +86,8 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
     max_rows = Threshold(64, "of the left factor: with more, computing begins to matter")
     min_kernel_ns = Threshold(10_000, "for one product: shorter ones are as short as a launch, whatever they read")
 
+    min_bytes = Threshold(8 << 20, "read for one product: a smaller matrix may stay in caches, and is read in no time")
+
     def not_applicable(self, profile: Profile) -> str | None:
         return None if device_of(profile) is not None else "The peak rates of this device are not known."
 
@@ -122,7 +124,7 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
 
     def _is_small(self, each: RatedProduct) -> bool:
         product = each.product
-        few = min(product.m, product.n) <= self.max_rows and product.batch == 1
+        few = min(product.m, product.n) <= self.max_rows and product.batch == 1 and product.bytes >= self.min_bytes
         return few and each.time_ns >= self.min_kernel_ns * len(each.rows)
 
 

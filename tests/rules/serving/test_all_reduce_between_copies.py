@@ -57,3 +57,4 @@ def test_the_prefill_of_b200() -> None:
     matches = matches_of(AllReduceBetweenCopies, analysis.profile)
     assert len({event for match in matches for event in match.events}) == 146
     assert matches[0].evidence.time == pytest.approx(781_000, rel=0.01)
+    assert analysis.report.findings[0].places[0].file.endswith("symm_mem.py")
