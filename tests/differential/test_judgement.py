@@ -14,10 +14,11 @@ FLOAT32 = "fp32-on-ordinary-cores"
 
 FOUND: dict[str, list[str]] = {
     "traces/a100_ddp8_control": [EXPOSED, "host-sync-scalar-readback"],
-    "traces/b200_eager": [IDLE],
+    "traces/b200_eager": [IDLE, "all-reduce-between-copies"],
     "traces/cpu_gloo_rank34": [EXPOSED, ONE_BY_ONE],
     "traces/mi250_toy": [IDLE, "tensor-created-on-cpu-then-moved"],
     "traces/mi300_ddp8_resnet_checkpoint": [EXPOSED, "convolution-layout-converted"],
+    "traces/mi300_sglang_prefill_decode": ["product-slower-than-sibling"],
     "traces/ranks128_sampled": [EXPOSED] * 5,
     "traces/v100_2021_resnet50_workers0": ["dataloader-num-workers-zero", FLOAT32, ONE_BY_ONE, PAGEABLE, ZERO],
     "traces/v100_2021_resnet50_workers4": [FLOAT32, IDLE, ONE_BY_ONE, PAGEABLE, ZERO],
