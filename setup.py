@@ -186,6 +186,7 @@ if __name__ == "__main__":
         entry_points={
             "console_scripts": ["tb-tidy = tb_tidy_plugin.cli.main:main"],
             "tensorboard_plugins": ["torchtidy = tb_tidy_plugin.plugin.loader:Loader"],
+            "vllm.general_plugins": ["torchtidy_graphs = tb_tidy_plugin.capture.graphs:install"],
         },
         cmdclass={"build_py": BuildPy},
         ext_modules=extensions(os.environ.get("TORCHTIDY_EXTENSION", "auto")),

@@ -29,6 +29,7 @@ from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.analysis.serving import serving_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
@@ -38,13 +39,16 @@ from tb_tidy_plugin.profile.critical import critical_time
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import UNREAD, State
+from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.graphs import LOOKED_AT, captures_state, replays_graphs
 from tb_tidy_plugin.trace.names import rank_in_names
 from tb_tidy_plugin.trace.remote import size_of
 
@@ -97,7 +101,8 @@ class Analysis:
         Further files that could not be read this time are there, too.
         """
         unread = [*self.profile.metadata.unread, *(each.file.name for each in self._measurements.unused if each.unread)]
-        return {**self.sources.looked_at, **dict.fromkeys(unread, UNREAD)}
+        captures = {LOOKED_AT: captures_state(self.file.path)} if replays_graphs(self.profile.table) else {}
+        return {**self.sources.looked_at, **captures, **dict.fromkeys(unread, UNREAD)}
 
     @cached_property
     def _measurements(self) -> Measurements:
@@ -134,9 +139,13 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
         job.report(file, "reading", min(done / size, 1.0))
 
     # In one expression: nobody else holds the table while it is put in order.
-    profile = Profile(read_with_side_files(file.path, progress, job.cache, job.limits))
+    profile = Profile(with_replayed(_table(file, progress, job)))
     sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
     return Analysis(file, job, profile, Aligner(profile, sources), sources)
+
+
+def _table(file: TraceFile, progress: Callable[[int], object], job: Job) -> EventTable:
+    return read_with_side_files(file.path, progress, job.cache, job.limits, job.graph_captures)
 
 
 def checked(
@@ -158,7 +167,7 @@ def checked(
         if isinstance(outcome := outcomes[rule.name()], Found):
             outcomes[rule.name()], kept = _reported(profile, rule, outcome.matches, reported, ignores, known)
             if kept:
-                reported[rule.name()] = np.concatenate([each.rows for each in kept])
+                reported[rule.name()] = np.concatenate([each.claimed for each in kept])
             ranked += kept
     return outcomes, sorted(ranked, key=by_saving)
 
@@ -214,7 +223,7 @@ def _profile_report(
         span=file.span,
         rank=rank_of(file, profile),
         path=str(file.path),
-        events=len(table),
+        events=len(table) - int(profile.replayed.inserted.sum()),
         duration_ns=profile.time_spent.wall_ns,
         origin_ns=table.origin_ns,
         recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
@@ -231,6 +240,7 @@ def _profile_report(
         true_step_ns=profile.pace.true_ns,
         step_ns=profile.pace.step_ns,
         ledger=_ledger(profile, ranked),
+        serving=serving_of(profile),
     )
 
 

@@ -33,6 +33,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit.edits import Unblock
 from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.recipe import Recipe, recipe_of
@@ -77,6 +78,13 @@ class Evidence:
     recipe: Recipe | None = None
     pair: Benchmark | None = None
     fix: Fix = field(default_factory=lambda: Fix(()))
+
+    @property
+    def claimed(self) -> Rows:
+        """Rows of the events that the finding is about or that its fix changes."""
+        edits = (((edit.event,) if isinstance(edit, Unblock) else edit.events) for edit in self.fix.edits)
+        changed = (np.array(events, np.int64) for events in edits)
+        return np.unique(np.concatenate([self.rows, *changed]))
 
 
 def nothing_measured(_rule: str, _pair: Benchmark) -> None:
@@ -239,6 +247,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         measurement=measurement,
+        known_by=profile.replayed.least_certain(rows),
     )
     return Evidence(finding, rows, tuple(anchor for _, anchor in places), recipe if pair else None, pair, fix)
 

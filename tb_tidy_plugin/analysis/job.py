@@ -35,6 +35,7 @@ class Job:
         engine: where the traces are analysed; the answers are the same.
         cache: holds earlier answers, and keeps new ones. Workers on other machines do without.
         limits: how much a trace may hold, and its analysis may take.
+        graph_captures: recordings of the capture of graphs that traces replay; without them those beside each trace.
         follow_links: whether links in a folder may lead out of it.
         progress: None where nobody watches. Of several workers' files it is called once for each.
     """
@@ -45,6 +46,7 @@ class Job:
     engine: Engine = HERE
     cache: Cache = NOWHERE
     limits: Limits = USUAL
+    graph_captures: tuple[Path, ...] = ()
     follow_links: bool = False
     progress: Progress | None = None
 

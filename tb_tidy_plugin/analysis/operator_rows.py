@@ -19,6 +19,7 @@ from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.modules import ModuleTree
 from tb_tidy_plugin.profile.operators import totals, work_of_groups
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.replay import KNOWN_BY, KnownBy
 from tb_tidy_plugin.profile.signatures import Shapes
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.sources.frames import Frame
@@ -80,8 +81,10 @@ def operator_rows(parts: Parts, by: OperatorGroup) -> tuple[list[OperatorRow], i
     findings = _findings(parts.linked, keys, len(groups))
     leads = _leads(parts.profile, keys, len(groups))
     dtypes = _dtypes(parts.profile, table, keys)
+    replayed = _replayed(parts.profile, keys, len(groups))
     found = [
-        _row(parts, row, _Beside(kernels[at], findings[at], leads[at], dtypes[at])) for at, row in enumerate(table.rows)
+        _row(parts, row, _Beside(kernels[at], findings[at], leads[at], dtypes[at], replayed[at]))
+        for at, row in enumerate(table.rows)
     ]
     if by == "shape":
         cpu = _cpu_groups(parts)
@@ -122,6 +125,7 @@ class _Beside:
     findings: list[str]
     lead: tuple[str, int]
     dtypes: tuple[str, ...]
+    replayed: tuple[int, KnownBy | None]
 
 
 def _row(parts: Parts, row: operator_tables.OperatorRow, beside: _Beside) -> OperatorRow:
@@ -152,6 +156,8 @@ def _row(parts: Parts, row: operator_tables.OperatorRow, beside: _Beside) -> Ope
         line=place.line or None,
         function=place.function,
         module=row.name if row.module is not None else "",
+        replayed_calls=beside.replayed[0],
+        known_by=beside.replayed[1],
     )
 
 
@@ -239,6 +245,18 @@ def _leads(profile: Profile, keys: Rows, count: int) -> list[tuple[str, int]]:
     operators, others = (np.bincount(group[chosen], minlength=count) for chosen in (is_operator, ~is_operator))
     different = np.where(operators > 0, operators, others).tolist()
     return [(names[at], many) for at, many in zip(name[leading].tolist(), different, strict=True)]
+
+
+def _replayed(profile: Profile, keys: Rows, count: int) -> list[tuple[int, KnownBy | None]]:
+    """For each group its calls that stand for those of a graph's capture, and the least certain way they are known."""
+    rows, known = profile.nested.rows, profile.replayed.known
+    mine = np.flatnonzero((keys != ABSENT) & profile.replayed.inserted[rows])
+    calls = np.bincount(keys[mine], minlength=count)
+    least = np.full(count, ABSENT, np.int64)
+    np.maximum.at(least, keys[mine], known[rows[mine]])
+    return [
+        (many, None if at == ABSENT else KNOWN_BY[at]) for many, at in zip(calls.tolist(), least.tolist(), strict=True)
+    ]
 
 
 def _kernel_rows(profile: Profile, keys: Rows, count: int) -> list[list[KernelRow]]:

@@ -24,7 +24,7 @@ from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit.carried import CarriedRules
 from tb_tidy_plugin.rules import catalogue
-from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD
+from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import held_to, likely_text
 from tb_tidy_plugin.trace.remote import absolute, place_of, size_of
@@ -129,7 +129,8 @@ def remembered_by(job: Job, question: Question[A]) -> Remembered[A]:
     rules = [(rule.name(), type(rule).__module__, rule.settings) for rule in job.of_profiles]
     is_ours = all(module.startswith(OWN_RULES) for _, module, _ in rules)
     ignored = sorted((glob, sorted(names)) for glob, names in job.ignores.rules.items())
-    asked = (rules, ignored) if is_ours else None
+    captures = [state_of(path) for path in job.graph_captures]
+    asked = (rules, ignored, captures) if is_ours else None
     return Remembered(job.cache, question.kind, question.answer, asked, job.source_roots, question.by_measurements)
 
 

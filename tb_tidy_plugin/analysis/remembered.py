@@ -20,6 +20,7 @@ from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.cached_columns import BESIDE
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.graphs import LOOKED_AT, captures_state
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.visible import log_called
 
@@ -79,12 +80,15 @@ class Remembered(Generic[Answer]):
             return None
         try:
             entry = msgspec.json.decode(content, type=_Entry)
-            if any(source_state(name, file, self.roots) != state for name, state in entry.sources.items()):
+            if any(self._state(name, file) != state for name, state in entry.sources.items()):
                 return None
             return msgspec.json.decode(entry.answer, type=self.answer)
         except NOT_JSON as problem:
             log.info("%s %s is passed over: %s", self.kind, key, problem)
             return None
+
+    def _state(self, name: str, file: TraceFile) -> State:
+        return captures_state(file.path) if name == LOOKED_AT else source_state(name, file, self.roots)
 
     def keep(self, file: TraceFile, key: str | None, answer: Answer, sources: Mapping[str, State]) -> None:
         """Keeps the answer for which `key` was asked before, unless something has changed since, or was unread."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
 from tb_tidy_plugin.analysis.cpu_table import cpu_figures
+from tb_tidy_plugin.analysis.device_kernels import device_kernels
 from tb_tidy_plugin.analysis.findings import Evidence
 from tb_tidy_plugin.analysis.memory_table import memory_rows
 from tb_tidy_plugin.analysis.module_table import module_rows
@@ -13,6 +14,7 @@ from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_
 from tb_tidy_plugin.profile.cpu_work import cpu_work_of
 from tb_tidy_plugin.profile.flops import estimates_of
 from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
+from tb_tidy_plugin.profile.paged_attention import with_decode_attention
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import Figures, OperatorGroup
 from tb_tidy_plugin.sources.places import Places, places_of
@@ -34,6 +36,7 @@ def figures_of(profile: Profile, evidence: Sequence[Evidence] = ()) -> Figures:
     cpu = cpu_work_of(profile, estimates)
     missing = missing_in(profile, modules, places)
     parts = Parts(profile, estimates, modules, cpu, linked_calls(profile, evidence))
+    families, kernels = device_kernels(profile, with_decode_attention(profile, estimates))
     operators = {by: operator_rows(parts, by) for by in GROUPS if by not in missing}
     return Figures(
         operators={by: rows for by, (rows, _) in operators.items()},
@@ -42,6 +45,8 @@ def figures_of(profile: Profile, evidence: Sequence[Evidence] = ()) -> Figures:
         memory=memory_rows(profile, places),
         cpu=cpu_figures(profile, cpu, places),
         missing=missing,
+        families=families,
+        kernels=kernels,
     )
 
 
@@ -50,6 +55,8 @@ def missing_in(profile: Profile, modules: ModuleTree, places: Places) -> dict[st
     recorded, found = profile.recorded, dict[str, str]()
     if "memory" not in recorded:
         found["memory"] = MISSING["memory"]
+    if "device" not in recorded:
+        found["kernels"] = MISSING["device"]
     if not len(profile.nested):
         found["name"] = NO_HOST_EVENTS
     if not profile.tree.size:

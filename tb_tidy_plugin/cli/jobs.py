@@ -12,6 +12,7 @@ from tb_tidy_plugin.analysis.engines import Engine
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.configured import with_checks, with_limits
 from tb_tidy_plugin.cli.engines import with_engine
+from tb_tidy_plugin.cli.graphs import with_graph_captures
 from tb_tidy_plugin.cli.places import with_links
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.trace.cache import Cache
@@ -30,16 +31,26 @@ def with_job_without_rules(command: Callable[..., R]) -> Callable[..., R]:
 
 
 def _completed(command: Callable[..., R]) -> Callable[..., R]:
-    """Adds to a job what `--engine`, `--jobs`, `--no-cache`, `--follow-links` and `--source-root` say."""
+    """Adds to a job what the options say that tell where files are, and where and how they are analysed."""
 
     @with_engine
+    @with_graph_captures
     @with_links
     @with_source_roots
     @wraps(command)
     def completed(
-        job: Job, engine: Engine, cache: Cache, source_roots: tuple[Path, ...], follow_links: bool, **others: object
+        job: Job,
+        engine: Engine,
+        cache: Cache,
+        source_roots: tuple[Path, ...],
+        follow_links: bool,
+        graph_captures: tuple[Path, ...],
+        **others: object,
     ) -> R:
-        whole = replace(job, engine=engine, cache=cache, source_roots=source_roots, follow_links=follow_links)
+        whole = replace(
+            job, engine=engine, cache=cache, source_roots=source_roots, follow_links=follow_links,
+            graph_captures=graph_captures,
+        )  # fmt: skip
         return command(job=whole, **others)
 
     return completed

@@ -14,7 +14,7 @@ from tb_tidy_plugin.plugin import payloads, timeline_payloads
 from tb_tidy_plugin.plugin.answers import ACTING_HEADER, MOST_POSTED
 from tb_tidy_plugin.plugin.events import ORDERS
 from tb_tidy_plugin.plugin.queries import MOST_ROWS, USUAL_ROWS
-from tb_tidy_plugin.plugin.tables import OPERATOR_GROUPS, OPERATOR_ORDERS
+from tb_tidy_plugin.plugin.tables import KERNEL_FAMILIES, KERNEL_ORDERS, OPERATOR_GROUPS, OPERATOR_ORDERS
 from tb_tidy_plugin.plugin.timeline_routes import LANES, MOST_PIXELS
 from tb_tidy_plugin.plugin.web import CALL_KINDS
 from tb_tidy_plugin.units import Bytes
@@ -123,6 +123,17 @@ ROUTES = (
             Parameter("kind", one_of(["", *CALL_KINDS], "")),
             Parameter("filter", TEXT),
             sorted_by(OPERATOR_ORDERS, "-host_self_ns"),
+        ),
+    ),
+    Route(
+        "/api/kernels",
+        payloads.KernelsAnswer,
+        (
+            *PROFILE,
+            *PAGE,
+            Parameter("family", one_of(["", *KERNEL_FAMILIES], "")),
+            Parameter("filter", TEXT),
+            sorted_by(KERNEL_ORDERS, "-total_ns"),
         ),
     ),
     Route("/api/modules", payloads.ModulesAnswer, PROFILE),

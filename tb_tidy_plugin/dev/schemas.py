@@ -18,6 +18,7 @@ API_VALUES = (
     payloads.SourceAnswer,
     payloads.EventsAnswer,
     payloads.OperatorsAnswer,
+    payloads.KernelsAnswer,
     payloads.ModulesAnswer,
     payloads.MemoryAnswer,
     payloads.CpuAnswer,

@@ -281,11 +281,11 @@ class _Book:
         return np.append(self.host.rows, ABSENT)[self.segments.call]
 
     def _is_in_graph(self, mine: Rows) -> bool:
-        """Whether most of the work was launched by a graph's replay."""
+        """Whether most of the work was launched by a graph's replay, and its operators are not known."""
         work = self.segments.work[mine]
         if not len(work) or (work == ABSENT).any():
             return False
-        launch = self.profile.launch[work]
+        launch = np.where(self.profile.replayed.operator[work] == ABSENT, self.profile.launch[work], ABSENT)
         return bool(self.length[mine][self._graph_launches[launch]].sum() * 2 > self.length[mine].sum())
 
     @cached_property

@@ -155,7 +155,10 @@ def advised(
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
-        return _at_limit(kind, limit.share_reached, "peak rate" if limit.bound == "compute" else "memory bandwidth")
+        reads_weights = kind == "matrix" and source == "serving_step" and limit.bound == "memory"
+        usual = BATCH if reads_weights else BY_KIND.get(kind or "other", BY_KIND["other"])
+        what = "peak rate" if limit.bound == "compute" else "memory bandwidth"
+        return _at_limit(kind, limit.share_reached, what, usual)
     unknown = f"Its efficiency is not known because {GRAPH if in_graph else why_unknown}."
     if kind in READS_WEIGHTS and source == "serving_step":
         return BATCH, unknown
@@ -164,11 +167,10 @@ def advised(
     return RECORD_SHAPES if why_unknown == NO_SHAPES and not in_graph else None, unknown
 
 
-def _at_limit(kind: Kind | None, reached: float, what: str) -> tuple[str | None, str | None]:
+def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple[str | None, str | None]:
     if reached >= NEAR_LIMIT and kind not in FUSIBLE:
         return None, f"It runs at {Share(reached)} of the device's {what}."
-    said = BY_KIND.get(kind or "other", BY_KIND["other"])
-    return f"{said} It reaches {Share(reached)} of the device's {what}.", None
+    return f"{usual} It reaches {Share(reached)} of the device's {what}.", None
 
 
 def on_communication(found: Communication) -> str:

@@ -12,7 +12,8 @@ from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
 from tb_tidy_plugin.profile.collectives import collectives_of
 from tb_tidy_plugin.profile.float32 import float32_kernels
-from tb_tidy_plugin.profile.flops import PLAUSIBLE, Estimates, device_of, estimates_of
+from tb_tidy_plugin.profile.flops import PLAUSIBLE, Estimates, device_of
+from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
 
@@ -76,7 +77,7 @@ class Limits:
 
     @cached_property
     def _estimates(self) -> Estimates:
-        return estimates_of(self.profile)
+        return serving_estimates_of(self.profile)
 
     @cached_property
     def _rated(self) -> Rows:

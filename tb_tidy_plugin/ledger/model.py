@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.profile.step_bounds import StepSource
 
 Cause: TypeAlias = Literal[
@@ -104,6 +105,7 @@ class Owner(Value, frozen=True):
         thread: the host thread. mark: the innermost annotation.
         known_by: what the name in front is taken from. neighbours: events before and after silence.
         ns: how much of the entry is this owner's.
+        replayed: how the operator is known where a graph launched the work; null for what was launched by itself.
     """
 
     operator: str | None = None
@@ -115,6 +117,7 @@ class Owner(Value, frozen=True):
     known_by: Known = "none"
     ns: int = 0
     neighbours: str | None = None
+    replayed: KnownBy | None = None
 
 
 class Limit(Value, frozen=True):

@@ -78,7 +78,7 @@ def _is_cause(segments: Segments, causes: frozenset[Cause]) -> Mask:
 
 def _launching_operators(profile: Profile, host: Host, segments: Segments) -> Rows:
     """The innermost operator around the launch of each segment's device work."""
-    launch = np.append(profile.launch, ABSENT)[segments.work]
+    launch = np.append(np.where(profile.replayed.operator == ABSENT, profile.launch, ABSENT), ABSENT)[segments.work]
     at = host.at[launch]
     by_id = np.append(profile.launched_by, ABSENT)[segments.work]
     at = np.where((at == ABSENT) & (launch == ABSENT), host.at[by_id], at)
@@ -200,6 +200,7 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
         known_by=known,  # type: ignore[arg-type]
         ns=ns,
         neighbours=beside,
+        replayed=None if work == ABSENT else profile.replayed.known_by(work),
     )
 
 

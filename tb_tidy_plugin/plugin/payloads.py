@@ -8,7 +8,15 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.compare.model import Comparison
-from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
+from tb_tidy_plugin.report.figures import (
+    CpuFigures,
+    DeviceKernelRow,
+    DeviceMemoryRow,
+    KernelFamilyRow,
+    ModuleRow,
+    OperatorGroup,
+    OperatorRow,
+)
 from tb_tidy_plugin.report.model import Problem, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.value import Model
@@ -228,6 +236,20 @@ class OperatorsAnswer(Model, frozen=True):
     offset: int
     rows: list[OperatorRow]
     left_out: int
+    missing: str | None
+
+
+class KernelsAnswer(Model, frozen=True):
+    """`GET api/kernels`: one page of the device's work, sorted and filtered by the server.
+
+    `families` are all, whatever is filtered. `missing` says why there is nothing and which option records it, null
+    where there is something.
+    """
+
+    total: int
+    offset: int
+    rows: list[DeviceKernelRow]
+    families: list[KernelFamilyRow]
     missing: str | None
 
 

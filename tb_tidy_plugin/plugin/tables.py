@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, get_args
 
 import msgspec
 
 from tb_tidy_plugin.plugin.payloads import (
     CpuAnswer,
+    KernelsAnswer,
     LineColumns,
     LinesAnswer,
     MemoryAnswer,
     ModulesAnswer,
     OperatorsAnswer,
 )
-from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, ModuleRow, OperatorGroup, OperatorRow
+from tb_tidy_plugin.report.figures import (
+    CpuFigures,
+    DeviceKernelRow,
+    DeviceMemoryRow,
+    KernelFamily,
+    KernelFamilyRow,
+    ModuleRow,
+    OperatorGroup,
+    OperatorRow,
+)
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
@@ -24,8 +34,11 @@ if TYPE_CHECKING:
 OPERATOR_ORDERS = tuple(
     field.name for field in msgspec.structs.fields(OperatorRow) if field.name not in {"key", "kernels", "findings"}
 )
+KERNEL_ORDERS = tuple(field.name for field in msgspec.structs.fields(DeviceKernelRow) if field.name != "key")
+KERNEL_FAMILIES: tuple[KernelFamily, ...] = get_args(KernelFamily)
 OPERATOR_GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 
+Row = TypeVar("Row", OperatorRow, DeviceKernelRow)
 Test: TypeAlias = Callable[[OperatorRow], bool]
 
 
@@ -34,6 +47,8 @@ class Tables(msgspec.Struct, frozen=True):
 
     operators: dict[OperatorGroup, msgspec.Raw]
     left_out: dict[OperatorGroup, int]
+    families: msgspec.Raw
+    kernels: msgspec.Raw
     modules: msgspec.Raw
     memory: msgspec.Raw
     cpu: msgspec.Raw
@@ -43,7 +58,8 @@ class Tables(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """Bytes of memory that it takes."""
-        parts = (*self.operators.values(), self.modules, self.memory, self.cpu, *self.lines.values())
+        kernels = (self.families, self.kernels)
+        parts = (*self.operators.values(), *kernels, self.modules, self.memory, self.cpu, *self.lines.values())
         return sum(memoryview(part).nbytes for part in parts)
 
 
@@ -52,6 +68,8 @@ def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
     return Tables(
         operators={group: _text(rows) for group, rows in figures.operators.items()},
         left_out=figures.left_out,
+        families=_text(figures.families),
+        kernels=_text(figures.kernels),
         modules=_text(figures.modules),
         memory=_text(figures.memory),
         cpu=_text(figures.cpu),
@@ -89,9 +107,9 @@ class Page(msgspec.Struct, frozen=True):
     """Which of the rows are wanted, and in which order.
 
     Attributes:
-        order: one of `OPERATOR_ORDERS`.
+        order: one of `OPERATOR_ORDERS`, of kernels of `KERNEL_ORDERS`.
         text: only rows whose name, shapes, file, function or module holds it, in any case; or the row with this key.
-        kind: only rows of this kind, all where it is empty.
+        kind: only rows of this kind, of kernels of this family; all where it is empty.
     """
 
     offset: int
@@ -133,7 +151,27 @@ def searchable(text: str) -> str:
     return text.casefold().replace("×", "x")
 
 
-def _ordered(rows: list[OperatorRow], order: str, *, descending: bool) -> list[OperatorRow]:
+def kernels_answer(tables: Tables, page: Page) -> KernelsAnswer:
+    """One page of the device's work: rows whose family, operator or name holds the text, or the row with this key."""
+    rows = msgspec.json.decode(tables.kernels, type=list[DeviceKernelRow])
+    wanted = searchable(page.text)
+    chosen = [
+        row
+        for row in rows
+        if (wanted in searchable(f"{row.family} {row.operator} {row.name}") or row.key == page.text)
+        and page.kind in {"", row.family}
+    ]
+    ordered = _ordered(chosen, page.order, descending=page.descending)
+    return KernelsAnswer(
+        total=len(ordered),
+        offset=page.offset,
+        rows=ordered[page.offset : page.offset + page.limit],
+        families=msgspec.json.decode(tables.families, type=list[KernelFamilyRow]),
+        missing=tables.missing.get("kernels"),
+    )
+
+
+def _ordered(rows: list[Row], order: str, *, descending: bool) -> list[Row]:
     values = [(getattr(row, order), at) for at, row in enumerate(rows)]
     known = [(value, at) for value, at in values if value not in {None, ""}]
     known.sort(key=lambda pair: pair[0], reverse=descending)

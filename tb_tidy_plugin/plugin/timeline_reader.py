@@ -147,11 +147,12 @@ def read_timeline(path: Place, cache: Cache = NOWHERE, limits: Limits = USUAL) -
     Raises:
         TraceError: nothing in it can be used.
     """
+    from tb_tidy_plugin.profile.replay import with_replayed
     from tb_tidy_plugin.profile.steps import steps_of
     from tb_tidy_plugin.profile.timeline import timeline_of
     from tb_tidy_plugin.trace.beside import read_with_side_files
 
-    table = read_with_side_files(path, cache=cache, limits=limits)
+    table = with_replayed(read_with_side_files(path, cache=cache, limits=limits))
     return timeline_of(table, steps_of(table))
 
 

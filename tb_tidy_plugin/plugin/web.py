@@ -35,11 +35,14 @@ from tb_tidy_plugin.plugin.payloads import (
 from tb_tidy_plugin.plugin.queries import given, number, one_of, page_asked, profile_key, sort_asked
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import (
+    KERNEL_FAMILIES,
+    KERNEL_ORDERS,
     OPERATOR_GROUPS,
     OPERATOR_ORDERS,
     Page,
     Tables,
     cpu_answer,
+    kernels_answer,
     lines_answer,
     memory_answer,
     modules_answer,
@@ -206,6 +209,13 @@ def _add_tables(api: Blueprint, library: Library) -> None:
         kind = one_of("kind", request.args.get("kind", ""), ("", *CALL_KINDS))
         page = Page(offset, limit, order, descending, request.args.get("filter", ""), kind)
         return json_answer(operators_answer(tables(), group, page))
+
+    @api.get("/kernels")
+    def kernels() -> Response:
+        (offset, limit), (order, descending) = page_asked(), sort_asked("-total_ns", KERNEL_ORDERS)
+        family = one_of("family", request.args.get("family", ""), ("", *KERNEL_FAMILIES))
+        page = Page(offset, limit, order, descending, request.args.get("filter", ""), family)
+        return json_answer(kernels_answer(tables(), page))
 
     @api.get("/modules")
     def modules() -> Response:

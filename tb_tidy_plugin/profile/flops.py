@@ -40,6 +40,7 @@ from tb_tidy_plugin.profile.formulas import (
     linear,
     normalisation,
     normalisation_backward,
+    passed_once,
     product,
     transposed_convolution,
 )
@@ -348,7 +349,17 @@ OTHERS: Mapping[str, Formula] = aten.by_name(
     },
 )
 
+SERVERS: Mapping[str, Formula] = {
+    **dict.fromkeys(("aiter::rmsnorm", "aiter::rms_norm", "aiter::add_rmsnorm"), passed_once()),
+    **dict.fromkeys(("_C::rms_norm", "sgl_kernel::rmsnorm"), passed_once()),
+    **dict.fromkeys(("_C::silu_and_mul", "sgl_kernel::silu_and_mul"), passed_once()),
+    **dict.fromkeys(("_C::gelu_and_mul", "sgl_kernel::gelu_and_mul"), passed_once()),
+    **dict.fromkeys(("_C::fused_add_rms_norm", "sgl_kernel::fused_add_rmsnorm"), passed_once(in_place=2)),
+}
+"""Operators of inference servers, as in https://github.com/vllm-project/vllm/blob/main/csrc/torch_bindings.cpp."""
+
 FORMULAS: Mapping[str, Formula] = {
+    **SERVERS,
     **PRODUCTS,
     **OTHERS,
     **dict.fromkeys(OF_ONE, elementwise(1)),

@@ -368,3 +368,19 @@ def fill(inputs: Inputs) -> Estimate | None:
     """Nothing is computed or read."""
     target = tensor(inputs, 0)
     return None if target is None else Estimate(0, target.bytes, target.dtype)
+
+
+def passed_once(in_place: int = 0) -> Formula:
+    """Each tensor that is passed is read or written once, the first `in_place` of them both.
+
+    For operators of inference servers, to which results are passed, too.
+    """
+
+    def formula(inputs: Inputs) -> Estimate | None:
+        tensors = [found for at in range(len(inputs.dims)) if (found := tensor(inputs, at)) is not None]
+        if len(tensors) < 2 or not all(entry.shape for entry in tensors):
+            return None
+        moved = sum(entry.bytes for entry in (*tensors, *tensors[:in_place]))
+        return Estimate(0, moved, tensors[0].dtype)
+
+    return formula

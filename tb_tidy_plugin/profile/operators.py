@@ -108,7 +108,7 @@ class KernelUse:
     tensor_cores: bool | None
 
 
-def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: Rows) -> Operators:
+def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: Rows, replayed: Mask) -> Operators:
     """The calls of a profile with their times.
 
     Args:
@@ -116,9 +116,10 @@ def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: 
         nested: its calls.
         launch: for each row of device work the runtime call that launched it, else `ABSENT`.
         launched_by: for each row of device work the host event that caused it, else `ABSENT`.
+        replayed: which rows of device work were launched by a graph, and have the cause that they had in its capture.
     """
     work = np.flatnonzero(table.is_category(DEVICE_WORK))
-    call = _calls_that_launched(table, nested, launch[work], launched_by[work])
+    call = _calls_that_launched(table, nested, np.where(replayed, ABSENT, launch)[work], launched_by[work])
     known = call != ABSENT
     device_self = np.bincount(call[known], table.duration_ns[work[known]], len(nested)).astype(np.int64)
     is_runtime = table.category[nested.rows] == Category.RUNTIME

@@ -19,6 +19,7 @@ from tb_tidy_plugin.profile.operators import Operators, operators_of
 from tb_tidy_plugin.profile.pace import Pace, pace_of
 from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
+from tb_tidy_plugin.profile.replay import Replayed, replayed_of
 from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
 from tb_tidy_plugin.profile.step_bounds import Span, Work, span_of, work_of
 from tb_tidy_plugin.profile.steps import Steps, steps_of
@@ -270,7 +271,7 @@ class Profile:
     @cached_property
     def operators(self) -> Operators:
         """Host and device time of each call in `nested`."""
-        return operators_of(self.table, self.nested, self.launch, self.launched_by)
+        return operators_of(self.table, self.nested, self.launch, self.launched_by, self.replayed.operator != ABSENT)
 
     @cached_property
     def signatures(self) -> Signatures:
@@ -331,10 +332,16 @@ class Profile:
         return launches(self.table)
 
     @cached_property
+    def replayed(self) -> Replayed:
+        """Which device work comes from a replayed graph, and from which operator of its capture."""
+        return replayed_of(self)
+
+    @cached_property
     def launched_by(self) -> Rows:
         """For each row of device work or runtime call the innermost host event that caused it, else `ABSENT`.
 
-        By `External id` where the trace has it, else by where the launch lies in the tree of its thread.
+        By `External id` where the trace has it, else by where the launch lies in the tree of its thread. Work of a
+        replayed graph belongs to the operator that launched it when the graph was captured, as far as that is known.
         """
         table, size = self.table, self.tree.size
         cause = np.full(len(table), ABSENT, np.int64)
@@ -348,7 +355,8 @@ class Profile:
             row_of_id = dict(zip(table.external_id[named].tolist(), named.tolist(), strict=True))
             orphans = work[cause[work] == ABSENT]
             cause[orphans] = [row_of_id.get(number, ABSENT) for number in table.external_id[orphans].tolist()]
-        return cause
+        replayed = self.replayed.operator
+        return np.where(replayed == ABSENT, cause, replayed)
 
     @cached_property
     def _work_by_cause(self) -> tuple[Rows, Rows]:

@@ -20,6 +20,7 @@ from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Figure, Line, Paragraph, Span, code, message, muted, section, sentence
 from tb_tidy_plugin.render.ledger import busy_share, chart_blocks, has_device, lengths_of, part_of, told, verdict
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks
+from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, RunReport, Saving
 from tb_tidy_plugin.report.step_model import Lane
@@ -96,6 +97,7 @@ def page_blocks(runs: Sequence[ToldOnce], problems: Sequence[Problem], muted_fin
 def _profile(profile: ProfileReport, anchor: str, elsewhere: int) -> Iterator[Block]:
     unit = "trace" if profile.steps.basis in {"whole_trace", "none"} else "step"
     yield doc.Figures(tuple(_figures(profile, unit)))
+    yield from serving_section(profile)
     yield from chart_blocks(ledger, unit) if (ledger := told(profile)) else _time_use(profile, unit)
     yield Paragraph((_recorded(profile),), style="muted")
     yield from (sentence(note, style="warning") for note in profile.quality.notes)

@@ -9,6 +9,7 @@ from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, code, message, sentence
 from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, told, verdict
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks, told_once
+from tb_tidy_plugin.render.serving import serving_blocks, serving_section
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Problem, ProfileReport, Report, RunReport, Saving
 from tb_tidy_plugin.report.step_model import Breakdown
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, between, plural
@@ -65,6 +66,7 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
     has_both = profile.true_step_ns and profile.steps.median_ns is not None
     true = f", {words.time_text(profile.true_step_ns)} without the profiler" if has_both else ""
     yield Paragraph((*step_line(profile), true))
+    yield from serving_blocks(profile)
     yield from ledger_blocks(profile, is_terminal=True)
     devices = ", ".join(f"{device.kind}:{device.index} {device.name}".strip() for device in profile.devices)
     length = f"{plural(profile.events, 'event')} over {Nanoseconds(profile.duration_ns)}"
@@ -103,7 +105,9 @@ def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
     if saving and finding.share is not None:
         taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
         saves = f"saves {between(saving.low_ns, saving.high_ns)} ({', '.join(saving.basis)})"
-        yield Paragraph((f"{Count(finding.matches)}×, {taken}; {saves}; confidence {finding.confidence}",))
+        yield Paragraph(
+            (f"{Count(finding.matches)}×, {taken}; {saves}; confidence {finding.confidence}{_replayed(finding)}",)
+        )
     for detail in finding.details:
         if isinstance(detail, Note):
             yield sentence(detail.text, "why", "muted")
@@ -111,6 +115,11 @@ def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
         yield Paragraph((words.measured_sentences(finding.measurement),), "measured", "muted")
     yield sentence(finding.fix, "fix", "good")
     yield Paragraph((f"{finding.rule} {finding.id}",), style="muted")
+
+
+def _replayed(finding: Finding) -> str:
+    """How the operators of a replayed graph are known."""
+    return f"; operators from the graph's capture ({words.KNOWN_BY[finding.known_by]})" if finding.known_by else ""
 
 
 def _outcomes(outcomes: Sequence[Outcome]) -> Iterator[Block]:
@@ -148,6 +157,7 @@ def _comment_on(run: RunReport, elsewhere: Sequence[int]) -> Iterator[Block]:
         yield from _tabled(run)
     for profile, count in zip(run.profiles, elsewhere, strict=True):
         yield Paragraph(_in_short(profile, count))
+        yield from serving_section(profile)
         yield from ledger_blocks(profile)
         yield from _tabled(profile)
 
@@ -189,4 +199,4 @@ def _details(finding: Finding) -> Iterator[Block]:
     yield sentence(f"{finding.fix}.", "Fix")
     yield from words.examples(finding)
     basis = f", saving: {', '.join(finding.saving.basis)}" if finding.saving else ""
-    yield Paragraph((f"{Count(finding.matches)}×, confidence {finding.confidence}{basis}.",))
+    yield Paragraph((f"{Count(finding.matches)}×, confidence {finding.confidence}{basis}{_replayed(finding)}.",))

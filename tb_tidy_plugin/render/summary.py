@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
+from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, names_of, part_text, problem_paragraph, time_text
-from tb_tidy_plugin.report.figures import CpuFigures, DeviceMemoryRow, Figures, ModuleRow, OperatorGroup, OperatorRow
+from tb_tidy_plugin.report.figures import (
+    CpuFigures,
+    DeviceKernelRow,
+    DeviceMemoryRow,
+    Figures,
+    KernelFamilyRow,
+    ModuleRow,
+    OperatorGroup,
+    OperatorRow,
+)
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.report.step_model import Lane, Steps
-from tb_tidy_plugin.units import Bytes, Count, Share, plural
+from tb_tidy_plugin.units import Bytes, Count, PerSecond, Share, plural
 
 MOST_ODD_STEPS = 5
+MOST_NAME = 70
 GROUPED_BY = {"name": "name", "shape": "name and input shapes", "line": "source line", "module": "module"}
 ROWS_ARE = {"name": "operator", "shape": "operator", "line": "source line", "module": "module"}
 ELSEWHERE = {"line": "no line known", "module": "outside all modules"}
@@ -38,13 +49,13 @@ def summary_document(summary: Summary, wanted: Wanted) -> Document:
 
 def _profile(profile: ProfileSummary, wanted: Wanted) -> Section:
     report, figures = profile.report, profile.figures
-    blocks: list[Block] = [*_steps(report)]
+    blocks: list[Block] = [*_steps(report), *serving_section(report)]
     blocks += [sentence(note, "note", "warning") for note in report.quality.notes]
     if ledger := told(report):
         blocks += whole_ledger(ledger)
     else:
         blocks += [_lane(lane, report.steps) for lane in report.lanes]
-    blocks += [_operators(report, figures, wanted), _modules(figures, wanted)]
+    blocks += [_operators(report, figures, wanted), *_kernels(figures, wanted), _modules(figures, wanted)]
     blocks += [_memory(device, wanted) for device in figures.memory] or [_missing("Memory", figures, "memory")]
     blocks.append(section("CPU work", *_cpu(figures.cpu, wanted)))
     return Section((names_of(profile.run, report),), tuple(blocks))
@@ -109,6 +120,48 @@ def _operators(report: ProfileReport, figures: Figures, wanted: Wanted) -> Secti
     device_titles = ("device total", "tensor cores") if has_device else ()
     titles = (ROWS_ARE[wanted.group], "calls", "CPU self", "CPU total", *device_titles, "findings")
     return section(f"{title}: {len(shown)} of {_whole(len(rows))}", _table(titles, shown))
+
+
+def _kernels(figures: Figures, wanted: Wanted) -> Iterator[Block]:
+    """Families of the device's work, and its largest kernels."""
+    if not figures.kernels:
+        yield _missing("Kernels", figures, "kernels")
+        return
+    families = [
+        (
+            row.family.replace("_", " "),
+            str(Count(row.count)),
+            time_text(row.total_ns),
+            str(Share(row.share)),
+            *_rates(row),
+        )
+        for row in figures.families
+    ]
+    titles = ("count", "time", "share", "FLOP/s", "B/s", "roofline")
+    yield section("Kernels by family, over the whole profile", _table(("family", *titles), families))
+    rows = figures.kernels[: wanted.top]
+    shown = []
+    for row in rows:
+        times = (str(Count(row.count)), time_text(row.total_ns), str(Share(row.share)), time_text(row.mean_ns))
+        shown.append((_kernel(row), *times, *_rates(row)))
+    table = _table(("kernel", "count", "time", "share", "mean", "FLOP/s", "B/s", "roofline"), shown)
+    yield section(f"Kernels: {len(rows)} of {_whole(len(figures.kernels))}", table)
+
+
+def _rates(row: KernelFamilyRow | DeviceKernelRow) -> tuple[str, str, str]:
+    """FLOP/s, B/s and the share of the roofline, empty where they are not known."""
+    share = "" if row.roofline is None else str(Share(row.roofline))
+    return _per_second(row.flops_per_second, "FLOP"), _per_second(row.bytes_per_second, "B"), share
+
+
+def _per_second(rate: float | None, unit: str) -> str:
+    return "" if rate is None else f"{PerSecond(rate)}{unit}/s"
+
+
+def _kernel(row: DeviceKernelRow) -> str:
+    """Operator and kernel; names of libraries' kernels have hundreds of characters, of which the first tell."""
+    text = f"{row.operator}: {row.name}" if row.operator else row.name
+    return text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
 
 
 def _whole(rows: int) -> str:

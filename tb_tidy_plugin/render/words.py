@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
+from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.profile.step_bounds import StepSource
 from tb_tidy_plugin.profile.steps import Oddity
 from tb_tidy_plugin.render import document as doc
@@ -28,6 +29,12 @@ PRECISION: Mapping[Precision, str] = {
     "exact": "",
     "aligned": "",
     "definition": "; the recording holds the function, not the calling line",
+}
+KNOWN_BY: Mapping[KnownBy, str] = {
+    "exact": "exact",
+    "unique": "unique",
+    "renamed": "by its place",
+    "donor": "by an eager iteration",
 }
 CHECKS: Mapping[Status, str] = {"failed": "Failed checks", "clean": "Passed checks", "not_checked": "Not checked"}
 ODDITIES: Mapping[Oddity | None, str] = {"warmup": "warm-up", "outlier": "outlier", None: ""}

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+import msgspec
+
+from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.profile.kernels import KernelKind
 from tb_tidy_plugin.profile.memory import TotalBasis
+from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.value import Model
 
+KernelFamily: TypeAlias = Literal["communication", Kind]
 OperatorGroup: TypeAlias = Literal["name", "shape", "line", "module"]
 CallKind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]
 
@@ -47,6 +52,8 @@ class OperatorRow(Model, frozen=True):
         slow_calls: calls far above the median, groups by shape. share_of_best: rate by the best of the same operator.
         kernels: the largest ones, at most eight.
         findings: ids of the findings whose matched events are among the calls.
+        replayed_calls: calls of a graph's capture whose device work is that of its replays; they take no host time.
+        known_by: the least certain way in which those are known; null without any.
     """
 
     key: str
@@ -77,6 +84,51 @@ class OperatorRow(Model, frozen=True):
     longest_ns: int | None = None
     slow_calls: int | None = None
     share_of_best: float | None = None
+    replayed_calls: int = 0
+    known_by: KnownBy | None = None
+
+
+class DeviceKernelRow(Model, frozen=True):
+    """Kernels, copies or fills with one name that one operator launched.
+
+    Attributes:
+        key: stable: what a deep link holds.
+        family: what they do, by the operator first and by the kernel's name second. operator: empty where none is
+            known.
+        total_ns: durations, added up. share: of all device work. mean_ns: of one.
+        flops_per_second, bytes_per_second: of the operators whose longest kernel it is, over all of their device work;
+            null where their work is not known, and where a rate comes out above what the device can do.
+        roofline: least time that the known device needs for the work, as a share of the time taken; never above 1.
+        tensor_cores: null where the name does not tell.
+        replayed: how many of them a replayed graph launched, with an operator known from its capture.
+    """
+
+    key: str
+    family: KernelFamily
+    operator: str
+    name: str
+    count: int
+    total_ns: int
+    share: float
+    mean_ns: int
+    flops_per_second: float | None
+    bytes_per_second: float | None
+    roofline: float | None
+    tensor_cores: bool | None
+    replayed: int
+
+
+class KernelFamilyRow(Model, frozen=True):
+    """All device work of one family; rates are over the part `rated_share` of its time, of which the work is known."""
+
+    family: KernelFamily
+    count: int
+    total_ns: int
+    share: float
+    flops_per_second: float | None
+    bytes_per_second: float | None
+    roofline: float | None
+    rated_share: float
 
 
 class ModuleRow(Model, frozen=True):
@@ -195,7 +247,8 @@ class CpuFigures(Model, frozen=True):
 class Figures(Model, frozen=True):
     """All tables of one profile. `operators` has one list per grouping that the recording allows.
 
-    `left_out` has the number of rows with less host time that are not listed, for groupings with too many. `missing`
+    `left_out` has the number of rows with less host time that are not listed, for groupings with too many.
+    `families` and `kernels` are the device's work, most time first; of `kernels` at most 20,000. `missing`
     says for each of `name`, `shape`, `line`, `module`, `modules`, `memory` that is not there which option records it.
     """
 
@@ -205,3 +258,5 @@ class Figures(Model, frozen=True):
     memory: list[DeviceMemoryRow]
     cpu: CpuFigures
     missing: dict[str, str]
+    families: list[KernelFamilyRow] = msgspec.field(default_factory=list)
+    kernels: list[DeviceKernelRow] = msgspec.field(default_factory=list)

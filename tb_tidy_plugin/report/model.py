@@ -13,7 +13,9 @@ import msgspec
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.rank_model import Ranks
+from tb_tidy_plugin.report.serving_model import Serving
 from tb_tidy_plugin.report.step_model import Breakdown, Lane, Outlier, Steps
 from tb_tidy_plugin.report.value import Model, Severity
 from tb_tidy_plugin.rulekit.rule import Confidence
@@ -84,6 +86,8 @@ class Finding(Model, frozen=True):
     `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
     `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
     `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
+    `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
+    all were recorded as they are.
     `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
     it is part of the saving only where the basis of that says so.
     """
@@ -104,6 +108,7 @@ class Finding(Model, frozen=True):
     details: list[Detail]
     ranks: list[int] = msgspec.field(default_factory=list)
     measurement: Measurement | None = None
+    known_by: KnownBy | None = None
 
 
 class Outcome(Model, frozen=True):
@@ -150,7 +155,8 @@ class ProfileReport(Model, frozen=True):
     the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
     savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is the
     median step of the ledger. `outliers` are the steps that differ most from the others, at
-    most twenty, in order of time. `ledger` accounts for every nanosecond of the steps.
+    most twenty, in order of time. `ledger` accounts for every nanosecond of the steps. `serving` is null where no
+    server marks iterations and no graph is replayed.
     """
 
     worker: str
@@ -175,6 +181,7 @@ class ProfileReport(Model, frozen=True):
     step_ns: int | None = None
     outliers: list[Outlier] = msgspec.field(default_factory=list)
     ledger: Ledger | None = None
+    serving: Serving | None = None
 
 
 class RunReport(Model, frozen=True):

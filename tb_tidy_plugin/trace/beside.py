@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.cached_columns import columns_key, keep_columns, load_columns
 from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.external import with_device_events
+from tb_tidy_plugin.trace.graphs import with_graph_captures
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.reader import Progress
@@ -14,13 +18,24 @@ from tb_tidy_plugin.trace.remote import Place
 
 
 def read_with_side_files(
-    path: Place, progress: Progress | None = None, cache: Cache = NOWHERE, limits: Limits = USUAL
+    path: Place,
+    progress: Progress | None = None,
+    cache: Cache = NOWHERE,
+    limits: Limits = USUAL,
+    graph_captures: Sequence[Path] = (),
 ) -> EventTable:
-    """The trace `path` with its side files: of the capture, of an out-of-tree device. Large ones are kept in `cache`.
+    """The trace `path` with its side files: of the capture, of an out-of-tree device, of graphs that it replays.
+
+    The columns of large traces are kept in `cache`. `graph_captures` are files that the user names; without them those
+    beside the trace are taken.
 
     Raises:
         TraceError: nothing in the trace can be used; side files that cannot be used are noted.
     """
+    return with_graph_captures(_columns(path, progress, cache, limits), path, graph_captures, limits)
+
+
+def _columns(path: Place, progress: Progress | None, cache: Cache, limits: Limits) -> EventTable:
     key = columns_key(path) if cache.folder else None
     if key is not None and (kept := load_columns(cache, key)) is not None:
         return kept

@@ -171,8 +171,9 @@ def _table(content: memoryview) -> EventTable:
             raise ValueError("args that are not there")
         blocks.append(unpacked(content[at : at + length], size))
         at += length
+    rows: dict[str, Any] = {name: columns[name] for name in ROW_COLUMNS}
     table = EventTable(
-        **{name: columns[name] for name in ROW_COLUMNS},
+        **rows,
         args=ArgsText(blocks=tuple(blocks), **_part(columns, "args", ARGS_COLUMNS)),
         flows=Flows(**_part(columns, "flows", FLOW_COLUMNS)),
         names=head.names,

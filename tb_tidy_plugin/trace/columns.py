@@ -224,6 +224,34 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
+class Replays:
+    """Which events of a table stand for the captures of its replayed graphs (`profile/replay.py`).
+
+    Attributes:
+        work, cause: `file_order` of replayed device work, and of the inserted event that launched it in the capture.
+        known: how each pair is known.
+        first_inserted: `file_order` of the first inserted event; all from there on are inserted.
+        known_inserted: for each of them how it is known.
+        sources: files that hold the captures; empty text for the recording itself.
+    """
+
+    work: Rows
+    cause: Rows
+    known: Numbers
+    first_inserted: int
+    known_inserted: Numbers
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCapture:
+    """The recording of the capture of graphs that another recording replays; `name` is its file's."""
+
+    name: str
+    table: EventTable
+
+
+@dataclass(frozen=True, slots=True)
 class EventTable:
     """One trace: one row per complete event or memory instant, sorted by (thread, start, tie-break).
 
@@ -244,6 +272,8 @@ class EventTable:
         origin_ns: the trace's start in its own clock, `round(ts * 1000)` of the first event.
         dropped: events that were left out because they cannot be right, by reason.
         partial: the file ended early or was damaged; what was readable is here.
+        graphs: captures that were found beside the recording, or named by the user.
+        replays: what stands for them in the table, None where nothing does.
     """
 
     start_ns: Times
@@ -273,6 +303,8 @@ class EventTable:
     origin_ns: int
     dropped: Mapping[str, int]
     partial: str | None
+    graphs: tuple[GraphCapture, ...] = ()
+    replays: Replays | None = None
 
     def __len__(self) -> int:
         return len(self.start_ns)

@@ -15,6 +15,9 @@ from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 CAPTURED = ".tidy.json.gz"
 """Added to the whole name of a trace file, `.gz` included, to name the side file of `tb_tidy_plugin.capture`."""
 
+GRAPH_CAPTURE = ".tidy_graph.json.gz"
+"""Ends the name of a file with the capture of a graph, as `tb_tidy_plugin.capture.graphs` writes it."""
+
 TRACE_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?")
 """Of files that are traces whatever they hold."""
 
@@ -23,7 +26,7 @@ AXIS = r"(?:TP|DP|PP|EP)-\d+"
 SGLANG = re.compile(rf"(?P<span>\d+(?:\.\d+)?)-(?P<worker>{AXIS}(?:-{AXIS})*)(?P<stage>-\w+)?(?:\.trace)?")
 """A stage, such as `DECODE`, is a recording of its own by the same worker."""
 
-OURS = (CAPTURED, DEVICE_EVENTS)
+OURS = (CAPTURED, DEVICE_EVENTS, GRAPH_CAPTURE)
 
 RANK_FOLDER = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 RANK_IN_FILE = (

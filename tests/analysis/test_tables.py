@@ -178,7 +178,7 @@ def test_each_table_that_is_missing_names_the_option_that_records_it() -> None:
     assert list(figures.operators) == ["name"]
     assert figures.missing == {
         "shape": MISSING["shapes"], "line": MISSING["stacks"], "module": MISSING["stacks"],
-        "modules": MISSING["stacks"], "memory": MISSING["memory"],
+        "modules": MISSING["stacks"], "memory": MISSING["memory"], "kernels": MISSING["device"],
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -16,6 +17,7 @@ from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import NOWHERE
+from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL
 from tests.support.recordings import SHARED
@@ -93,10 +95,10 @@ class Made:
         path.write_text(json.dumps(document))
         return path
 
-    def profile(self) -> Profile:
-        """What the real reader makes of it."""
+    def profile(self, completed: Callable[[EventTable], EventTable] = lambda table: table) -> Profile:
+        """What the real reader makes of it; `completed` puts beside the table what else there is."""
         with tempfile.TemporaryDirectory() as folder:
-            return Profile(read_trace(self.written(Path(folder))))
+            return Profile(completed(read_trace(self.written(Path(folder)))))
 
     def account(self) -> Account:
         """Its ledger."""

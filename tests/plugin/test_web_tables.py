@@ -22,6 +22,7 @@ from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.payloads import (
     CpuAnswer,
     ErrorAnswer,
+    KernelsAnswer,
     LinesAnswer,
     MemoryAnswer,
     ModulesAnswer,
@@ -165,6 +166,16 @@ def test_nothing_is_found_where_nothing_is(client: FlaskClient) -> None:
     assert (found.total, found.rows, found.missing) == (0, [], None)
 
 
+def test_kernels_are_sorted_by_time_and_add_up_to_their_families(client: FlaskClient) -> None:
+    found = answer(client, f"kernels?{SAMPLE}&limit=500", KernelsAnswer)
+    assert found.total == len(found.rows)
+    times = [row.total_ns for row in found.rows]
+    assert times == sorted(times, reverse=True)
+    assert sum(times) == sum(family.total_ns for family in found.families)
+    assert client.get(f"/api/kernels?{SAMPLE}&family=nothing").status_code == 400
+    assert client.get(f"/api/kernels?{SAMPLE}&sort=key").status_code == 400
+
+
 def test_one_kind_of_calls(client: FlaskClient) -> None:
     assert {row.name for row in operators(client, "&kind=annotation").rows} >= {"ProfilerStep*"}
     assert all(row.kind == "operator" for row in operators(client, "&kind=operator").rows)
@@ -232,6 +243,7 @@ def test_what_was_not_recorded_says_how_to_record_it(client: FlaskClient) -> Non
         assert (found.group, found.total, found.rows, found.missing) == (group, 0, [], MISSING[need])
     assert answer(client, f"modules?{bare}", ModulesAnswer) == ModulesAnswer(rows=[], missing=MISSING["stacks"])
     assert answer(client, f"memory?{bare}", MemoryAnswer) == MemoryAnswer(devices=[], missing=MISSING["memory"])
+    assert answer(client, f"kernels?{bare}", KernelsAnswer).missing == MISSING["device"]
     assert answer(client, f"cpu?{bare}", CpuAnswer).cpu.frames is None
 
 

@@ -4,7 +4,7 @@ import { lines } from '../base/ndjson';
 import type { ProfileKey } from '../base/selection';
 import type {
   BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, ExportAnswer, LinesAnswer, MemoryAnswer,
-  ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RetryRequest, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
+  KernelsAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RetryRequest, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
   TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
@@ -30,6 +30,7 @@ export const getRanks = endpoint<RanksAnswer>('ranks');
 export const getRules = endpoint<RulesAnswer>('rules');
 export const getSource = endpoint<SourceAnswer>('source');
 export const getEvents = endpoint<EventsAnswer>('events');
+export const getKernels = endpoint<KernelsAnswer>('kernels');
 export const getOperators = endpoint<OperatorsAnswer>('operators');
 export const getModules = endpoint<ModulesAnswer>('modules');
 export const getMemory = endpoint<MemoryAnswer>('memory');

@@ -14,6 +14,7 @@ export interface Api {
   ErrorAnswer: ErrorAnswer;
   EventsAnswer: EventsAnswer;
   ExportAnswer: ExportAnswer;
+  KernelsAnswer: KernelsAnswer;
   LinesAnswer: LinesAnswer;
   MemoryAnswer: MemoryAnswer;
   ModulesAnswer: ModulesAnswer;
@@ -547,6 +548,111 @@ export interface ExportAnswer {
   html: string;
 }
 /**
+ * `GET api/kernels`: one page of the device's work, sorted and filtered by the server.
+ *
+ * `families` are all, whatever is filtered. `missing` says why there is nothing and which option records it, null
+ * where there is something.
+ */
+export interface KernelsAnswer {
+  families: KernelFamilyRow[];
+  missing: string | null;
+  offset: number;
+  rows: DeviceKernelRow[];
+  total: number;
+}
+/**
+ * All device work of one family; rates are over the part `rated_share` of its time, of which the work is known.
+ */
+export interface KernelFamilyRow {
+  bytes_per_second: number | null;
+  count: number;
+  family:
+    | "attention"
+    | "communication"
+    | "convolution"
+    | "embedding"
+    | "fill"
+    | "fused"
+    | "indexing"
+    | "layout"
+    | "matrix"
+    | "memory_copy"
+    | "mixture_of_experts"
+    | "normalisation"
+    | "on_device"
+    | "optimizer"
+    | "other"
+    | "pointwise"
+    | "pooling"
+    | "python"
+    | "quantisation"
+    | "random"
+    | "reduction"
+    | "softmax"
+    | "sort"
+    | "to_device"
+    | "to_host";
+  flops_per_second: number | null;
+  rated_share: number;
+  roofline: number | null;
+  share: number;
+  total_ns: number;
+}
+/**
+ * Kernels, copies or fills with one name that one operator launched.
+ *
+ * Attributes:
+ *     key: stable: what a deep link holds.
+ *     family: what they do, by the operator first and by the kernel's name second. operator: empty where none is
+ *         known.
+ *     total_ns: durations, added up. share: of all device work. mean_ns: of one.
+ *     flops_per_second, bytes_per_second: of the operators whose longest kernel it is, over all of their device work;
+ *         null where their work is not known, and where a rate comes out above what the device can do.
+ *     roofline: least time that the known device needs for the work, as a share of the time taken; never above 1.
+ *     tensor_cores: null where the name does not tell.
+ *     replayed: how many of them a replayed graph launched, with an operator known from its capture.
+ */
+export interface DeviceKernelRow {
+  bytes_per_second: number | null;
+  count: number;
+  family:
+    | "attention"
+    | "communication"
+    | "convolution"
+    | "embedding"
+    | "fill"
+    | "fused"
+    | "indexing"
+    | "layout"
+    | "matrix"
+    | "memory_copy"
+    | "mixture_of_experts"
+    | "normalisation"
+    | "on_device"
+    | "optimizer"
+    | "other"
+    | "pointwise"
+    | "pooling"
+    | "python"
+    | "quantisation"
+    | "random"
+    | "reduction"
+    | "softmax"
+    | "sort"
+    | "to_device"
+    | "to_host";
+  flops_per_second: number | null;
+  key: string;
+  mean_ns: number;
+  name: string;
+  operator: string;
+  replayed: number;
+  roofline: number | null;
+  share: number;
+  tensor_cores: boolean | null;
+  total_ns: number;
+}
+/**
  * `GET api/lines`: what the lines of one source file cost; null where no call could be placed in it.
  */
 export interface LinesAnswer {
@@ -719,6 +825,8 @@ export interface OperatorsAnswer {
  *     slow_calls: calls far above the median, groups by shape. share_of_best: rate by the best of the same operator.
  *     kernels: the largest ones, at most eight.
  *     findings: ids of the findings whose matched events are among the calls.
+ *     replayed_calls: calls of a graph's capture whose device work is that of its replays; they take no host time.
+ *     known_by: the least certain way in which those are known; null without any.
  */
 export interface OperatorRow {
   bytes_per_second: number | null;
@@ -737,6 +845,7 @@ export interface OperatorRow {
   kernels: KernelRow[];
   key: string;
   kind?: "annotation" | "mixed" | "operator" | "runtime";
+  known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
   line?: number | null;
   longest_ns?: number | null;
   low_ns?: number | null;
@@ -744,6 +853,7 @@ export interface OperatorRow {
   module?: string;
   name: string;
   operators: number;
+  replayed_calls?: number;
   roofline: number | null;
   shapes?: string;
   share_of_best?: number | null;
@@ -928,6 +1038,8 @@ export interface RunReport {
  * `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
  * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
  * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
+ * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
+ * all were recorded as they are.
  * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
  * it is part of the saving only where the basis of that says so.
  */
@@ -938,6 +1050,7 @@ export interface Finding {
   details: (Note | CodeChange)[];
   fix: string;
   id: string;
+  known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
   matches: number;
   matches_per_step: number;
   measurement?: Measurement | null;
@@ -995,7 +1108,8 @@ export interface Outcome {
  * the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
  * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is the
  * median step of the ledger. `outliers` are the steps that differ most from the others, at
- * most twenty, in order of time. `ledger` accounts for every nanosecond of the steps.
+ * most twenty, in order of time. `ledger` accounts for every nanosecond of the steps. `serving` is null where no
+ * server marks iterations and no graph is replayed.
  */
 export interface ProfileReport {
   breakdown: Breakdown;
@@ -1014,6 +1128,7 @@ export interface ProfileReport {
   rank: number | null;
   recorded: ("device" | "memory" | "shapes" | "stacks" | "steps")[];
   residual?: number | null;
+  serving?: Serving | null;
   settings?: Settings | null;
   span: string;
   step_ns?: number | null;
@@ -1261,6 +1376,7 @@ export interface Limit {
  *     thread: the host thread. mark: the innermost annotation.
  *     known_by: what the name in front is taken from. neighbours: events before and after silence.
  *     ns: how much of the entry is this owner's.
+ *     replayed: how the operator is known where a graph launched the work; null for what was launched by itself.
  */
 export interface Owner {
   kernel?: string | null;
@@ -1271,6 +1387,7 @@ export interface Owner {
   ns?: number;
   operator?: string | null;
   own?: Function | null;
+  replayed?: ("donor" | "exact" | "renamed" | "unique") | null;
   thread?: string | null;
 }
 /**
@@ -1376,6 +1493,110 @@ export interface Quality {
   notes: string[];
   parent_mismatch: number | null;
   partial: boolean;
+}
+/**
+ * Iterations and graphs of a profile.
+ *
+ * `iterations` are the first 1,000 of `count`, in order of time. `phases` begins with the one that takes most time.
+ * `repetition` is that of the longest iteration, null where nothing repeats.
+ */
+export interface Serving {
+  count: number;
+  graphs: Graphs | null;
+  iterations: IterationItem[];
+  phases: PhaseTotal[];
+  repetition: Repetition | null;
+}
+/**
+ * Replays of graphs in the whole recording.
+ *
+ * `sources` are the names of the files that hold the captures; an empty name stands for the recording itself.
+ */
+export interface Graphs {
+  attribution: Attribution[];
+  kernels: number;
+  launches: number;
+  sources: string[];
+  time_ns: number;
+}
+/**
+ * Device work of replayed graphs whose operator is known in one way.
+ *
+ * Attributes:
+ *     known_by: `exact`: the sequences of kernels in capture and replay are equal. `unique`: a comparison of the two
+ *         allows nothing else. `renamed`: by its place between two certain kernels. `donor`: by an eager iteration of
+ *         the same model, whose line may be another one. Null: not known.
+ *     kernels: pieces of device work. time_ns: their durations, added up.
+ */
+export interface Attribution {
+  kernels: number;
+  known_by: ("donor" | "exact" | "renamed" | "unique") | null;
+  time_ns: number;
+}
+/**
+ * One batch of a server, as its annotations and its kernels tell; null stands for what they do not.
+ *
+ * Attributes:
+ *     phase: `diffusion` is one call of a diffusion model, with all of its denoising steps.
+ *     requests: of a diffusion model images. prefills, decodes: requests of each phase.
+ *     tokens: tokens that are computed. kv_tokens: tokens that attention reads. size: of an image, `256x256`.
+ *     mode: whether one graph was replayed (of a diffusion model one per denoising step), several pieces, or none.
+ *     host_ns: length of the mark. start_ns, device_ns: the device's window, from the first to the last kernel that
+ *         the mark launched on the stream with most time; of the mark where the device did nothing.
+ *     busy_ns: of the window. host_late_ns, queued_ns: pauses of more than 20 µs in it, by whether the work behind
+ *         them was launched after the pause began, or before.
+ *     lead_ns: how long before it starts the first kernel is launched; behind a copy that held the host, if there is
+ *         one.
+ *     gap_ns: from the window's end to that of the next iteration.
+ */
+export interface IterationItem {
+  busy_ns: number;
+  decodes: number | null;
+  device_ns: number;
+  gap_ns: number | null;
+  graph_launches: number;
+  host_late_ns: number;
+  host_ns: number;
+  kernels: number;
+  kv_tokens: number | null;
+  lead_ns: number | null;
+  mode: "eager" | "graph" | "no_device" | "piecewise";
+  name: string;
+  phase: "decode" | "diffusion" | "mixed" | "prefill" | "unknown";
+  prefills: number | null;
+  queued_ns: number;
+  requests: number | null;
+  size: string | null;
+  start_ns: number;
+  time_per_output_token_ns: number | null;
+  tokens: number | null;
+  tokens_per_second: number | null;
+}
+/**
+ * All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows.
+ */
+export interface PhaseTotal {
+  busy_share: number;
+  count: number;
+  device_ns: number;
+  host_late_ns: number;
+  kv_tokens: number | null;
+  lead_ns: number | null;
+  mode: "eager" | "graph" | "no_device" | "piecewise";
+  phase: "decode" | "diffusion" | "mixed" | "prefill" | "unknown";
+  queued_ns: number;
+  requests: number | null;
+  size: string | null;
+  time_per_output_token_ns: number | null;
+  tokens_per_second: number | null;
+}
+/**
+ * A sequence of kernels that repeats within an iteration, such as a layer; `share` is of its device time.
+ */
+export interface Repetition {
+  count: number;
+  kernels: number;
+  share: number;
 }
 /**
  * All that is known of the job's settings.

@@ -12,7 +12,7 @@ export const SHORTCUTS: readonly { keys: string[]; label: string }[] = [
   { keys: ['↑', 'k'], label: 'Previous finding' },
   { keys: ['Enter'], label: 'Open the finding' },
   { keys: ['Esc'], label: 'Back to the list' },
-  { keys: ['/'], label: 'Filter findings or operators' },
+  { keys: ['/'], label: 'Filter findings, operators or kernels' },
   ...VIEWS.flatMap(({ shortcut }) => (shortcut ? [{ keys: [shortcut.key], label: shortcut.does }] : [])),
   { keys: ['['], label: 'Previous place of the finding; in the timeline and the evidence: previous matched event' },
   { keys: [']'], label: 'Next place of the finding; in the timeline and the evidence: next matched event' },

@@ -16,6 +16,7 @@ const TABLE = [
   { id: 'overview', label: 'Overview' },
   { id: 'findings', label: 'Findings', hasFilter: true },
   { id: 'operators', label: 'Operators', hasFilter: true },
+  { id: 'kernels', label: 'Kernels', hasFilter: true },
   { id: 'modules', label: 'Modules' },
   { id: 'memory', label: 'Memory' },
   { id: 'cpu', label: 'CPU' },

@@ -48,6 +48,7 @@ type Load = () => Promise<ComponentType>;
 const LATER: Record<Exclude<View, 'findings' | 'source'> | 'help' | 'settings', Load> = {
   overview: async () => (await import('./overview/Overview')).Overview,
   operators: async () => (await import('./operators/Operators')).Operators,
+  kernels: async () => (await import('./kernels/Kernels')).Kernels,
   modules: async () => (await import('./modules/Modules')).Modules,
   memory: async () => (await import('./memory/Memory')).Memory,
   cpu: async () => (await import('./cpu/Cpu')).Cpu,

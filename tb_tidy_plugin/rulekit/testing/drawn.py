@@ -11,7 +11,8 @@ One event per line: name, `start-end` in µs, attributes. Indentation is nesting
 Attributes: `dims`, `strides` and `types` (per input, comma separated; `-` or nothing for no tensor, `2x3+4x3` and
 `2x3+` for a list of tensors), `scalars` (`Concrete Inputs`; a list of sizes as `[2x3]`), `wait=start-end` (when the
 host waits for the device in it), `seq` (sequence number), `fwd` (forward thread id), `thread` (1 by default), and, as
-often as needed, `kernel=name@start-end`, `copy=HtoD@start-end:bytes` (or `DtoH`, `DtoD`), `fill=start-end:bytes`:
+often as needed, `kernel=name@start-end`, `graph=name@start-end` (a kernel of a graph's replay),
+`copy=HtoD@start-end:bytes` (or `DtoH`, `DtoD`), `fill=start-end:bytes`:
 device work that the event launches in its first µs. The text goes through the real reader: it is written as Kineto
 would write it.
 
@@ -30,11 +31,14 @@ from pathlib import Path
 from typing import Any
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.trace.kineto import read_trace
 
 LINE = re.compile(r"(?P<indent> *)(?P<name>\S.*?) +(?P<start>\d+)-(?P<end>\d+)(?P<attributes>( +\w+=\S*)*) *")
 COMMENT = re.compile(r"# (?P<key>\w+): (?P<value>.*\S) *")
-ANNOTATION = re.compile(r"ProfilerStep#|gloo:|nccl:|Optimizer\.|DistributedDataParallel\.|enumerate\(DataLoader\)#|## ")
+ANNOTATION = re.compile(
+    r"ProfilerStep#|gloo:|nccl:|Optimizer\.|DistributedDataParallel\.|enumerate\(DataLoader\)#|execute_|## "
+)
 PYTHON = re.compile(r".*\(\d+\): |nn\.Module: |<built-in ")
 COPY_NAMES = {
     "HtoD": "Memcpy HtoD (Pageable -> Device)",
@@ -73,7 +77,7 @@ def draw_into(folder: Path, text: str, gpu: Gpu | None = None) -> Profile:
         document |= {"deviceProperties": [properties], gpu.version_key: 1}
     path = folder / "drawn.pt.trace.json"
     path.write_text(json.dumps(document))
-    profile = Profile(read_trace(path))
+    profile = Profile(with_replayed(read_trace(path)))
     _check_nesting(text, profile)
     return profile
 
@@ -117,7 +121,7 @@ def _events(text: str, gpu: Gpu | None) -> Iterator[dict[str, Any]]:
         thread = int(given.get("thread", 1))
         yield _complete(category, name, start, end, args, pid=100, tid=thread)
         for key, value in attributes:
-            if key in {"kernel", "copy", "fill"}:
+            if key in {"kernel", "graph", "copy", "fill"}:
                 yield from _device_work(key, value, start, next(ids) + 10_000, number, thread, runtime)
         if "wait" in given:
             since, until = map(int, given["wait"].split("-"))
@@ -157,10 +161,10 @@ def _device_work(
     label, _, when = value.rpartition("@")
     times, _, size = when.partition(":")
     start, end = (int(time) for time in times.split("-"))
-    call = {"kernel": "LaunchKernel", "copy": "MemcpyAsync", "fill": "MemsetAsync"}[kind]
+    call = {"kernel": "LaunchKernel", "graph": "GraphLaunch", "copy": "MemcpyAsync", "fill": "MemsetAsync"}[kind]
     shared = {"correlation": correlation, "External id": external_id}
     yield _complete("cuda_runtime", runtime + call, launch, launch + 1, shared, pid=100, tid=thread)
-    category = {"kernel": "kernel", "copy": "gpu_memcpy", "fill": "gpu_memset"}[kind]
+    category = {"kernel": "kernel", "graph": "kernel", "copy": "gpu_memcpy", "fill": "gpu_memset"}[kind]
     args = shared | {"device": 0, "stream": 7} | ({"bytes": int(size)} if size else {})
     yield _complete(category, COPY_NAMES.get(label, label), start, end, args, pid=0, tid=7)
 

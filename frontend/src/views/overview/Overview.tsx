@@ -18,6 +18,7 @@ import { Headline } from './Headline';
 import { LaneChart } from './LaneChart';
 import { Ledger, StepLength } from './Ledger';
 import { Outlier } from './Outlier';
+import { Serving } from './Serving';
 import { Setup } from './Setup';
 import { StepsChart } from './StepsChart';
 
@@ -35,6 +36,7 @@ export function Overview() {
         {account ? <StepLength ledger={account} /> : <StepsText report={shown} />}
         <OddSteps steps={items} />
         <Without report={shown} />
+        <Serving report={shown} />
         {account && <Ledger ledger={account} step={step} />}
         <Headline findings={findings.value} />
         {items.length > 1 && (

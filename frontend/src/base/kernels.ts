@@ -1,0 +1,45 @@
+/** Columns of the table of kernels. */
+
+import type { DeviceKernelRow } from '../api/types.gen';
+import { flopsText } from './operators';
+import { count, nanoseconds, partShare } from './units';
+
+/** A figure or a name of a row: the server can sort by any of them. */
+export type KernelColumn = Exclude<keyof DeviceKernelRow, 'key'>;
+export type Family = DeviceKernelRow['family'];
+
+export interface KernelColumnSpec {
+  id: KernelColumn;
+  label: string;
+  /** What the heading means, for its tooltip. */
+  hint: string;
+  number: boolean;
+  /** As CSS for the grid. */
+  width: string;
+  text: (row: DeviceKernelRow) => string;
+}
+
+export const familyText = (family: Family): string => family.replaceAll('_', ' ');
+export const bytesPerSecond = (rate: number): string => flopsText(rate).replace('FLOP/s', 'B/s');
+
+const figure = (id: KernelColumn, label: string, hint: string, px: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: true, width: `${px}px`, text });
+const words = (id: KernelColumn, label: string, hint: string, px: number, parts: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: false, width: `minmax(${px}px, ${parts}fr)`, text });
+
+export const KERNEL_COLUMNS: readonly KernelColumnSpec[] = [
+  words('name', 'Kernel', 'Name of the kernel, copy or fill', 220, 2, (row) => row.name),
+  words('operator', 'Operator', 'The operator that launched it, for replayed kernels when the graph was captured', 140, 1, (row) => row.operator || '–'),
+  words('family', 'Family', 'What it does, by the operator first and by its own name second', 110, 0.6, (row) => familyText(row.family)),
+  figure('count', 'Count', 'How often it ran', 64, (row) => count(row.count)),
+  figure('total_ns', 'Time', 'Durations, added up', 80, (row) => nanoseconds(row.total_ns)),
+  figure('share', 'Share', 'Of all device work', 64, (row) => partShare(row.share)),
+  figure('mean_ns', 'Mean', 'Mean duration', 76, (row) => nanoseconds(row.mean_ns)),
+  figure('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second of its operators, over all of their device work', 104, (row) => (row.flops_per_second === null ? '–' : flopsText(row.flops_per_second))),
+  figure('bytes_per_second', 'B/s', 'Least bytes that its operators must move, per second of their device work', 88, (row) => (row.bytes_per_second === null ? '–' : bytesPerSecond(row.bytes_per_second))),
+  figure('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : partShare(row.roofline))),
+];
+
+export const LEAST_WIDTH = 1200;
+const WORDS = new Set<KernelColumn>(['name', 'operator', 'family']);
+
+/** Words are sorted from the first, figures from the largest. */
+export const kernelDescendsFirst = (column: KernelColumn): boolean => !WORDS.has(column);

@@ -1,0 +1,47 @@
+/** Iterations of an inference server by phase, and how much of the replayed graphs' time has an operator. */
+
+import type { Attribution, Graphs, PhaseTotal, ProfileReport } from '../../api/types.gen';
+import { count, nanoseconds, plural, share } from '../../base/units';
+import { DataTable } from '../../components/DataTable';
+
+const MODES: Record<PhaseTotal['mode'], string> = {
+  graph: 'graph', piecewise: 'graph in pieces', eager: 'eager', no_device: 'nothing on the device',
+};
+
+const KNOWN_BY: Record<NonNullable<Attribution['known_by']>, string> = {
+  exact: 'exact', unique: 'unique', renamed: 'by its place', donor: 'by an eager iteration',
+};
+
+const orDash = (value: number | null, text: (known: number) => string): string => (value === null ? '–' : text(value));
+
+export function Serving({ report: { serving } }: { report: ProfileReport }) {
+  if (!serving) return null;
+  const title = serving.phases.length > 0 ? 'Serving' : 'Graphs';
+  return (
+    <section class="chart" aria-label={title}>
+      <div class="chart-head"><h2>{title}</h2></div>
+      {serving.phases.length > 0 && (
+        <DataTable label="Iterations by phase" rows={serving.phases} columns={[
+          { label: 'Phase', cell: (phase) => <>{phase.phase}{phase.size && ` ${phase.size}`} <span class="muted">{MODES[phase.mode]}</span></> },
+          { label: 'Iterations', number: true, cell: (phase) => count(phase.count) },
+          { label: 'Requests', number: true, cell: (phase) => orDash(phase.requests, count) },
+          { label: 'KV tokens', number: true, cell: (phase) => orDash(phase.kv_tokens, count) },
+          { label: 'Device time', number: true, cell: (phase) => nanoseconds(phase.device_ns) },
+          { label: 'Device busy', number: true, cell: (phase) => share(phase.busy_share) },
+          { label: 'Waits for the host', number: true, cell: (phase) => nanoseconds(phase.host_late_ns) },
+          { label: 'Tokens/s', number: true, cell: (phase) => orDash(phase.tokens_per_second, (rate) => count(Math.round(rate))) },
+          { label: 'Per output token', number: true, cell: (phase) => orDash(phase.time_per_output_token_ns, nanoseconds) },
+        ]} />
+      )}
+      {serving.graphs && <p class="beside">{graphsText(serving.graphs)}</p>}
+    </section>
+  );
+}
+
+function graphsText({ launches, kernels, time_ns: time, attribution }: Graphs): string {
+  const launched = `${plural(launches, 'graph launch', 'graph launches')}, ${plural(kernels, 'kernel')}, ${nanoseconds(time)}`;
+  const known = attribution.filter((each) => each.known_by !== null);
+  if (known.length === 0) return `${launched}. Their operators are not known: record the capture of the graphs, too.`;
+  const ways = known.map((each) => `${each.known_by && KNOWN_BY[each.known_by]} ${share(each.time_ns / Math.max(time, 1))}`).join(', ');
+  return `${launched}. ${share(known.reduce((sum, each) => sum + each.time_ns, 0) / Math.max(time, 1))} of their time has an operator (${ways}).`;
+}

@@ -1,0 +1,30 @@
+"""The option that names recordings of the capture of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+R = TypeVar("R")
+
+
+def with_graph_captures(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` the files that hold captures of graphs, as `graph_captures`."""
+
+    @click.option(
+        "--graph-capture",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="Recording in which the graphs were captured that the traces replay; without it, TorchTidy takes those "
+        "beside each trace. May be given several times.",
+    )
+    @wraps(command)
+    def named(graph_capture: tuple[Path, ...], **others: object) -> R:
+        return command(graph_captures=tuple(path.absolute() for path in graph_capture), **others)
+
+    return named

@@ -1,1 +1,0 @@
-import{a as e,gn as t,pn as n,r}from"./Button-TgYHnvKE.js";function i({title:i,onClose:a,children:o}){let s=t(null);return n(()=>s.current?.showModal(),[]),e(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[e(`header`,{class:`dialog-head`,children:[e(`h2`,{children:i}),e(r,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};

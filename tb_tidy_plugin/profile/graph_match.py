@@ -1,0 +1,157 @@
+"""Which captured launch a replayed kernel comes from, by the order of both.
+
+A graph keeps the order in which it was captured, but not names: devices choose other kernels, split them, lose some. So
+two sequences are compared as texts are. Only pairs that every best comparison holds are certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.trace.columns import ABSENT, Mask, Numbers, Rows
+
+EXACT, UNIQUE, RENAMED, DONOR = range(4)
+"""How a kernel's launch is known: by an equal sequence; by a comparison of sequences that allows nothing else; by its
+place between two that are certain, under another name; by an eager iteration of the same model."""
+
+LONG_DETOUR = 8
+"""Pairs; a longer run that leaves the course is another part of the graph."""
+
+MOST_CELLS = 1 << 25
+"""Of a comparison's two tables, two bytes each: sequences of 5,792."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """For each replayed kernel the position of its captured launch and how it is known, `ABSENT` where it is not."""
+
+    launch: Rows
+    known: Numbers
+
+    @classmethod
+    def none(cls, count: int) -> Pairs:
+        """Nothing is known."""
+        return cls(np.full(count, ABSENT, np.int64), np.full(count, ABSENT, np.int32))
+
+    @property
+    def certain(self) -> Mask:
+        """Which kernels are `EXACT` or `UNIQUE`."""
+        certain: Mask = (self.known == EXACT) | (self.known == UNIQUE)
+        return certain
+
+
+def numbered(*sequences: Sequence[str]) -> list[Rows]:
+    """The same sequences as numbers, equal for equal texts."""
+    numbers: dict[str, int] = {}
+    return [np.array([numbers.setdefault(each, len(numbers)) for each in texts], np.int64) for texts in sequences]
+
+
+def compared(replay: Rows, capture: Rows) -> Pairs:
+    """Pairs of two sequences on one stream, given as numbers of names."""
+    if np.array_equal(replay, capture):
+        return Pairs(np.arange(len(replay)), np.full(len(replay), EXACT, np.int32))
+    pairs = Pairs.none(len(replay))
+    if not len(replay) or not len(capture) or (len(replay) + 1) * (len(capture) + 1) > MOST_CELLS:
+        return pairs
+    launch = _without_detours(_in_every_comparison(replay, capture))
+    pairs.launch[:] = launch
+    pairs.known[launch != ABSENT] = UNIQUE
+    _fill_holes(pairs, replay, capture)
+    return pairs
+
+
+def _in_every_comparison(replay: Rows, capture: Rows) -> Rows:
+    """For each of `replay` its partner where all longest common subsequences give it this one, else `ABSENT`.
+
+    A pair is in one of them if as much fits before and behind it as the longest holds, less itself. A kernel has its
+    partner in all of them if that is the only such pair, and none of them leaves the kernel out.
+    """
+    before, behind = _lengths(replay, capture), _lengths(replay[::-1], capture[::-1])[::-1, ::-1]
+    longest = before[-1, -1]
+    partner = np.full(len(replay), ABSENT, np.int64)
+    for at, name in enumerate(replay.tolist()):
+        possible = np.flatnonzero((capture == name) & (before[at, :-1] + behind[at + 1, 1:] + 1 == longest))
+        if len(possible) == 1 and not (before[at] + behind[at + 1] == longest).any():
+            partner[at] = possible[0]
+    return partner
+
+
+def _without_detours(launch: Rows) -> Rows:
+    """Without short runs of pairs that leave the course of those around them and come back.
+
+    Kernels that are lost or added move all later ones. Ones that changed places with neighbours move none, and may look
+    as if they came from another layer.
+    """
+    sure = np.flatnonzero(launch != ABSENT)
+    moved = launch[sure] - sure
+    first = np.append(0, np.flatnonzero(np.diff(moved)) + 1) if len(sure) else sure
+    by, length = moved[first], np.diff(np.append(first, len(sure)))
+    inner = np.zeros(len(first), np.bool_)
+    inner[1:-1] = (by[1:-1] - by[:-2]) * (by[2:] - by[1:-1]) < 0
+    kept = launch.copy()
+    kept[sure[np.repeat(inner & (length < LONG_DETOUR), length)]] = ABSENT
+    return kept
+
+
+def _lengths(left: Rows, right: Rows) -> NDArray[np.int16]:
+    """Length of the longest common subsequence of each two beginnings."""
+    lengths = np.zeros((len(left) + 1, len(right) + 1), np.int16)
+    for at, name in enumerate(left.tolist()):
+        above = lengths[at]
+        np.maximum.accumulate(np.maximum(above[1:], above[:-1] + (right == name)), out=lengths[at + 1, 1:])
+    return lengths
+
+
+def _fill_holes(pairs: Pairs, replay: Rows, capture: Rows) -> None:
+    """Pairs what is left between two certain pairs where both sides have equally much of it.
+
+    By their places where no name is on both sides, by their names where all are; in between nothing is known.
+    """
+    sure = np.flatnonzero(pairs.launch != ABSENT)
+    left, right = np.append(-1, sure), np.append(sure, len(pairs.launch))
+    from_, until = np.append(-1, pairs.launch[sure]), np.append(pairs.launch[sure], len(capture))
+    for low, high, first, last in zip(*(each.tolist() for each in (left, right, from_, until)), strict=True):
+        if 1 < high - low == last - first and (low >= 0 or high < len(pairs.launch)):
+            here, there = replay[low + 1 : high], capture[first + 1 : last]
+            if np.array_equal(np.sort(here), np.sort(there)):
+                pairs.launch[low + 1 + np.argsort(here, kind="stable")] = first + 1 + np.argsort(there, kind="stable")
+            elif not np.isin(here, there).any():
+                pairs.launch[low + 1 : high] = np.arange(first + 1, last)
+            else:
+                continue
+            pairs.known[low + 1 : high] = RENAMED
+
+
+def spread(pairs: Pairs, replay: Rows, capture: Rows) -> Pairs:
+    """`pairs`, also where two pairs that are certain enclose one name alone, more or less often on either side."""
+    launch = pairs.launch.copy()
+    sure = np.flatnonzero(pairs.certain)
+    for low, high in zip(sure[:-1].tolist(), sure[1:].tolist(), strict=True):
+        there = np.arange(pairs.launch[low] + 1, pairs.launch[high])
+        if high - low > 1 and len(there) and len({*replay[low + 1 : high].tolist(), *capture[there].tolist()}) == 1:
+            launch[low + 1 : high] = there[np.minimum(np.arange(high - low - 1), len(there) - 1)]
+    return Pairs(launch, np.where((launch != ABSENT) & (pairs.known == ABSENT), RENAMED, pairs.known).astype(np.int32))
+
+
+def by_occurrence(replay: Rows, capture: Rows) -> Pairs:
+    """Pairs the k-th of each name with the k-th, where every name comes equally often; of several streams.
+
+    What the sequences themselves give is certain; the rest is by its place only.
+    """
+    if not np.array_equal(np.sort(replay), np.sort(capture)):
+        return Pairs.none(len(replay))
+    of_replay, of_capture = np.argsort(replay, kind="stable"), np.argsort(capture, kind="stable")
+    launch = np.empty(len(replay), np.int64)
+    launch[of_replay] = of_capture
+    sure = compared(replay, capture)
+    agrees = sure.certain & (sure.launch == launch)
+    return Pairs(launch, np.where(agrees, sure.known, RENAMED).astype(np.int32))
+
+
+def by_position(count: int) -> Pairs:
+    """Pairs each kernel with the launch at its place, where names were not recorded at the launches."""
+    return Pairs(np.arange(count), np.full(count, EXACT, np.int32))

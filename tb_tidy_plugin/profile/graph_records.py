@@ -1,0 +1,256 @@
+"""What a recording says of graphs: their captures, their replays, and eager iterations that launch the same kernels.
+
+While a stream is captured, the host runs every operator and launches every kernel, and the device runs none of them. A
+replay is one call after which the device runs them all. HIP writes a kernel's name beside its launch, CUDA does not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+from tb_tidy_plugin.profile.kernels import kernel_kind
+from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.profile.tree import Tree, build_tree, innermost
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows
+from tb_tidy_plugin.trace.strings import numbers_where
+
+BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|mu|cu)StreamBeginCapture")
+END_CAPTURE = re.compile(r"(?:cuda|hip|mu|cu)StreamEndCapture")
+GRAPH_LAUNCH = re.compile(r"GraphLaunch")
+KERNEL_LAUNCH = re.compile(r"Launch(?:Cooperative)?Kernel(?!.*Query)|ModuleLaunch")
+COPY_OR_FILL = re.compile(r"Mem(?:cpy|set)\w*Async")
+BUCKET = re.compile(r"(?:^|\b)capture_(\d{1,7})(?:_|$)")
+"""Around the capture of a graph, vLLM and SGLang name the batch that it is for."""
+
+CAPTURED = re.compile(r"^tidy:capture#([\w.-]{1,64})$")
+REPLAYED = re.compile(r"^tidy:replay#([\w.-]{1,64})$")
+"""Annotations of `tb_tidy_plugin.capture.graphs`."""
+
+NODE_ID = b'"graph node id"'
+LEAST_EAGER = 8
+DIGITS = re.compile(r"\d+")
+
+
+class _Launched(msgspec.Struct, gc=False):
+    kernel: str = ""
+
+
+class _Node(msgspec.Struct, gc=False):
+    number: int = msgspec.field(name="graph node id", default=ABSENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A recording in the order of its tree. `name` is its file's, empty for the recording that is looked at."""
+
+    name: str
+    table: EventTable
+    tree: Tree
+
+    @classmethod
+    def of(cls, table: EventTable, name: str = "") -> Source:
+        """The same events; host events come first, in pre-order."""
+        order, tree = build_tree(table)
+        is_other = np.ones(len(table), np.bool_)
+        is_other[order] = False
+        return cls(name, table.take(np.concatenate([order, np.flatnonzero(is_other)])), tree)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Launches in order: of one captured graph, or of an eager iteration.
+
+    Attributes:
+        cause: for each launch the innermost host event around it, a row of the source; `ABSENT` for none.
+        names: of the launched kernels; empty where they were not recorded.
+        begin_ns: only what begins at this time or later belongs to it.
+        bucket: the batch that the graph is for, None where unknown.
+        ident: the name that `capture.graphs` gave it.
+        eager: whether it is an eager iteration.
+    """
+
+    source: Source
+    cause: Rows
+    names: tuple[str, ...]
+    begin_ns: int
+    bucket: int | None = None
+    ident: str | None = None
+    eager: bool = False
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the kernels' names are known."""
+        return all(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """One launch of a graph and the device work that it caused, in the graph's order where that is recorded.
+
+    Attributes:
+        launch: row of the call. work: rows of kernels, copies and fills.
+        by_node: whether the order is that of the graph's nodes, else of the starts.
+        streams: on how many streams they ran.
+        step: index of the step, `ABSENT` outside.
+        marks: names of the annotations around the launch, outermost first. ident: as `Record.ident`.
+    """
+
+    launch: int
+    work: Rows
+    names: tuple[str, ...]
+    by_node: bool
+    streams: int
+    step: int
+    marks: tuple[str, ...]
+    ident: str | None
+
+
+def captures_of(source: Source) -> list[Record]:
+    """The captured graphs of a recording, in order of time."""
+    table = source.table
+    runtime = np.flatnonzero(table.category == Category.RUNTIME)
+    runtime = runtime[np.argsort(table.start_ns[runtime], kind="stable")]
+    begins, ends = (runtime[_named(table, runtime, pattern)] for pattern in (BEGIN_CAPTURE, END_CAPTURE))
+    if not len(begins) or not len(ends):
+        return []
+    found = []
+    calls = runtime[_named(table, runtime, KERNEL_LAUNCH) | _named(table, runtime, COPY_OR_FILL)]
+    for begin in begins.tolist():
+        thread, start = table.thread[begin], int(table.end_ns[begin])
+        after = ends[(table.thread[ends] == thread) & (table.start_ns[ends] >= start)]
+        if not len(after):
+            continue
+        here = (table.thread[calls] == thread) & (table.start_ns[calls] >= start)
+        mine = calls[here & (table.start_ns[calls] < table.start_ns[after[0]])]
+        marks = _marks_around(table, begin)
+        bucket = _first(BUCKET, marks)
+        found.append(
+            Record(
+                source=source,
+                cause=innermost(table, source.tree, mine),
+                names=_launched_names(table, mine),
+                begin_ns=start,
+                bucket=None if bucket is None else int(bucket),
+                ident=_first(CAPTURED, marks),
+            )
+        )
+    return found
+
+
+def _launched_names(table: EventTable, calls: Rows) -> tuple[str, ...]:
+    names = [launched.kernel for launched in table.args.decoded(calls, _Launched)]
+    called = [table.names[number] for number in table.name[calls].tolist()]
+    return tuple(name or _copy_name(call) for name, call in zip(names, called, strict=True))
+
+
+def _copy_name(name: str) -> str:
+    """`Memcpy` or `Memset` for calls and events of that kind, empty for all else: the two sides name them apart."""
+    return next((kind for kind in ("Memcpy", "Memset") if kind.lower() in name.lower()), "")
+
+
+def _marks_around(table: EventTable, row: int) -> tuple[str, ...]:
+    """Names of the annotations around an event of the host, on its thread, outermost first."""
+    marks = np.flatnonzero((table.category == Category.ANNOTATION) & (table.thread == table.thread[row]))
+    around = marks[(table.start_ns[marks] <= table.start_ns[row]) & (table.end_ns[marks] >= table.start_ns[row])]
+    around = around[np.argsort(table.start_ns[around], kind="stable")]
+    return tuple(table.names[number] for number in table.name[around].tolist())
+
+
+def _first(pattern: re.Pattern[str], marks: tuple[str, ...]) -> str | None:
+    """What the innermost of `marks` that the pattern finds says."""
+    return next((match[1] for mark in reversed(marks) if (match := pattern.search(mark))), None)
+
+
+def replays_of(table: EventTable, launch: Rows, steps: Steps) -> list[Replay]:
+    """The graph launches of a recording that have device work, in order of time.
+
+    Args:
+        table: the recording.
+        launch: for each row of device work the row of its launch.
+        steps: of the recording.
+    """
+    runtime = np.flatnonzero(table.category == Category.RUNTIME)
+    calls = runtime[_named(table, runtime, GRAPH_LAUNCH)]
+    work = np.flatnonzero(table.is_category(DEVICE_WORK) & np.isin(launch, calls))
+    work = work[np.lexsort((table.start_ns[work], launch[work]))]
+    nodes = _nodes(table, work)
+    edges = np.flatnonzero(np.diff(launch[work])) + 1
+    found = []
+    for by_start, ids in zip(np.split(work, edges), np.split(nodes, edges), strict=True):
+        if not len(by_start):
+            continue
+        by_node = bool((ids != ABSENT).all()) and len(np.unique(ids)) == len(ids)
+        rows = by_start[np.argsort(ids, kind="stable")] if by_node else by_start
+        call = int(launch[rows[0]])
+        marks = _marks_around(table, call)
+        found.append(
+            Replay(
+                launch=call,
+                work=rows,
+                names=_work_names(table, rows),
+                by_node=by_node,
+                streams=len({*zip(table.device[rows].tolist(), table.stream[rows].tolist(), strict=True)}),
+                step=int(steps.index_of(table.start_ns[[call]])[0]),
+                marks=marks,
+                ident=_first(REPLAYED, marks),
+            )
+        )
+    return sorted(found, key=lambda each: int(table.start_ns[each.launch]))
+
+
+def _nodes(table: EventTable, work: Rows) -> Rows:
+    if not any(NODE_ID in block for block in table.args.blocks):
+        return np.full(len(work), ABSENT, np.int64)
+    return np.array([node.number for node in table.args.decoded(work, _Node)], np.int64)
+
+
+def _work_names(table: EventTable, rows: Rows) -> tuple[str, ...]:
+    names = (table.names[number] for number in table.name[rows].tolist())
+    kernel = (table.category[rows] == Category.KERNEL).tolist()
+    return tuple(name if is_kernel else _copy_name(name) for name, is_kernel in zip(names, kernel, strict=True))
+
+
+def eager_of(source: Source, launch: Rows, steps: Steps) -> list[Record]:
+    """The eager part of each step of a recording, of the whole where nothing marks steps, on its busiest thread.
+
+    Args:
+        source: the recording; `launch` and `steps` are of its table.
+    """
+    table = source.table
+    work = np.flatnonzero(table.is_category(DEVICE_WORK) & (launch != ABSENT))
+    runtime = np.flatnonzero(table.category == Category.RUNTIME)
+    graphs = runtime[_named(table, runtime, GRAPH_LAUNCH)]
+    work = work[~np.isin(launch[work], graphs)]
+    if len(work) < LEAST_EAGER:
+        return []
+    threads = table.thread[launch[work]]
+    work = work[threads == np.bincount(threads).argmax()]
+    work = work[np.lexsort((launch[work], table.start_ns[launch[work]]))]
+    step = steps.index_of(table.start_ns[launch[work]])
+    found = []
+    for each in np.unique(step).tolist():
+        rows = work[step == each]
+        if len(rows) >= LEAST_EAGER:
+            calls = launch[rows]
+            begin = int(table.start_ns[calls[0]]) if each == ABSENT else steps.items[each].start_ns
+            cause = innermost(table, source.tree, calls)
+            found.append(Record(source, cause, _work_names(table, rows), begin, eager=True))
+    return found
+
+
+def _named(table: EventTable, rows: Rows, pattern: re.Pattern[str]) -> Mask:
+    numbers: Numbers = numbers_where(table.names, pattern.search)
+    found: Mask = np.isin(table.name[rows], numbers)
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def family_of(name: str) -> str:
+    """What stays of a kernel's name when batch and device change: products and attention by kind, others as named."""
+    kind = kernel_kind(name)
+    return kind if kind in {"matrix", "attention", "convolution"} else DIGITS.sub("#", name.partition("(")[0])

@@ -1,0 +1,222 @@
+"""Iterations of inference servers: the batches that vLLM, SGLang and xDiT mark, each with what the device did for it.
+
+A kernel belongs to the iteration whose mark its launch lies in, whenever it runs. So recordings that were cut between
+host and device, or begin with a backlog, give the same figures as whole ones. The device's window is that of the stream
+with most time: a server's side streams run far ahead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.iteration_marks import Batch, merged
+from tb_tidy_plugin.profile.steps import SERVING_STEP
+from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Rows, Times
+from tb_tidy_plugin.trace.graphs import GRAPH_LAUNCH
+from tb_tidy_plugin.trace.strings import numbers_where
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
+
+GraphMode: TypeAlias = Literal["graph", "piecewise", "eager", "no_device"]
+
+LEAST_BLOCK = 0.5
+"""Part of a mark for which a copy must hold the host to count as a new start."""
+
+LEAST_GAP_NS = 20_000
+"""Pauses between kernels that are counted; shorter ones are the device's own pace."""
+
+REPEATS = range(2, 4097)
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One batch of a server.
+
+    Attributes:
+        name: of the outermost annotation. batch: what the annotations say.
+        thread: of the marks. host_start_ns, host_end_ns: the outermost mark.
+        mode: one graph (of a diffusion model one per denoising step), several pieces, or none.
+        graph_launches: calls that replayed a graph. kernels: pieces of device work.
+        start_ns, end_ns: the device's window; both are the mark's end where the device did nothing.
+        busy_ns: of the window. host_late_ns, queued_ns: pauses of more than 20 µs in it, by whether the work behind
+            them was launched after the pause began or before.
+        lead_ns: from the launch of the window's first kernel to its start; of the first one behind a copy for which the
+            host waited, where there is such a copy.
+        gap_ns: from the window's end to the next iteration's window on the thread, 0 where they overlap; None for the
+            last one.
+    """
+
+    name: str
+    batch: Batch
+    thread: int
+    host_start_ns: int
+    host_end_ns: int
+    mode: GraphMode
+    graph_launches: int
+    kernels: int
+    start_ns: int
+    end_ns: int
+    busy_ns: int
+    host_late_ns: int
+    queued_ns: int
+    lead_ns: int | None
+    gap_ns: int | None = None
+
+    @property
+    def window_ns(self) -> int:
+        """Length of the device's window; that of the mark where the device did nothing."""
+        return self.end_ns - self.start_ns or self.host_end_ns - self.host_start_ns
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Tokens computed per second of the window, None where the annotations do not count them."""
+        if not self.batch.tokens or self.window_ns <= 0:
+            return None
+        return self.batch.tokens * 1e9 / self.window_ns
+
+    @property
+    def time_per_output_token_ns(self) -> int | None:
+        """What a request that decodes waits for its next token: the window and the pause behind it."""
+        return self.window_ns + (self.gap_ns or 0) if self.batch.decodes else None
+
+
+def iterations_of(profile: Profile) -> tuple[Iteration, ...]:
+    """The iterations of a profile in order of time, thread by thread; none where no server marks any."""
+    table = profile.table
+    marks = np.flatnonzero((table.category == Category.ANNOTATION) & table.is_named(SERVING_STEP.match))
+    found: list[Iteration] = []
+    for thread in np.unique(table.thread[marks]).tolist():
+        found += _with_gaps(list(_of_thread(profile, marks[table.thread[marks] == thread])))
+    return tuple(found)
+
+
+def _of_thread(profile: Profile, marks: Rows) -> Iterator[Iteration]:
+    table, launch = profile.table, profile.launch
+    marks = marks[np.lexsort((-table.end_ns[marks], table.start_ns[marks]))]
+    thread = int(table.thread[marks[0]])
+    reach = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, table.end_ns[marks]))[:-1]
+    first = np.flatnonzero(table.start_ns[marks] >= reach)
+    work = np.flatnonzero(launch != ABSENT)
+    work = work[table.thread[launch[work]] == thread]
+    work = work[np.argsort(table.start_ns[launch[work]], kind="stable")]
+    launched = table.start_ns[launch[work]]
+    graphs = numbers_where(table.names, GRAPH_LAUNCH.search)
+    for group in np.split(marks, first[1:]):
+        outer = int(group[0])
+        start, end = int(table.start_ns[outer]), int(table.end_ns[outer])
+        mine = work[np.searchsorted(launched, start) : np.searchsorted(launched, end)]
+        names = [table.names[number] for number in table.name[group].tolist()]
+        batch = merged(names)
+        calls = np.unique(launch[mine])
+        replays = int(np.isin(table.name[calls], graphs).sum())
+        blank = Iteration(names[0], batch, thread, start, end, "no_device", replays, len(mine), end, end, 0, 0, 0, None)
+        yield _measured(table, launch, mine, blank) if len(mine) else blank
+
+
+def _measured(table: EventTable, launch: Rows, work: Rows, blank: Iteration) -> Iteration:
+    """`blank` with what the device did: `work`, launched within its mark."""
+    duration = table.duration_ns[work]
+    lanes = list(zip(table.device[work].tolist(), table.stream[work].tolist(), strict=True))
+    time: Counter[tuple[int, int]] = Counter()
+    for lane, ns in zip(lanes, duration.tolist(), strict=True):
+        time[lane] += ns
+    busiest = time.most_common(1)[0][0]
+    on_it = work[[lane == busiest for lane in lanes]]
+    start, end = int(table.start_ns[on_it].min()), int(table.end_ns[on_it].max())
+    busy = Intervals.union(np.maximum(table.start_ns[work], start), np.minimum(table.end_ns[work], end))
+    late, queued = _pauses(table, launch, work, busy)
+    mode: GraphMode = "eager"
+    if blank.graph_launches:
+        mode = "graph" if blank.graph_launches == 1 or blank.batch.phase == "diffusion" else "piecewise"
+    return replace(
+        blank,
+        mode=mode,
+        start_ns=start,
+        end_ns=end,
+        busy_ns=busy.total_ns,
+        host_late_ns=late,
+        queued_ns=queued,
+        lead_ns=_lead(table, launch, on_it, LEAST_BLOCK * (blank.host_end_ns - blank.host_start_ns)),
+    )
+
+
+def _lead(table: EventTable, launch: Rows, on_it: Rows, least_ns: float) -> int | None:
+    """How long before it starts the first of `on_it` is launched; behind a copy that held the host for `least_ns`."""
+    calls = launch[on_it]
+    blocks = (table.category[on_it] == Category.COPY) & (table.duration_ns[calls] > least_ns)
+    free = int(table.end_ns[calls[blocks]].max(initial=np.iinfo(np.int64).min))
+    behind = on_it[table.start_ns[launch[on_it]] >= free]
+    if not len(behind):
+        return None
+    first = int(behind[np.argmin(table.start_ns[behind])])
+    return int(table.start_ns[first] - table.start_ns[launch[first]])
+
+
+def _pauses(table: EventTable, launch: Rows, work: Rows, busy: Intervals) -> tuple[int, int]:
+    """Pauses of more than `LEAST_GAP_NS`: those that the host was late for, and those before queued work."""
+    begins, ends = busy.ends[:-1], busy.starts[1:]
+    long = ends - begins > LEAST_GAP_NS
+    begins, ends = begins[long], ends[long]
+    order = work[np.argsort(table.start_ns[work], kind="stable")]
+    follows = order[np.searchsorted(table.start_ns[order], ends)]
+    late = table.start_ns[launch[follows]] > begins
+    length: Times = ends - begins
+    return int(length[late].sum()), int(length[~late].sum())
+
+
+def _with_gaps(found: list[Iteration]) -> list[Iteration]:
+    """Each with the pause before the next one."""
+    return [
+        replace(each, gap_ns=max(following.start_ns - each.end_ns, 0)) for each, following in pairwise(found)
+    ] + found[-1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A sequence of kernels that comes again and again: a layer, or a denoising step.
+
+    Attributes:
+        count: how often. kernels: its length. share: of the device's time, 0 to 1.
+    """
+
+    count: int
+    kernels: int
+    share: float
+
+
+def repeated_of(names: Rows, duration_ns: Times) -> Repeated | None:
+    """The sequence that explains most of the time of kernels in order, given as numbers of their names.
+
+    Of each name that comes more than once, the commonest stretch from one to the next is looked at.
+    """
+    total = int(duration_ns.sum())
+    if not total:
+        return None
+    # Stretches are compared by polynomial hashes of what is in them, modulo 2^64.
+    with np.errstate(over="ignore"):
+        power = np.cumprod(np.append(np.uint64(1), np.full(len(names), np.uint64(0x9E3779B97F4A7C15))))
+        before = np.append(np.uint64(0), np.cumsum((names.astype(np.uint64) + np.uint64(1)) * power[1:]))
+    spent = np.append(0, np.cumsum(duration_ns))
+    best: Repeated | None = None
+    order = np.argsort(names, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(names[order])) + 1):
+        if len(places) - 1 not in REPEATS:
+            continue
+        low, high = places[:-1], places[1:]
+        with np.errstate(over="ignore"):
+            content = (before[high] - before[low]) * power[len(names) - low]
+        alike, count = np.unique(np.stack([content, (high - low).astype(np.uint64)]), axis=1, return_counts=True)
+        most = int(count.argmax())
+        chosen = (content == alike[0, most]) & (high - low == int(alike[1, most]))
+        share = float((spent[high[chosen]] - spent[low[chosen]]).sum() / total)
+        if int(count[most]) in REPEATS and (best is None or share > best.share):
+            best = Repeated(int(count[most]), int(alike[1, most]), share)
+    return best

@@ -1,0 +1,472 @@
+"""Replayed graphs: which operator, module and line each of their kernels comes from.
+
+A replay is one launch, so a recording of it says nothing of operators. They are known from the recording of the graph's
+capture: in the same file, beside it, or named by the user. Without one, an eager iteration of the same model in the
+file tells as much as the two have in common.
+
+What a replayed kernel comes from stands in the table as events of the host inside the launch, 2 ns each: the operators,
+modules and functions around the captured launch. So all that asks which operator launched a kernel has an answer.
+`Replayed` tells these events from recorded ones and says how each pair is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from tb_tidy_plugin.profile import graph_match
+from tb_tidy_plugin.profile.graph_match import DONOR, Pairs, numbered
+from tb_tidy_plugin.profile.graph_records import (
+    LEAST_EAGER,
+    Record,
+    Replay,
+    Source,
+    captures_of,
+    eager_of,
+    family_of,
+    replays_of,
+)
+from tb_tidy_plugin.profile.inputs import Inputs
+from tb_tidy_plugin.profile.iteration_marks import sizes_of
+from tb_tidy_plugin.profile.steps import steps_of
+from tb_tidy_plugin.trace.columns import ABSENT, ROW_COLUMNS, Category, EventTable, Mask, Numbers, Replays, Rows, Times
+from tb_tidy_plugin.trace.graphs import replays_graphs
+from tb_tidy_plugin.trace.links import launches
+from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
+from tb_tidy_plugin.units import Share, plural
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
+
+KnownBy: TypeAlias = Literal["exact", "unique", "renamed", "donor"]
+KNOWN_BY: tuple[KnownBy, ...] = get_args(KnownBy)
+"""By the numbers of `graph_match`."""
+
+LEAST_CERTAIN = 0.9
+"""Part of a replay's time that must be certain: a foreign capture has up to 0.15, the right one has 1."""
+
+LEAST_ALIKE = 0.7
+"""The same of an eager iteration, whose attention and products run other kernels; all in all it is `LEAST_CERTAIN`."""
+
+MOST_INSERTED = 3_000_000
+"""Events that are put into a table; a replay of 1,566 kernels has some 9,000."""
+
+INTERNAL = re.compile(r"^<|^(?:.*(?:site|dist)-packages/)?torch/(?!nn/modules/)")
+"""Built-ins and PyTorch's own functions, which tell nothing; those of its modules tell one class from another."""
+
+MODULE = "nn.Module: "
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """For each row of a profile's table what it is as part of a replayed graph.
+
+    Attributes:
+        operator: of replayed device work the row of the innermost operator that launched it when it was captured;
+            `ABSENT` for all else. It is a row of the tree: module, functions and shapes are found from it as usual.
+        known: of replayed device work and of the events that stand for its capture a position in `KNOWN_BY`, else
+            `ABSENT`.
+        inserted: which rows stand for a capture, and were not recorded in the replay.
+    """
+
+    profile: Profile
+    operator: Rows
+    known: Numbers
+    inserted: Mask
+
+    def known_by(self, row: int) -> KnownBy | None:
+        """How the operator of a row is known, None for what was recorded as it is."""
+        at = int(self.known[row])
+        return None if at == ABSENT else KNOWN_BY[at]
+
+    def least_certain(self, rows: Rows) -> KnownBy | None:
+        """The least certain way in which one of `rows` is known; None where all of them were recorded as they are."""
+        at = int(self.known[rows].max(initial=ABSENT))
+        return None if at == ABSENT else KNOWN_BY[at]
+
+    def operator_name(self, row: int) -> str | None:
+        """Name of the operator of replayed device work, None for all else."""
+        at = int(self.operator[row])
+        return None if at == ABSENT else self.profile.name(at)
+
+    def inputs(self, row: int) -> Inputs:
+        """What that operator was called with when it was captured; empty for all else."""
+        at = int(self.operator[row])
+        return Inputs() if at == ABSENT else self.profile.inputs(at)
+
+    def module(self, row: int) -> str | None:
+        """Name of the innermost module around that operator, None where none was recorded."""
+        at = int(self.operator[row])
+        if at == ABSENT:
+            return None
+        names = (self.profile.table.names[self.profile.table.name[above]] for above in self.profile.ancestors(at))
+        return next((name.removeprefix(MODULE) for name in names if name.startswith(MODULE)), None)
+
+
+def replayed_of(profile: Profile) -> Replayed:
+    """What is known of a profile's replayed graphs; nothing where its table is as it was read."""
+    table, replays = profile.table, profile.table.replays
+    operator = np.full(len(table), ABSENT, np.int64)
+    known = np.full(len(table), ABSENT, np.int32)
+    inserted = np.zeros(len(table), np.bool_)
+    if replays is not None and len(replays.work):
+        by_order = np.full(int(table.file_order.max()) + 1, ABSENT, np.int64)
+        by_order[table.file_order] = np.arange(len(table))
+        inserted = table.file_order >= replays.first_inserted
+        work, cause = by_order[replays.work], by_order[replays.cause]
+        here = (work != ABSENT) & (cause != ABSENT)
+        operator[work[here]], known[work[here]] = cause[here], replays.known[here]
+        known[inserted] = replays.known_inserted[table.file_order[inserted] - replays.first_inserted]
+    return Replayed(profile, operator, known, inserted)
+
+
+# From captures into a table
+
+
+def with_replayed(table: EventTable) -> EventTable:
+    """`table` with the events that its replayed graphs stand for; the same table where nothing is replayed.
+
+    Captures are looked for in the table itself and in `EventTable.graphs`. What cannot be used is noted.
+    """
+    if table.replays is not None or not replays_graphs(table):
+        return table
+    source = Source.of(table)
+    table = source.table
+    launch, steps = launches(table), steps_of(table)
+    replays = replays_of(table, launch, steps)
+    if not replays:
+        return source.table
+    records = captures_of(source)
+    for graph in table.graphs:
+        records += captures_of(Source.of(graph.table, graph.name))
+    joined, refused = _joined(table, replays, records)
+    missing = [at for at in range(len(replays)) if at not in joined]
+    if missing:
+        joined |= _by_eager(table, replays, missing, eager_of(source, launch, steps))
+    found = _inserted(table, replays, joined)
+    for note in refused:
+        found = found.noted(note)
+    return found
+
+
+Joined: TypeAlias = dict[int, tuple[Record, Pairs]]
+
+
+def _joined(table: EventTable, replays: Sequence[Replay], records: Sequence[Record]) -> tuple[Joined, list[str]]:
+    """For positions in `replays` the capture and the pairs, and sentences about captures that do not fit."""
+    found: Joined = {}
+    refused: dict[str, None] = {}
+    groups: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
+    compared: dict[Key, Pairs] = {}
+    for at, replay in enumerate(replays):
+        chosen, why = _candidates(replay, records)
+        best, certain = _best(table, replay, records, chosen, compared)
+        if certain >= LEAST_CERTAIN:
+            groups[replay.step, tuple(best)].append(at)
+        elif records:
+            files = {records[number].source.name for number in chosen or range(len(records))}
+            refused[_refusal(files, why or f"{Share(certain)} of the replayed time is certain to come from it")] = None
+    for (_, numbers), members in groups.items():
+        if len(members) % len(numbers):  # as many captures as pieces of the step, or one for all
+            files = {records[number].source.name for number in numbers}
+            refused[
+                _refusal(files, f"{plural(len(numbers), 'capture')} fit {plural(len(members), 'replay')} alike")
+            ] = None
+            continue
+        for position, at in enumerate(members):
+            record = records[numbers[position % len(numbers)]]
+            found[at] = (record, compared[_key(replays[at], record)])
+    return found, list(refused)
+
+
+Key: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bool, int]
+
+
+def _key(replay: Replay, record: Record) -> Key:
+    return replay.names, record.names, replay.by_node, replay.streams
+
+
+def _best(
+    table: EventTable, replay: Replay, records: Sequence[Record], chosen: Sequence[int], compared: dict[Key, Pairs]
+) -> tuple[list[int], float]:
+    """Those of `chosen` that explain most of a replay's time for certain, and which part of it that is."""
+    shares = {}
+    for number in chosen:
+        key = _key(replay, records[number])
+        if key not in compared:
+            compared[key] = pairs_of(replay, records[number])
+        shares[number] = _trusted(table, replay, compared[key])
+    most = max(shares.values(), default=0.0)
+    return [number for number, share in shares.items() if share >= most], most
+
+
+def _refusal(files: set[str], why: str) -> str:
+    shown = [f"in `{name}`" if name else "in this file" for name in sorted(files)]
+    more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
+    return f"The graph capture {', '.join(shown[:MOST_NAMED])}{more} is not used: {why}."
+
+
+MOST_NAMED = 3
+
+
+def _candidates(replay: Replay, records: Sequence[Record]) -> tuple[list[int], str]:
+    """Positions of the captures that a replay may come from, and why none may."""
+    everything, sizes = list(range(len(records))), sizes_of(replay.marks)
+    if replay.ident is not None:
+        by_name = [at for at in everything if records[at].ident == replay.ident]
+        if by_name:
+            return by_name, ""
+    buckets = {at: bucket for at in everything if (bucket := records[at].bucket) is not None}
+    if not sizes or not buckets:
+        return everything, ""
+    fitting = {at: bucket for at, bucket in buckets.items() if any(size <= bucket < 2 * size for size in sizes)}
+    unknown = [at for at in everything if at not in buckets]
+    if fitting:
+        least = min(fitting.values())
+        return unknown + [at for at, bucket in fitting.items() if bucket == least], ""
+    return (
+        unknown,
+        "" if unknown else f"it was captured for a batch of {max(buckets.values()):,}, not of {min(sizes):,}",
+    )
+
+
+def pairs_of(replay: Replay, record: Record) -> Pairs:
+    """Which launch of `record` each kernel of `replay` comes from."""
+    if not record.is_named or (replay.by_node and len(replay.names) == len(record.names)):
+        return _by_place(replay, record)
+    names = numbered(replay.names, record.names)
+    pairs = graph_match.compared(*names)
+    if replay.streams > 1 and not pairs.certain.all():
+        by_name = graph_match.by_occurrence(*names)
+        pairs = by_name if (by_name.known != ABSENT).any() else pairs
+    return pairs
+
+
+def _by_place(replay: Replay, record: Record) -> Pairs:
+    """By position where counts are equal, and most names are those of the operators' kind."""
+    if len(replay.names) != len(record.names) or (replay.streams > 1 and not replay.by_node):
+        return Pairs.none(len(replay.names))
+    table = record.source.table
+    operators = ["" if row == ABSENT else table.names[table.name[row]] for row in record.cause.tolist()]
+    agree = [alike for pair in zip(operators, replay.names, strict=True) if (alike := _same_kind(*pair)) is not None]
+    if sum(agree) < LEAST_CERTAIN * len(agree):
+        return Pairs.none(len(replay.names))
+    return graph_match.by_position(len(replay.names))
+
+
+OPERATOR_FAMILIES = (
+    ("matrix", re.compile(r"^aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm)\b|gemm", re.IGNORECASE)),
+    ("attention", re.compile(r"attention|attn|fmha", re.IGNORECASE)),
+    ("convolution", re.compile(r"^aten::.*convolution", re.IGNORECASE)),
+    ("normalisation", re.compile(r"(?:rms|layer|group|batch)_?norm", re.IGNORECASE)),
+)
+
+
+def _same_kind(operator: str, kernel: str) -> bool | None:
+    """Whether an operator and a kernel do the same, None where their names do not tell."""
+    family = family_of(kernel)
+    wanted = next((kind for kind, pattern in OPERATOR_FAMILIES if pattern.search(operator)), None)
+    return None if wanted is None else family == wanted or wanted in kernel.lower()
+
+
+def _trusted(table: EventTable, replay: Replay, pairs: Pairs) -> float:
+    """Part of a replay's time that is certain; of several streams all of it where names come equally often."""
+    duration = table.duration_ns[replay.work]
+    counted = pairs.certain if replay.streams == 1 or (pairs.known == ABSENT).any() else pairs.launch != ABSENT
+    return float(duration[counted].sum() / max(int(duration.sum()), 1))
+
+
+def _by_eager(
+    table: EventTable, replays: Sequence[Replay], missing: Sequence[int], records: Sequence[Record]
+) -> Joined:
+    """For the replays at `missing` the eager iteration that explains most of their time."""
+    found: Joined = {}
+    known: dict[tuple[str, ...], tuple[Record, Pairs] | None] = {}
+    for at in missing:
+        replay = replays[at]
+        if replay.names not in known:
+            known[replay.names] = _best_eager(table, replay, records)
+        if (best := known[replay.names]) is not None:
+            found[at] = best
+    return found
+
+
+def _best_eager(table: EventTable, replay: Replay, records: Sequence[Record]) -> tuple[Record, Pairs] | None:
+    if len(replay.names) < LEAST_EAGER or replay.streams > 1:
+        return None
+    duration = table.duration_ns[replay.work]
+    best, most = None, 0.0
+    for record in records:
+        families = numbered([*map(family_of, replay.names)], [*map(family_of, record.names)])
+        pairs = graph_match.spread(graph_match.compared(*families), *families)
+        total = max(int(duration.sum()), 1)
+        certain, all_ = (duration[mask].sum() / total for mask in (pairs.certain, pairs.launch != ABSENT))
+        if certain >= LEAST_ALIKE and all_ >= LEAST_CERTAIN and all_ > most:
+            best, most = (record, Pairs(pairs.launch, np.where(pairs.launch == ABSENT, ABSENT, DONOR))), all_
+    return best
+
+
+# The events that stand for a capture
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What one replay inserts.
+
+    Attributes:
+        rows: of the source, in pre-order. start_ns, end_ns: of each, after the launch begins.
+        known: how each is known. cause: for each kernel the position of its operator, `ABSENT` for none.
+    """
+
+    rows: Rows
+    start_ns: Times
+    end_ns: Times
+    known: Numbers
+    cause: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Insert:
+    replay: Replay
+    source: EventTable
+    plan: _Plan
+    known: Numbers
+
+
+def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> EventTable:
+    """`table` with the events that stand for the captures of the replays at the positions in `joined`."""
+    inserts = _inserts(table, replays, joined, detailed=True)
+    if sum(len(each.plan.rows) for each in inserts) > MOST_INSERTED:
+        inserts = _inserts(table, replays, joined, detailed=False)
+    first = int(table.file_order.max(initial=ABSENT)) + 1
+    names, texts = NumberTable[str](), NumberTable[str]()
+    names.numbers(table.names, len(table.names))
+    texts.numbers(table.input_texts, len(table.input_texts))
+    parts, count, used = [table], 0, 0
+    work, cause, known, known_inserted = ([NOTHING] for _ in range(4))
+    for each in inserts:
+        plan = each.plan
+        if count + len(plan.rows) > MOST_INSERTED:
+            break
+        parts.append(_copied(table, each, first + count, names, texts))
+        here = plan.cause != ABSENT
+        work.append(table.file_order[each.replay.work[here]].astype(np.int64))
+        cause.append(first + count + plan.cause[here])
+        known.append(each.known[here].astype(np.int64))
+        known_inserted.append(plan.known.astype(np.int64))
+        count, used = count + len(plan.rows), used + 1
+    if left := len(joined) - used:
+        table = table.noted(f"{plural(left, 'replay')} of graphs without operators: there is no room for their events.")
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in sorted(ROW_COLUMNS)
+    }
+    whole = replace(
+        table,
+        **columns,
+        args=replace(table.args, number=np.concatenate([part.args.number for part in parts])),
+        names=names.values(),
+        input_texts=texts.values(),
+        graphs=(),
+        replays=Replays(
+            work=np.concatenate(work),
+            cause=np.concatenate(cause),
+            known=np.concatenate(known).astype(np.int32),
+            first_inserted=first,
+            known_inserted=np.concatenate(known_inserted).astype(np.int32),
+            sources=tuple(sorted({record.source.name for record, _ in joined.values()})),
+        ),
+    )
+    return whole.take(np.lexsort((whole.start_ns, whole.thread)))
+
+
+def _inserts(table: EventTable, replays: Sequence[Replay], joined: Joined, *, detailed: bool) -> list[_Insert]:
+    plans: dict[tuple[int, int], _Plan] = {}
+    found = []
+    for at, (record, pairs) in sorted(joined.items()):
+        key = (id(record), id(pairs))
+        if key not in plans:
+            plans[key] = _plan(record, pairs, detailed=detailed)
+        plan = plans[key]
+        if int(plan.end_ns.max(initial=0)) < int(table.duration_ns[replays[at].launch]):
+            found.append(_Insert(replays[at], record.source.table, plan, pairs.known))
+    return found
+
+
+def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
+    """What is around the paired launches: all functions, or operators and modules only."""
+    table, tree = record.source.table, record.source.tree
+    cause = np.where(pairs.launch == ABSENT, ABSENT, np.append(record.cause, ABSENT)[pairs.launch])
+    wanted = np.zeros(tree.size, np.bool_)
+    level = np.unique(cause[cause != ABSENT])
+    while len(level):
+        wanted[level] = True
+        above = tree.parent[level]
+        level = np.unique(above[(above != ABSENT) & ~wanted[np.maximum(above, 0)]])
+    rows = np.flatnonzero(wanted)
+    rows = rows[(table.start_ns[rows] >= record.begin_ns) & _told(table, rows, detailed=detailed)]
+    last = np.searchsorted(rows, tree.last_descendant[rows], side="right") - 1
+    start = 1 + 2 * np.arange(len(rows), dtype=np.int64)
+    kept = np.zeros(tree.size, np.bool_)
+    kept[rows] = True
+    # The innermost kept event around each launch, itself included; operators alone cause device work.
+    is_operator = kept & (table.category[: tree.size] == Category.OPERATOR)
+    nearest = np.append(np.where(is_operator, np.arange(tree.size), tree.nearest_ancestor(is_operator)), ABSENT)
+    inner = np.append(np.where(kept, np.arange(tree.size), tree.nearest_ancestor(kept)), ABSENT)
+    causing = np.where(nearest[cause] == ABSENT, inner[cause], nearest[cause])
+    position = np.full(tree.size + 1, ABSENT, np.int64)
+    position[rows] = np.arange(len(rows))
+    known = np.full(len(rows), int(pairs.known.max(initial=ABSENT)), np.int32)
+    paired = np.flatnonzero(causing != ABSENT)
+    known[position[causing[paired]]] = pairs.known[paired]
+    return _Plan(rows, start, start[last] + 1, known, position[causing])
+
+
+def _told(table: EventTable, rows: Rows, *, detailed: bool) -> Mask:
+    """Which of `rows` stand for the capture: annotations do not, since steps are made of them."""
+    category = table.category[rows]
+    internal = np.isin(table.name[rows], numbers_where(table.names, INTERNAL.search))
+    module = np.isin(table.name[rows], numbers_where(table.names, lambda name: name.startswith(MODULE)))
+    python = (category == Category.PYTHON) & (~internal if detailed else module)
+    told: Mask = python | (category == Category.OPERATOR)
+    return told
+
+
+def _copied(
+    table: EventTable, insert: _Insert, first: int, names: NumberTable[str], texts: NumberTable[str]
+) -> EventTable:
+    """The rows of a plan as events inside the launch."""
+    plan, launch = insert.plan, insert.replay.launch
+    part = insert.source.take(plan.rows)
+    start = int(table.start_ns[launch])
+    count = len(plan.rows)
+    absent: dict[str, Any] = {name: np.full(count, ABSENT, getattr(table, name).dtype) for name in NOT_INHERITED}
+    return replace(
+        part,
+        start_ns=start + plan.start_ns,
+        end_ns=start + plan.end_ns,
+        name=_renumbered(part.name, part.names, names),
+        inputs=_renumbered(part.inputs, part.input_texts, texts),
+        thread=np.full(count, table.thread[launch], table.thread.dtype),
+        forward_thread=np.zeros(count, table.forward_thread.dtype),
+        file_order=np.arange(first, first + count).astype(table.file_order.dtype),
+        args=replace(part.args, number=np.zeros(count, table.args.number.dtype)),
+        **absent,
+    )
+
+
+NOT_INHERITED = (
+    "external_id", "correlation", "event_index", "sequence", "python_id", "python_parent_id", "device", "stream",
+    "bytes",
+)  # fmt: skip
+NOTHING = np.zeros(0, np.int64)
+
+
+def _renumbered(column: Numbers, texts: tuple[str, ...], into: NumberTable[str]) -> Numbers:
+    """A column of numbers of `texts` as one of numbers in `into`."""
+    used, number = np.unique(column, return_inverse=True)
+    return into.numbers((texts[at] for at in used.tolist()), len(used))[number.reshape(-1)]

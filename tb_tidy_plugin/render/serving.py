@@ -1,0 +1,151 @@
+"""What a server's engineer asks first, in eight lines: the iteration, its bound, the host, the graphs, three causes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.iteration_marks import Phase
+from tb_tidy_plugin.profile.iterations import GraphMode
+from tb_tidy_plugin.render import document as doc
+from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, code
+from tb_tidy_plugin.render.ledger import told
+from tb_tidy_plugin.render.words import KNOWN_BY
+from tb_tidy_plugin.report.model import Finding, ProfileReport
+from tb_tidy_plugin.report.serving_model import Graphs, PhaseTotal, Serving
+from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
+
+MOST_PHASES = 3
+MOST_CAUSES = 3
+MOST_SOURCES = 2
+PHASES: Mapping[Phase, str] = {
+    "prefill": "prefill iteration",
+    "decode": "decode iteration",
+    "mixed": "mixed iteration",
+    "diffusion": "image",
+    "unknown": "iteration",
+}
+MODES: Mapping[GraphMode, str] = {
+    "graph": "replays a graph",
+    "piecewise": "replays a graph in pieces",
+    "eager": "eager",
+    "no_device": "nothing ran on the device",
+}
+
+
+def serving_blocks(profile: ProfileReport) -> Iterator[Block]:
+    """Iterations and graphs of a profile; nothing where there are none."""
+    serving = profile.serving
+    if serving is None:
+        return
+    if serving.count:
+        yield from (Paragraph(_phase(total), "serving") for total in serving.phases[:MOST_PHASES])
+        yield Paragraph((_bound(told(profile)),), "bound")
+        yield from (Paragraph((_host(total),), "device") for total in serving.phases[:1])
+    if serving.graphs is not None:
+        yield Paragraph(_graphs(serving.graphs), "graphs")
+    if serving.repetition is not None:
+        repeated = serving.repetition
+        share = f"{Share(repeated.share)} of the longest iteration's device time"
+        yield Paragraph(
+            (f"{Count(repeated.count)} × {plural(repeated.kernels, 'kernel')}: {share}",), "repeats", "muted"
+        )
+    if serving.count:
+        yield from (Paragraph(_cause(finding), "cause") for finding in profile.findings[:MOST_CAUSES])
+
+
+def serving_section(profile: ProfileReport) -> Iterator[Block]:
+    """The same as a section, with a table of the phases."""
+    serving = profile.serving
+    if serving is None:
+        return
+    blocks = [*serving_blocks(profile)]
+    if len(serving.phases) > 1:
+        blocks.append(_table(serving))
+    yield doc.section("Serving" if serving.count else "Graphs", *blocks)
+
+
+def _phase(total: PhaseTotal) -> Line:
+    """`1 decode iteration, batch 32, 32,785 KV tokens: 10.5 ms, 3,062 tokens/s, replays a graph`."""
+    batch = [] if total.requests is None or total.phase == "diffusion" else [f"batch {Count(total.requests)}"]
+    kv = [] if total.kv_tokens is None else [plural(total.kv_tokens, "KV token")]
+    size = [] if total.size is None else [total.size]
+    counted = ", ".join([plural(total.count, PHASES[total.phase]), *batch, *kv, *size])
+    after = [] if total.tokens_per_second is None else [f"{Count(round(total.tokens_per_second))} tokens/s"]
+    if total.time_per_output_token_ns is not None and total.count > 1:
+        after.append(f"{Nanoseconds(total.time_per_output_token_ns)} per output token")
+    each = "" if total.count == 1 else "median "
+    return (
+        f"{counted}: {each}",
+        Span(str(Nanoseconds(total.device_ns)), "strong"),
+        ", ".join(["", *after, MODES[total.mode]]),
+    )
+
+
+def _bound(ledger: Ledger | None) -> str:
+    """The ledger's largest entry and how near it comes to its limit."""
+    if ledger is None:
+        return "not known"
+    entry = ledger.entries[0]
+    limit = entry.limit
+    reached = ""
+    if limit is not None and limit.share_reached is not None:
+        what = "peak rate" if limit.bound == "compute" else "memory bandwidth"
+        reached = f", at {Share(limit.share_reached)} of the device's {what}"
+    return f"{entry.title}: {Share(entry.share)} of the step ({Nanoseconds(entry.ns_per_step)}){reached}"
+
+
+def _host(total: PhaseTotal) -> str:
+    """How busy the device is, what it waits for, and how far the host leads."""
+    parts = [f"busy {Share(total.busy_share)}"]
+    if total.host_late_ns:
+        parts.append(f"waits {Nanoseconds(total.host_late_ns)} for the host")
+    if total.queued_ns:
+        parts.append(f"pauses {Nanoseconds(total.queued_ns)} before queued work")
+    if total.lead_ns is not None:
+        parts.append(f"its first kernel is launched {Nanoseconds(max(total.lead_ns, 0))} ahead")
+    return "; ".join(parts)
+
+
+def _graphs(graphs: Graphs) -> Line:
+    """How much of the replayed time has an operator, and where that is from."""
+    launched = f"{plural(graphs.launches, 'launch', 'launches')}, {plural(graphs.kernels, 'kernel')}"
+    known = [each for each in graphs.attribution if each.known_by is not None]
+    if not known:
+        advice = "no operator is known: record the capture of the graphs, too (docs/serving.md)"
+        return (f"{launched}, {Nanoseconds(graphs.time_ns)}: {advice}",)
+    share = Share(sum(each.time_ns for each in known) / max(graphs.time_ns, 1))
+    ways = ", ".join(
+        f"{KNOWN_BY[each.known_by]} {Share(each.time_ns / max(graphs.time_ns, 1))}" for each in known if each.known_by
+    )
+    shown = [piece for name in graphs.sources[:MOST_SOURCES] if name for piece in (", ", code(name))][1:]
+    more = [f" and {len(graphs.sources) - MOST_SOURCES} more"] if len(graphs.sources) > MOST_SOURCES else []
+    source = ("; capture: ", *shown, *more) if shown else ()
+    return (f"{launched}: {share} of their time has an operator ({ways})", *source)
+
+
+def _cause(finding: Finding) -> Line:
+    """Rule, place and gain of one finding."""
+    place = finding.places[0] if finding.places else None
+    where: Line = () if place is None else (" at ", code(f"{place.file}:{place.line}"))
+    share = f" ({Share(finding.share)})" if finding.share is not None else ""
+    gain = f": costs {Nanoseconds(finding.cost_ns)}{share}"
+    saving = f", saves {Nanoseconds(finding.saving.expected_ns)}" if finding.saving else ""
+    return (code(finding.rule), *where, gain, saving)
+
+
+def _table(serving: Serving) -> doc.Table:
+    rows = []
+    for total in serving.phases:
+        speed = "" if total.tokens_per_second is None else str(Count(round(total.tokens_per_second)))
+        figures = (
+            str(Count(total.count)),
+            "" if total.requests is None else str(Count(total.requests)),
+            "" if total.kv_tokens is None else str(Count(total.kv_tokens)),
+            str(Nanoseconds(total.device_ns)),
+            str(Share(total.busy_share)),
+            speed,
+        )
+        rows.append(((f"{total.phase}, {MODES[total.mode]}",), *((cell,) for cell in figures)))
+    titles = ("iterations", "requests", "KV tokens", "device time", "device busy", "tokens/s")
+    return doc.Table(("phase",), titles, tuple(rows))

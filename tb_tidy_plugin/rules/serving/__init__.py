@@ -1,0 +1,1 @@
+"""Inference servers: what their iterations and replayed graphs lose."""

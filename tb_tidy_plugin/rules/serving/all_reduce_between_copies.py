@@ -1,0 +1,122 @@
+"""All-reduce between copies.
+
+## What it finds
+An all-reduce that runs in a buffer of its own: a copy of the tensor into it stands right before, and a copy of the
+result out of it right behind.
+
+## Why it is slow
+Symmetric memory and custom all-reduces work on registered buffers. Each copy reads and writes the whole tensor and
+takes a launch, in every layer.
+
+## Example
+```python
+buffer.copy_(hidden)
+torch.ops.symm_mem.multimem_all_reduce_(buffer, "sum", group)
+hidden.copy_(buffer)
+```
+
+Use instead:
+```python
+torch.mm(x, weight, out=buffer)  # the product writes where the all-reduce reads
+torch.ops.symm_mem.multimem_all_reduce_(buffer, "sum", group)
+hidden = norm(buffer)  # or a fused all-reduce and norm
+```
+
+## How the saving is estimated
+The copies go. At worst the one in front stays.
+
+## When it stays quiet
+Fewer than 8 such collectives. Collectives with a copy on one side only, or with other work between.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.profile.kernels import kernel_kind
+from tb_tidy_plugin.profile.lanes import TO_DEVICE, TO_HOST
+from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
+from tb_tidy_plugin.trace.strings import numbers_where
+
+BESIDE_LEFT = 0.5
+"""Part of the copies that stays at worst: those in front."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Collectives with copies around them.
+
+    Attributes:
+        kernel: the collective's. times: how many. time: of the copies. collective: of the collectives.
+        least: from how many on it is reported.
+    """
+
+    kernel: str
+    times: int
+    time: Nanoseconds
+    collective: Nanoseconds
+    least: int
+
+
+class AllReduceBetweenCopies(Rule[Evidence]):
+    """All-reduces in a buffer of their own, with copies into it and out of it."""
+
+    code = "TT1504"
+    needs = frozenset({"device"})
+    message = "{times} collectives (`{kernel}`) have a copy right before and behind them, which take {time}"
+    why = "The collectives themselves take {collective}. Reported for {least} of them or more"
+    fix = (
+        "Let the product write into the communication buffer, and use an all-reduce that is fused with the norm behind"
+    )
+
+    min_times = Threshold(8, "collectives: layers repeat them, and set-up code does not")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        table = profile.table
+        found: dict[str, list[tuple[int, int, int]]] = {}
+        is_collective = np.zeros(len(table.names), np.bool_)
+        is_collective[numbers_where(table.names, lambda name: kernel_kind(name) == "communication")] = True
+        work = np.flatnonzero((table.category == Category.KERNEL) | (table.category == Category.COPY))
+        work = work[np.lexsort((table.start_ns[work], table.stream[work], table.device[work]))]
+        at = np.flatnonzero((table.category[work] == Category.KERNEL) & is_collective[table.name[work]])
+        for place in at[(at > 0) & (at < len(work) - 1)].tolist():
+            before, kernel, behind = (int(row) for row in work[place - 1 : place + 2])
+            if _is_copy(profile, before, kernel) and _is_copy(profile, behind, kernel):
+                found.setdefault(table.names[table.name[kernel]], []).append((before, kernel, behind))
+        for name, triples in found.items():
+            if len(triples) >= self.min_times:
+                yield from self._matches(profile, name, triples)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        before, behind = match.events
+        yield Remove((behind,))
+        yield Scale((before,), 0.0, 0.0, 1.0)
+
+    def _matches(self, profile: Profile, name: str, triples: list[tuple[int, int, int]]) -> Iterator[Match[Evidence]]:
+        evidence = Evidence(
+            kernel=_short(name),
+            times=len(triples),
+            time=Nanoseconds(
+                sum(profile.duration_ns(row) for before, _, behind in triples for row in (before, behind))
+            ),
+            collective=Nanoseconds(sum(profile.duration_ns(kernel) for _, kernel, _ in triples)),
+            least=int(self.min_times),
+        )
+        for before, kernel, behind in triples:
+            cause = int(profile.launched_by[before])
+            anchor = cause if cause >= 0 else before
+            yield Match(anchor, (before, behind), evidence, related=(kernel,))
+
+
+def _is_copy(profile: Profile, row: int, kernel: int) -> bool:
+    """Whether `row` copies within the memory of the device that runs `kernel`, on its stream."""
+    table, name = profile.table, profile.name(row)
+    if table.category[row] != Category.COPY or TO_DEVICE.search(name) or TO_HOST.search(name):
+        return False
+    return bool(table.device[row] == table.device[kernel] and table.stream[row] == table.stream[kernel])
+
+
+def _short(name: str) -> str:
+    """The kernel's own name, without its return type, scopes and template arguments."""
+    return name.partition("<")[0].rpartition("::")[2].rpartition(" ")[2] or name[:40]

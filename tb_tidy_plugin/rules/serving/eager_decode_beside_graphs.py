@@ -1,0 +1,113 @@
+"""Decode iterations that run without a graph, beside others that replay one.
+
+## What it finds
+Iterations of a server that only decode, launch each kernel by itself and take longer than those that replay a graph.
+
+## Why it is slow
+A decode step has hundreds of kernels of some microseconds. The host launches them more slowly than the device runs
+them. Servers capture graphs for some batch sizes; a batch that is larger than all of them runs without.
+
+## Example
+```python
+LLM(model, compilation_config={"cudagraph_capture_sizes": [1, 2, 4, 8]})  # batches of 9 requests and more run eagerly
+```
+
+Use instead:
+```python
+LLM(model, compilation_config={"cudagraph_capture_sizes": [1, 2, 4, 8, 16, 32, 64, 128, 256]})
+```
+
+## How the saving is estimated
+At best each such iteration takes as long as the median one that replays a graph; most likely half of that is won.
+Batches of different sizes differ in time, too.
+
+## When it stays quiet
+Recordings without a graph in any decode iteration, or where the eager ones are as fast. Prefill and mixed iterations,
+whose shapes vary.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from tb_tidy_plugin.profile.iterations import Iteration, iterations_of
+from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Decode iterations without a graph.
+
+    Attributes:
+        eager, replayed: iterations without and with a graph.
+        sizes: requests of the eager ones, smallest and largest; empty where the annotations do not count them.
+        time, usual: median times without and with a graph.
+        kept: part of the time of one that replaying a graph leaves. limit: the part above which nothing is reported.
+    """
+
+    eager: int
+    replayed: int
+    sizes: tuple[int, ...]
+    time: Nanoseconds
+    usual: Nanoseconds
+    kept: Share
+    limit: Share
+
+    @property
+    def batches(self) -> str:
+        """The batch sizes."""
+        if not self.sizes:
+            return ""
+        low, high = self.sizes[0], self.sizes[-1]
+        return f" (batch {low})" if low == high else f" (batch {low} to {high})"
+
+
+class EagerDecodeBesideGraphs(Rule[Evidence]):
+    """Decode iterations that launch each kernel by itself."""
+
+    code = "TT1506"
+    needs = frozenset({"device"})
+    message = (
+        "{eager} of the decode iterations{batches} run without a graph and take {time}; with one they take {usual}"
+    )
+    why = "{replayed} decode iterations replay a graph. Reported where that takes {limit} of the time or less"
+    fix = "Capture graphs for these batch sizes too, or limit the batch to the largest captured size"
+    caveat = "Each captured size takes memory and start-up time."
+
+    max_kept = Threshold(0.8, "of the time: smaller differences may come from the batch alone")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        decodes = [each for each in iterations_of(profile) if each.batch.phase == "decode"]
+        eager = [each for each in decodes if each.mode == "eager"]
+        replayed = [each for each in decodes if each.mode in {"graph", "piecewise"}]
+        if not eager or not replayed:
+            return
+        time, usual = median(each.window_ns for each in eager), median(each.window_ns for each in replayed)
+        if usual > self.max_kept * time:
+            return
+        evidence = Evidence(
+            eager=len(eager),
+            replayed=len(replayed),
+            sizes=tuple(sorted({each.batch.requests for each in eager if each.batch.requests})),
+            time=Nanoseconds(time),
+            usual=Nanoseconds(usual),
+            kept=Share(usual / time),
+            limit=Share(self.max_kept),
+        )
+        for each in eager:
+            row = _mark(profile, each)
+            lost = (int(each.start_ns + usual), each.end_ns)
+            yield Match(row, (row,), evidence, confidence="medium", lost=(lost,) if lost[0] < lost[1] else ())
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        kept = match.evidence.kept
+        yield Scale(match.events, (1 + kept) / 2, kept, 1.0)
+
+
+def _mark(profile: Profile, iteration: Iteration) -> int:
+    """Row of the annotation that an iteration was taken from."""
+    table = profile.table
+    at = (table.category == Category.ANNOTATION) & (table.thread == iteration.thread)
+    return int(np.flatnonzero(at & (table.start_ns == iteration.host_start_ns))[0])

@@ -1,0 +1,96 @@
+"""Sort of the whole vocabulary.
+
+## What it finds
+`aten::sort` over a last dimension of 16,384 or more, with a row for each request: what sampling with top-p or top-k
+does where it is written with PyTorch's operators.
+
+## Why it is slow
+Sorting 150,000 values of each request takes several passes over memory, in every step, to find some fifty of them.
+
+## Example
+```python
+values, order = logits.sort(dim=-1, descending=True)
+values = values.masked_fill(values.softmax(-1).cumsum(-1) > top_p, float("-inf"))
+```
+
+Use instead:
+```python
+values, order = logits.topk(1024, dim=-1)  # what lies beyond has no probability to speak of
+values = values.masked_fill(values.softmax(-1).cumsum(-1) > top_p, float("-inf"))
+```
+
+## How the saving is estimated
+A fifth of the time remains most likely: one pass that selects, instead of several that sort. A tenth at best, half at
+worst.
+
+## When it stays quiet
+Shorter rows. More than 8,192 rows, which are no batch of requests. Sorts on the host.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+from tb_tidy_plugin.units import Count
+
+MOST_ROWS = 8192
+LEFT = (0.2, 0.1, 0.5)
+"""Part of the time that selecting takes: most likely, at best, at worst."""
+
+MOST_ELEMENTS = 1 << 25  # in the benchmark, of 4 bytes
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Sorts of one size.
+
+    Attributes:
+        requests: rows. vocabulary: values in each. time: of one sort. least: values from which on it is reported.
+    """
+
+    requests: int
+    vocabulary: Count
+    time: Nanoseconds
+    least: Count
+
+
+class FullVocabularySort(Rule[Evidence]):
+    """Sorts of the whole vocabulary for each request."""
+
+    code = "TT1505"
+    needs = frozenset({"shapes", "device"})
+    message = "`aten::sort` orders all {vocabulary} values of {requests} requests, which takes {time}"
+    why = "Sampling needs the largest of them only. Reported for rows of {least} values or more"
+    fix = "Select with `torch.topk`, or sample with a fused kernel for top-k and top-p, such as FlashInfer's"
+    caveat = "With `topk`, tokens beyond the first k have no chance at all."
+
+    min_values = Threshold(16_384, "in a row: vocabularies begin at 30,000, and shorter rows sort in one pass")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        for row in profile.named("aten::sort").tolist():
+            shape = profile.inputs(row).shape(0)
+            work = profile.device_activity_of(row)
+            if not shape or shape[-1] < self.min_values or not len(work):
+                continue
+            requests = prod(shape[:-1])
+            if requests <= MOST_ROWS:
+                time = Nanoseconds(int(profile.table.duration_ns[work].sum()))
+                yield Match(
+                    row, tuple(work.tolist()), Evidence(requests, Count(shape[-1]), time, Count(int(self.min_values)))
+                )
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT)
+
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        requests, vocabulary = evidence.requests, int(evidence.vocabulary)
+        if not requests * vocabulary <= MOST_ELEMENTS:
+            return None
+        setup = f"import torch\nx = torch.randn({requests}, {vocabulary}, device=device)"
+        return Benchmark(
+            "result = x.sort(-1, descending=True)[0][:, :1024]",
+            "result = x.topk(1024, -1)[0]",
+            setup,
+            devices=("cuda",),
+        )

@@ -1,0 +1,100 @@
+"""Graphs captured again while the job runs.
+
+## What it finds
+Graphs that are captured or instantiated after others were replayed already, twice or more in a recording.
+
+## Why it is slow
+Capturing runs the whole model on the host, and instantiating builds the graph: milliseconds to seconds, in which the
+device has nothing to do. A graph pays only where it is replayed many times.
+
+## Example
+```python
+for batch in requests:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = model(batch)
+    graph.replay()
+```
+
+Use instead:
+```python
+graph = graphs[padded_size(len(batch))]  # captured once for each size, before the first request
+static_input[: len(batch)].copy_(batch)
+graph.replay()
+```
+
+## How the saving is estimated
+The time from the begin of each capture to the end of its instantiation goes: a graph that is kept is replayed at once.
+
+## When it stays quiet
+Captures before the first replay: that is start-up. A single one later on.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rows, Rule, Threshold
+
+LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
+BEGIN = re.compile(r"^(?:cuda|hip|cu)StreamBeginCapture")
+INSTANTIATE = re.compile(r"^(?:cuda|hip|cu)GraphInstantiate")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Captures while the job runs.
+
+    Attributes:
+        times: how many. time: of all of them, from the begin of the capture to the end of the instantiation.
+        least: from how many on it is reported.
+    """
+
+    times: int
+    time: Nanoseconds
+    least: int
+
+
+class GraphCapturedAgain(Rule[Evidence]):
+    """Graphs that are captured while others are replayed."""
+
+    code = "TT1507"
+    needs = frozenset({"device"})
+    message = "Graphs are captured or instantiated {times} times after the first replay, which takes {time}"
+    why = "Capturing belongs to start-up. Reported for {least} times or more"
+    fix = "Capture one graph for each size before the first request, pad batches to these sizes, and keep the graphs"
+
+    min_times = Threshold(2, "after the first replay: a single one may be a size that occurs for the first time")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        table = profile.table
+        runtime = table.category == Category.RUNTIME
+        launches = np.flatnonzero(runtime & table.is_named(LAUNCH.search))
+        if not len(launches):
+            return
+        first_ns = int(table.end_ns[launches].min())
+        made = np.flatnonzero(runtime & table.is_named(INSTANTIATE.search) & (table.start_ns > first_ns))
+        if len(made) < self.min_times:
+            return
+        begins = np.flatnonzero(runtime & table.is_named(BEGIN.search) & (table.start_ns > first_ns))
+        spans = {row: (_begin_ns(profile, row, begins, made), profile.end_ns(row)) for row in made.tolist()}
+        time_ns = sum(end - start for start, end in spans.values())
+        evidence = Evidence(len(made), Nanoseconds(time_ns), int(self.min_times))
+        for row, span in spans.items():
+            cause = int(profile.launched_by[row])
+            yield Match(cause if cause >= 0 else row, (row,), evidence, lost=(span,))
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Remove(match.events)
+
+
+def _begin_ns(profile: Profile, row: int, begins: Rows, made: Rows) -> int:
+    """Where the capture of the graph that `row` instantiates begins, on the same thread; else where `row` begins."""
+    table, start = profile.table, profile.start_ns(row)
+    before = begins[(table.thread[begins] == table.thread[row]) & (table.start_ns[begins] < start)]
+    others = made[(table.thread[made] == table.thread[row]) & (table.start_ns[made] < start)]
+    last = int(table.end_ns[others].max(initial=-1))
+    before = before[table.start_ns[before] >= last]
+    return int(table.start_ns[before].max(initial=-1)) if len(before) else start

@@ -1,0 +1,154 @@
+"""Chain of kernels as short as a launch.
+
+## What it finds
+Three or more kernels in a row, in one module and one after the other without a pause, each shorter than twice the
+shortest kernels of the recording. The same chain repeats, layer by layer.
+
+## Why it is slow
+A kernel takes some microseconds however little it does: it is started, fills its device and drains. What a chain of
+them does takes one kernel hardly longer than one of the chain.
+
+## Example
+```python
+q, k = q.clone(), k.clone()
+q, k = q_norm(q), k_norm(k)
+q, k = rotary(positions, q, k)
+cache.store(k, v)  # six kernels of 4 to 5 µs in each layer
+```
+
+Use instead:
+```python
+fused_qk_norm_rope_store(q, k, v, positions, cache)  # one kernel: a server's own, or from torch.compile
+```
+
+## How the saving is estimated
+One kernel remains of each chain. At worst half of the chain's time does.
+
+## When it stays quiet
+Chains of two. Replayed graphs without their capture: nothing tells which module a kernel is of. Chains with pauses
+between their kernels: there the host is what is slow. Kernels that do more than a launch takes. Chains that occur less
+than 8 times.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
+
+ABSENT = -1
+SHORTEST = 0.05  # of all kernels are as short as a launch: what the floor is taken from
+WORST = 0.5
+MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A chain that repeats.
+
+    Attributes:
+        kernels: in one chain. operators: that launch them. times: how often it repeats.
+        time: of all of them. floor: how short kernels are here.
+        module: the innermost module around the chain. kept: part of the time that one kernel leaves.
+        least: from how many kernels on it is reported.
+    """
+
+    kernels: int
+    operators: tuple[str, ...]
+    times: int
+    time: Nanoseconds
+    floor: Nanoseconds
+    module: str
+    kept: float
+    least: int
+
+    @property
+    def names(self) -> str:
+        """The operators."""
+        more = len(self.operators) - MOST_NAMED
+        shown = ", ".join(f"`{name}`" for name in self.operators[:MOST_NAMED])
+        return f"{shown} and {more} more" if more > 0 else shown
+
+
+class KernelChainAtLaunchFloor(Rule[Evidence]):
+    """Chains of kernels as short as a launch."""
+
+    code = "TT1503"
+    needs = frozenset({"device"})
+    yields_to = ("decoder-pieces-written-out", "elementwise-op-flood", "unfused-attention")
+    message = "{kernels} kernels in a row of `{module}` are hardly longer than a launch: {names}; {times} times, {time}"
+    why = (
+        "Each takes less than twice the {floor} that the shortest kernels here take, and none waits for the host. "
+        "Reported for {least} kernels or more that repeat"
+    )
+    fix = "Fuse them into one kernel: the server's fused operator, `torch.compile`, or a Triton kernel"
+    caveat = "A fused kernel may round differently."
+
+    min_kernels = Threshold(3, "in a chain; two kernels in one are seldom worth the work")
+    min_times = Threshold(8, "that the chain repeats: layers do, and what occurs less often is no part of the model")
+    max_floors = Threshold(2, "times the shortest kernels; longer ones do work that a fused kernel has to do, too")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        table = profile.table
+        kernels = np.flatnonzero((table.category == Category.KERNEL) & (profile.launched_by != ABSENT))
+        if not len(kernels):
+            return
+        floor = int(np.quantile(table.duration_ns[kernels], SHORTEST))
+        chains: dict[tuple[int, ...], list[Rows]] = {}
+        for chain in _chains(profile, kernels, self.max_floors * floor, floor, int(self.min_kernels)):
+            chains.setdefault(tuple(table.name[chain].tolist()), []).append(chain)
+        for alike in chains.values():
+            if len(alike) >= self.min_times:
+                yield from self._matches(profile, alike, floor)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        kept = match.evidence.kept
+        yield Scale(match.events, kept, kept, max(WORST, kept))
+
+    def _matches(self, profile: Profile, alike: Sequence[Rows], floor: int) -> Iterator[Match[Evidence]]:
+        causes = profile.launched_by[alike[0]].tolist()
+        module = _module(profile, causes)
+        if not module or any(profile.category(row) is not Category.OPERATOR for row in causes):
+            return
+        operators = tuple(profile.name(row) for row in causes)
+        time_ns = sum(int(profile.table.duration_ns[chain].sum()) for chain in alike)
+        evidence = Evidence(
+            kernels=len(alike[0]),
+            operators=tuple(dict.fromkeys(operators)),
+            times=len(alike),
+            time=Nanoseconds(time_ns),
+            floor=Nanoseconds(floor),
+            module=module,
+            kept=1 / len(alike[0]),
+            least=int(self.min_kernels),
+        )
+        for chain in alike:
+            rows = tuple(chain.tolist())
+            yield Match(int(profile.launched_by[rows[0]]), rows, evidence, subject=module, confidence="medium")
+
+
+def _chains(profile: Profile, kernels: Rows, longest_ns: float, pause_ns: int, least: int) -> Iterator[Rows]:
+    """Runs of `least` kernels or more on one stream that are all short and follow each other within `pause_ns`."""
+    table = profile.table
+    order = kernels[np.lexsort((table.start_ns[kernels], table.stream[kernels], table.device[kernels]))]
+    short = table.duration_ns[order] < longest_ns
+    near = np.zeros(len(order), np.bool_)
+    near[1:] = (table.start_ns[order[1:]] - table.end_ns[order[:-1]] <= pause_ns) & short[1:] & short[:-1]
+    near[1:] &= (table.device[order[1:]] == table.device[order[:-1]]) & (
+        table.stream[order[1:]] == table.stream[order[:-1]]
+    )
+    for run in np.split(order, np.flatnonzero(~near)):
+        if len(run) >= least and table.duration_ns[run[0]] < longest_ns:
+            yield run
+
+
+MODULE = "nn.Module: "
+
+
+def _module(profile: Profile, rows: Sequence[int]) -> str:
+    """Name of the innermost module around all of `rows`, without its number; empty where there is none."""
+    above = [[at for at in profile.ancestors(row) if profile.name(at).startswith(MODULE)] for row in rows]
+    shared = set(above[0]).intersection(*above[1:])
+    innermost = next((at for at in above[0] if at in shared), None)
+    return "" if innermost is None else profile.name(innermost).removeprefix(MODULE).rpartition("_")[0]

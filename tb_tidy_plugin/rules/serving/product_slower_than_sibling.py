@@ -1,0 +1,128 @@
+"""Matrix product far slower than others like it.
+
+## What it finds
+Matrix products that take a large part of a step and reach at most 0.8 of the rate of another product in the same
+recording, of the same dtype and with as many operations per byte.
+
+## Why it is slow
+Libraries choose a kernel by a heuristic for each size. For sizes that nobody tuned the choice is often a poor one. Its
+neighbours show what the device can do.
+
+## Example
+```python
+hidden = torch.nn.functional.linear(x, gate_up_weight)  # 457 TFLOP/s, the products beside it 629
+```
+
+Use instead:
+```python
+torch.cuda.tunable.enable()  # once, before the first product: measures all kernels for each size
+hidden = torch.nn.functional.linear(x, gate_up_weight)
+```
+
+## How the saving is estimated
+The product is given the rate of its fastest sibling at best, and half of that gain most likely. At worst no kernel is
+faster.
+
+## When it stays quiet
+Products below 5 % of the device's time. Products of other dtypes, or with more than twice or less than half as many
+operations per byte. Siblings below 1 % of the device's time, whose rate is noise. Products below 20 µs, which do not
+fill a device.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
+from tb_tidy_plugin.rulekit import TORCH_DTYPES, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.units import PerSecond
+
+COMPARABLE = 2  # times as many operations per byte: below that the same limit holds
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A product, and its fastest sibling.
+
+    Attributes:
+        sizes, dtype: of the product. calls: how many. time: of all of them.
+        rate: operations per second. sibling: sizes of the other one. sibling_rate: what that reaches.
+        share: the product's rate by the sibling's. most: from which part on nothing is reported.
+    """
+
+    sizes: str
+    dtype: str
+    calls: int
+    time: Nanoseconds
+    rate: PerSecond
+    sibling: str
+    sibling_rate: PerSecond
+    share: Share
+    most: Share
+
+
+class ProductSlowerThanSibling(Rule[Evidence]):
+    """Matrix products far slower than others like them."""
+
+    code = "TT1501"
+    needs = frozenset({"shapes", "device"})
+    yields_to = ("tensor-core-shape-misaligned", "small-batch-product-below-bandwidth", "unfused-attention")
+    message = "{sizes} in {dtype} reaches {rate}FLOP/s, {share} of the rate of {sibling}"
+    why = (
+        "{calls} calls take {time}; the sibling reaches {sibling_rate}FLOP/s with as many operations per byte. "
+        "Reported for {most} of the sibling's rate or less"
+    )
+    fix = "Tune this size (TunableOp, hipBLASLt or aiter tuning), or pad or split it to the size of the faster one"
+
+    max_rate = Threshold(0.8, "of the sibling's: heuristics of libraries choose kernels that are some 10 % apart")
+    min_part = Threshold(0.05, "of all device time: a product that takes less is not worth tuning")
+    min_sibling_part = Threshold(0.01, "of all device time: rates of products that take less are noise")
+
+    min_call_ns = Threshold(20_000, "for one product: a smaller one does not fill a device, whichever kernel runs")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        whole_ns = max(int(profile.operators.device_self_ns.sum()), 1)
+        found = [
+            each
+            for each in rated_products(profile)
+            if each.time_ns >= max(self.min_sibling_part * whole_ns, self.min_call_ns * len(each.rows))
+        ]
+        for each in found:
+            sibling = _fastest_sibling(each, found)
+            if each.time_ns >= self.min_part * whole_ns and _share(each, sibling) <= self.max_rate:
+                yield from self._matches(profile, each, sibling)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        share = match.evidence.share
+        yield Scale(match.events, (1 + share) / 2, share, 1.0)
+
+    def _matches(self, profile: Profile, each: RatedProduct, sibling: RatedProduct) -> Iterator[Match[Evidence]]:
+        evidence = Evidence(
+            sizes=str(each.product),
+            dtype=TORCH_DTYPES.get(each.product.dtype, each.product.dtype),
+            calls=len(each.rows),
+            time=Nanoseconds(each.time_ns),
+            rate=PerSecond(each.flops_per_second),
+            sibling=str(sibling.product),
+            sibling_rate=PerSecond(sibling.flops_per_second),
+            share=Share(_share(each, sibling)),
+            most=Share(self.max_rate),
+        )
+        for row in each.rows:
+            work = tuple(profile.device_activity_of(row).tolist())
+            yield Match(row, work, evidence, subject=evidence.sizes, confidence="medium")
+
+
+def _share(each: RatedProduct, other: RatedProduct) -> float:
+    """The larger of the two ratios: neither operations nor bytes may excuse the slower one."""
+    return max(each.flops_per_second / other.flops_per_second, each.bytes_per_second / other.bytes_per_second)
+
+
+def _fastest_sibling(each: RatedProduct, among: Sequence[RatedProduct]) -> RatedProduct:
+    """The one beside which `each` is slowest; itself where there is no other one like it."""
+    alike = [
+        other
+        for other in among
+        if other.product.dtype == each.product.dtype
+        and each.intensity / COMPARABLE <= other.intensity <= each.intensity * COMPARABLE
+    ]
+    return min(alike, key=lambda other: _share(each, other), default=each)

@@ -1,0 +1,137 @@
+"""Small-batch product below the memory's bandwidth.
+
+## What it finds
+Matrix products with few rows, as a server's decode step makes them, that read their weight at less than 0.7 of the
+device's memory bandwidth. The function that calls the library is named: servers have tuned kernels and a fallback.
+
+## Why it is slow
+With few rows a product does nothing but read its weight once. A kernel that was chosen for many rows, or by default,
+leaves most of the bandwidth unused.
+
+## Example
+```python
+y = torch.nn.functional.linear(x, weight)  # x has 32 rows; the library's default kernel reads at 2.6 of 5.3 TB/s
+```
+
+Use instead:
+```python
+torch.cuda.tunable.enable()  # once; servers have a table of tuned sizes of their own, such as aiter's
+y = torch.nn.functional.linear(x, weight)
+```
+
+## How the saving is estimated
+At best the products read at 0.8 of the bandwidth, which good kernels reach. Most likely they come up to the fastest of
+them in this recording. At worst nothing is won.
+
+## When it stays quiet
+Products with more than 64 rows, those that take less than 10 µs, which are as short as a launch, and those that
+read less than 8 MiB. Devices whose bandwidth is not known.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.flops import device_of
+from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, parse_frame
+from tb_tidy_plugin.units import PerSecond, plural
+
+GOOD = 0.8
+"""Of the bandwidth that makers state; the fastest kernels that read a large matrix once reach this."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Products that one function has computed.
+
+    Attributes:
+        rows: of the left factor, at most. calls: how many. time: of all of them.
+        rate: bytes per second. share: that by the device's bandwidth. limit: the share below which it is reported.
+        caller: the function that calls the library, empty where no stacks were recorded.
+        kept, least: part of the time that is left most likely and at best.
+    """
+
+    rows: int
+    calls: int
+    time: Nanoseconds
+    rate: PerSecond
+    share: Share
+    limit: Share
+    caller: str
+    kept: Share
+    least: Share
+
+    @property
+    def products(self) -> str:
+        """How many, and how small."""
+        reads = "reads its weight" if self.calls == 1 else "read their weights"
+        return f"{plural(self.calls, 'product')} of up to {plural(self.rows, 'row')}{self.where} {reads}"
+
+    @property
+    def where(self) -> str:
+        """Who calls the library."""
+        return f" in {self.caller}" if self.caller else ""
+
+
+class SmallBatchProductBelowBandwidth(Rule[Evidence]):
+    """Products of few rows that read their weights slowly."""
+
+    code = "TT1502"
+    needs = frozenset({"shapes", "device"})
+    message = "{products} at {rate}B/s, {share} of the bandwidth"
+    why = "They take {time} and do nothing else. Reported below {limit} of the bandwidth; good kernels reach 80 % of it"
+    fix = "Tune these sizes for the batch sizes that are served, or store the weights in FP8 or INT8"
+
+    max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels come to 0.8 of it")
+    max_rows = Threshold(64, "of the left factor: with more, computing begins to matter")
+    min_kernel_ns = Threshold(10_000, "for one product: shorter ones are as short as a launch, whatever they read")
+
+    min_bytes = Threshold(8 << 20, "read for one product: a smaller matrix may stay in caches, and is read in no time")
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        return None if device_of(profile) is not None else "The peak rates of this device are not known."
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        device = device_of(profile)
+        bandwidth = device.bytes_per_second if device is not None else float("inf")
+        small = [each for each in rated_products(profile) if self._is_small(each)]
+        groups: dict[str, list[RatedProduct]] = {}
+        for each in small:
+            if each.bytes_per_second < self.max_rate * bandwidth:
+                groups.setdefault(_caller(profile, each.product.row), []).append(each)
+        best = max((each.bytes_per_second for each in small), default=0)
+        for caller, group in groups.items():
+            time_ns = sum(each.time_ns for each in group)
+            moved = sum(each.product.bytes * len(each.rows) for each in group)
+            rate = moved / time_ns * 1e9
+            evidence = Evidence(
+                rows=max(each.product.m for each in group),
+                calls=sum(len(each.rows) for each in group),
+                time=Nanoseconds(time_ns),
+                rate=PerSecond(rate),
+                share=Share(rate / bandwidth),
+                limit=Share(self.max_rate),
+                caller=caller,
+                kept=Share(max(min(rate / best, 1.0), rate / bandwidth / GOOD)),
+                least=Share(rate / bandwidth / GOOD),
+            )
+            for row in sorted(row for each in group for row in each.rows):
+                work = tuple(profile.device_activity_of(row).tolist())
+                yield Match(row, work, evidence, subject=caller, confidence="medium")
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, match.evidence.kept, match.evidence.least, 1.0)
+
+    def _is_small(self, each: RatedProduct) -> bool:
+        product = each.product
+        few = min(product.m, product.n) <= self.max_rows and product.batch == 1 and product.bytes >= self.min_bytes
+        return few and each.time_ns >= self.min_kernel_ns * len(each.rows)
+
+
+def _caller(profile: Profile, row: int) -> str:
+    """The nearest function around an operator that is not PyTorch's own."""
+    for above in profile.ancestors(row):
+        frame = parse_frame(profile.name(above))
+        if frame is not None and not frame.file.startswith(("torch/", "<")):
+            return f"`{frame.function}` ({frame.file}:{frame.line})"
+    return ""
