@@ -22,7 +22,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers ledger accuracy lines proof residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
+.PHONY: help demo test lint types generate generated numbers ledger accuracy lines proof gpu-proof gpu-proof-report residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -75,10 +75,19 @@ test-min: $(MIN)/.installed ## run the tests of what depends on others with thei
 test-install: $(TEST)/.installed ## install the wheel into clean environments, one for each of PYTHONS that is here
 	TORCHTIDY_PYTHONS="$(PYTHONS)" $(BIN)/pytest tests/install
 
+# With the machine's own Python and packages: it may have no network.
+gpu-proof: ## measure on this machine's GPU, 8 minutes a call; PROOF="--device cpu" for options; docs/gpu-proof.md
+	@status=0; $(PYTHON) -m tests.gpu_proof $(PROOF) || status=$$?; [ $$status -eq 3 ] || exit $$status
+
+gpu-proof-report: $(TEST)/.installed ## write docs/accuracy-gpu.md and the sample runs of ARCHIVE=gpu-proof.tar
+	$(BIN)/python -m tests.gpu_proof --report "$(ARCHIVE)" $(PROOF)
+
 proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth, slow programs against fixed ones (for the same page)
 	$(BIN)/pytest --timed
 	$(BIN)/python -m tests.growth
 	$(BIN)/python -m tests.accuracy --proof
+	$(BIN)/python -m tests.accuracy --proof --conditions library
+	$(BIN)/python -m tests.accuracy --proof --conditions cores
 
 fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; leaves what it finds in build/fuzz/
 	$(BIN)/python -m tests.fuzz --what all --minutes $(MINUTES)

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SAMPLES = Path(__file__).resolve().parent
@@ -32,8 +32,8 @@ def main() -> None:
         record(SAMPLES / name, arguments.attempts)
 
 
-def record(run: Path, attempts: int) -> None:
-    """Replace the trace of one run with a new one.
+def record(run: Path, attempts: int, options: Sequence[str] = ()) -> None:
+    """Replace the trace of one run with a new one; `options` are further ones of its script.
 
     The fastest of several recordings is kept, because other work on the machine can only make steps longer. They are
     made beside a copy of the script: frames keep the same names (`train.py(12): main`), and no trace that still names
@@ -43,7 +43,7 @@ def record(run: Path, attempts: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(script, folder)
         for _ in range(attempts):
-            subprocess.run([sys.executable, "-B", script.name, "--profile"], cwd=folder, check=True)
+            subprocess.run([sys.executable, "-B", script.name, "--profile", *options], cwd=folder, check=True)
         fastest = min(Path(folder).glob("*.pt.trace.json.gz"), key=lambda trace: sum(step_durations_ms(read(trace))))
         name, text = fastest.name, anonymised(read(fastest), fastest.name)
     for old in run.glob("*.pt.trace.json.gz"):

@@ -8,7 +8,7 @@ from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.profile.cpu_work import CpuWork, SlowCall, frame_times
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import CpuFigures, FrameRow, SlowCallRow
-from tb_tidy_plugin.sources.frames import Frame, parse_frame
+from tb_tidy_plugin.sources.frames import Frame, is_generated, parse_frame
 from tb_tidy_plugin.sources.places import Places
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
@@ -46,18 +46,23 @@ def _slow(profile: Profile, cpu: CpuWork, places: Places, call: SlowCall, step: 
 
 
 def _frames(profile: Profile) -> list[FrameRow] | None:
-    """Python functions by self time; built-ins and modules have no file: theirs is of the function that calls them."""
+    """Python functions by self time.
+
+    Built-ins and modules have no file: their time is of the function that calls them. That of code which
+    `torch.compile` generated is of the user's function around it.
+    """
     times = frame_times(profile)
     if times is None:
         return None
     own, frames = _functions(profile)
-    is_function = own != ABSENT
+    owner = _with_generated(profile, own, frames)
+    is_function = owner != ABSENT
     above = profile.tree.nearest_ancestor(is_function)
-    number = own[np.where(is_function, np.arange(len(own)), above)][times.rows]
+    number = owner[np.where(is_function, np.arange(len(owner)), above)][times.rows]
     has_function = (is_function[times.rows]) | (above[times.rows] != ABSENT)
     self_ns = np.zeros(len(frames), np.int64)
     np.add.at(self_ns, number[has_function], times.self_ns[has_function])
-    calls = np.bincount(own[is_function], minlength=len(frames))
+    calls = np.bincount(own[own != ABSENT], minlength=len(frames))
     order = np.argsort(-self_ns, kind="stable")[:MOST_FRAMES]
     columns = (column[order].tolist() for column in (calls, self_ns))
     return [_frame(frames[at], *values) for at, *values in zip(order.tolist(), *columns, strict=True)]
@@ -73,6 +78,17 @@ def _functions(profile: Profile) -> tuple[Rows, tuple[Frame, ...]]:
         frame = parse_frame(table.names[name])
         by_name[name] = ABSENT if frame is None else frames.number(frame)
     return np.where(is_python, by_name[table.name[:size]], ABSENT), frames.values()
+
+
+def _with_generated(profile: Profile, own: Rows, frames: tuple[Frame, ...]) -> Rows:
+    """The same with calls of generated code as the user's function around them."""
+    table, size = profile.table, profile.tree.size
+    by_name = np.array([is_generated(name.partition("(")[0]) for name in table.names] + [False])
+    generated = (table.category[:size] == Category.PYTHON) & by_name[table.name[:size]]
+    if not generated.any():
+        return own
+    around = profile.tree.nearest_ancestor(np.array([frame.own_code for frame in frames] + [False])[own])
+    return np.where(generated, np.append(own, ABSENT)[around], own)
 
 
 def _frame(frame: Frame, calls: int, self_ns: int) -> FrameRow:

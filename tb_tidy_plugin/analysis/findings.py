@@ -195,7 +195,11 @@ def left_out_of(rule: AnyRule, yielded: Mapping[str, int], small: int, ignored: 
 
 def by_saving(evidence: Evidence) -> tuple[int, int, str]:
     """Sort key: largest expected saving first, then largest cost, then a stable order."""
-    finding = evidence.finding
+    return order_of(evidence.finding)
+
+
+def order_of(finding: Finding) -> tuple[int, int, str]:
+    """The same for a finding."""
     expected_ns = finding.saving.expected_ns if finding.saving else 0
     return (-expected_ns, -finding.cost_ns, finding.id)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, Estimates
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Quality
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
@@ -18,6 +19,8 @@ LAUNCH = r"LaunchKernel|LaunchCooperative|ModuleLaunch|GraphLaunch|Memcpy\w{0,10
 NOTABLE_MISMATCH = 0.001
 """Above this share of misplaced Python frames the user is told."""
 
+
+SHOWN_DEVICES = 8
 
 NOTABLE_RECORDING = 0.05
 """From this part of a step on that the profiler itself takes the user is told."""
@@ -97,6 +100,24 @@ def _devices(profile: Profile) -> Iterator[str]:
     if strange and known:
         names = ", ".join(map(str, strange))
         yield f"The trace describes no device {names}: its name and peak rates are unknown."
+    if len(used) > 1:
+        shares = ", ".join(f"device {device} for {share}" for device, share in _busy_shares(profile)[:SHOWN_DEVICES])
+        yield (
+            f"{len(used)} devices work in this process. The ledger counts a moment as busy if any of them works. "
+            f"Share of the step in which each works by itself: {shares}."
+        )
+
+
+def _busy_shares(profile: Profile) -> list[tuple[int, Share]]:
+    """Part of the ledger's window in which each device works, by the device's number."""
+    table, span, work = profile.table, profile.step_bounds, profile.device_work
+    device, length_ns = table.device[work.rows], span.end_ns - span.start_ns
+    window = np.array([span.start_ns]), np.array([span.end_ns])
+    found = []
+    for at in positions_of_each(device):
+        busy_ns = int(Intervals.union(work.starts[at], work.ends[at]).within(*window)[0])
+        found.append((int(device[at[0]]), Share(busy_ns / max(length_ns, 1))))
+    return sorted(found)
 
 
 def _estimates(estimates: Estimates) -> Iterator[str]:

@@ -9,10 +9,11 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.analysis.checker import Failed, NotChecked, unless_broken, what_lacks
-from tb_tidy_plugin.analysis.findings import ID_DIGITS, left_out_of, severity_of, speedup_of
+from tb_tidy_plugin.analysis.findings import ID_DIGITS, left_out_of, order_of, severity_of, speedup_of
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.rank_parts import typical_step
 from tb_tidy_plugin.analysis.ranks import ranks_of
+from tb_tidy_plugin.ledger.advice import on_communication
 from tb_tidy_plugin.ledger.model import Communication
 from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
 from tb_tidy_plugin.profile.memory import peak_bytes_of
@@ -34,10 +35,12 @@ from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.frames import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
+from tb_tidy_plugin.units import Nanoseconds
 
 STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
 """Of several recordings of one run, what is said last counts."""
 
+EXPOSED = "exposed-communication"
 MOST_FINDINGS = 100  # of one rank; a report usually has fewer than 20
 RECORDABLE = ("stacks", "shapes", "memory", "device", "steps")
 
@@ -194,13 +197,68 @@ def _split(profile: model.ProfileReport, waits: Mapping[tuple[str, str, int], tu
     )
     if profile.ledger is None or not met_ns:
         return profile
-    entries = [
-        msgspec.structs.replace(entry, communication=_transfer(entry.ns_total, waited_ns))
-        if entry.cause == "communication" and met_ns * 2 > entry.ns_total
-        else entry
-        for entry in profile.ledger.entries
-    ]
-    return msgspec.structs.replace(profile, ledger=msgspec.structs.replace(profile.ledger, entries=entries))
+    entries, findings = [], list(profile.findings)
+    for entry in profile.ledger.entries:
+        if entry.cause != "communication" or met_ns * 2 <= entry.ns_total:
+            entries.append(entry)
+            continue
+        split = _transfer(entry.ns_total, waited_ns)
+        entries.append(msgspec.structs.replace(entry, communication=split, advice=on_communication(split)))
+        findings = [_without_waiting(finding, split, profile) for finding in findings]
+    return msgspec.structs.replace(
+        profile,
+        ledger=msgspec.structs.replace(profile.ledger, entries=entries),
+        findings=sorted(findings, key=order_of),
+        joint_saving=_joint(profile, findings),
+    )
+
+
+def _joint(profile: model.ProfileReport, findings: Sequence[model.Finding]) -> model.Saving | None:
+    """What all fixes save together, less by what `findings` save less than before; then at most their sum."""
+    joint, saved, before = profile.joint_saving, _expected(findings), _expected(profile.findings)
+    if joint is None or sum(saved) == sum(before):
+        return joint
+    expected_ns = min(max(joint.expected_ns - sum(before) + sum(saved), *saved), sum(saved))
+    low_ns, high_ns = min(joint.low_ns, expected_ns), max(joint.high_ns - sum(before) + sum(saved), expected_ns)
+    speedup = speedup_of(profile.step_ns, expected_ns)
+    return model.Saving(
+        expected_ns=expected_ns, low_ns=low_ns, high_ns=high_ns, speedup=speedup, basis=list(joint.basis)
+    )
+
+
+def _expected(findings: Sequence[model.Finding]) -> list[int]:
+    return [finding.saving.expected_ns for finding in findings if finding.saving is not None]
+
+
+def _without_waiting(finding: model.Finding, split: Communication, profile: model.ProfileReport) -> model.Finding:
+    """A finding about exposed communication that saves no more than its transfer: no overlap makes a late rank earlier.
+
+    Where it is mostly waiting, a note says so.
+    """
+    if finding.rule != EXPOSED or finding.saving is None or profile.ledger is None or split.transfer_ns is None:
+        return finding
+    steps = max(profile.ledger.step_ns.n, 1)
+    transfer_ns, wait_ns = split.transfer_ns // steps, split.wait_ns // steps
+    if wait_ns <= transfer_ns:
+        return finding
+    saved = finding.saving
+    expected_ns = min(saved.expected_ns, transfer_ns)
+    note = model.Note(
+        text=f"By the starts of all ranks, {Nanoseconds(wait_ns)} of a step's exposed communication is waiting for "
+        f"ranks that come later, and {Nanoseconds(transfer_ns)} is transfer. Overlapping it saves the transfer at most."
+    )
+    return msgspec.structs.replace(
+        finding,
+        severity=severity_of(expected_ns / profile.step_ns if profile.step_ns else None),
+        saving=msgspec.structs.replace(
+            saved,
+            expected_ns=expected_ns,
+            low_ns=min(saved.low_ns, expected_ns),
+            high_ns=min(saved.high_ns, transfer_ns),
+            speedup=speedup_of(profile.step_ns, expected_ns),
+        ),
+        details=[note, *finding.details],
+    )
 
 
 def _transfer(total_ns: int, waited_ns: int) -> Communication:

@@ -58,6 +58,9 @@ THINNED_GAP, LEAST_NUMBERED = 4, 100
 """The profiler numbers operators one after the other. Where the usual gap between two of at least so many numbers is
 this long, events were taken out of the file."""
 
+UNEXPLAINED: frozenset[Cause] = frozenset({"unrecorded_launch", "unrecorded_wait", "queued_unknown"})
+"""The device waits for something that no event tells: a finding whose host work runs meanwhile need not shorten it."""
+
 PROOFS: dict[Cause, Proof] = {
     "compute": "none", "communication": "none", "copy": "none", "cpu": "none",
     "between_kernels": "queued", "inside_graph": "queued", "graph_start": "queued", "stream_wait": "queued",
@@ -81,12 +84,14 @@ class Account:
     Attributes:
         segments: the window in pieces. entry: for each piece the position of its entry in `ledger.entries`.
         calls: for each piece the row of what the host does, `ABSENT` for none.
+        limits: what is known of the limits of the profile's device work.
     """
 
     ledger: Ledger
     segments: Segments = field(repr=False)
     entry: Rows = field(repr=False)
     calls: Rows = field(repr=False)
+    limits: Limits = field(repr=False)
 
     def overlaps(self, time: Intervals) -> Rows:
         """How many ns of `time` lie in each entry."""
@@ -131,11 +136,11 @@ def _account(profile: Profile) -> Account:
         unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
         entries=entries,
     )
-    return Account(ledger, segments, entry, book.calls)
+    return Account(ledger, segments, entry, book.calls, book.limits)
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
-    """The ledger with each entry's finding: the one that covers most of it.
+    """The ledger with each entry's finding: the one that covers most of it, where its fix can shorten the entry.
 
     Args:
         account: of the same profile.
@@ -146,7 +151,8 @@ def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledg
     best: dict[int, tuple[int, str]] = {}
     for name, (time, _) in findings.items():
         for at, ns in enumerate(account.overlaps(time).tolist()):
-            if ns * 10 > entries[at].ns_total and ns > best.get(at, (0, ""))[0]:
+            is_most = ns * 10 > entries[at].ns_total and ns > best.get(at, (0, ""))[0]
+            if is_most and entries[at].cause not in UNEXPLAINED:
                 best[at] = (ns, name)
     held: dict[str, int] = {}
     for at, (_, name) in best.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.ledger.model import Cause, Entry, Kind, Limit, Rate, Recording
+from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, Recording
 from tb_tidy_plugin.profile.step_bounds import StepSource
 from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
 
@@ -108,7 +108,13 @@ BY_KIND: Mapping[Kind, str] = {
     "quantisation": "Fuse quantisation with the operator before it.",
 }
 
+TRANSFER = "Overlap it with compute, and send fewer and larger messages."
+WAITING = (
+    "{share} of it is waiting for ranks that come later: give all ranks equal work. The table of ranks says who comes "
+    "last."
+)
 MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32 and leave the matrix units unused."
+RECORD_SHAPES = "Record with record_shapes=True to see how near its limit it is."
 BATCH = "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
 
 BANNERS: Mapping[Recording, str] = {
@@ -120,11 +126,15 @@ BANNERS: Mapping[Recording, str] = {
 }
 
 
+NO_SHAPES = "the recording holds no shapes"
 GRAPH = "kernels of a replayed graph carry no shapes"
 NEEDS_LIMIT: frozenset[Kind | None] = frozenset(
     {"matrix", "convolution", "attention", "mixture_of_experts", "fused", "other", None}
 )
 """Work of which only its limit tells whether it could be faster."""
+
+READS_WEIGHTS: frozenset[Kind | None] = frozenset({"matrix", "mixture_of_experts"})
+"""Work of a server that reads weights once for all requests of a batch."""
 
 FUSIBLE: frozenset[Kind | None] = frozenset({"pointwise", "memory_copy", "fill"})
 """Work that need not be done by itself, however fast it is."""
@@ -145,23 +155,28 @@ def advised(
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
-        if kind == "matrix" and source == "serving_step" and limit.bound == "memory":
-            return f"{BATCH} It reaches {Share(limit.share_reached)} of the device's memory bandwidth.", None
         reads_weights = kind == "matrix" and source == "serving_step" and limit.bound == "memory"
         usual = BATCH if reads_weights else BY_KIND.get(kind or "other", BY_KIND["other"])
         what = "peak rate" if limit.bound == "compute" else "memory bandwidth"
         return _at_limit(kind, limit.share_reached, what, usual)
     unknown = f"Its efficiency is not known because {GRAPH if in_graph else why_unknown}."
-    if kind == "matrix" and source == "serving_step":
+    if kind in READS_WEIGHTS and source == "serving_step":
         return BATCH, unknown
-    said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
-    return said, None if said else unknown
+    if kind not in NEEDS_LIMIT:
+        return BY_KIND.get(kind or "other"), None
+    return RECORD_SHAPES if why_unknown == NO_SHAPES and not in_graph else None, unknown
 
 
 def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple[str | None, str | None]:
     if reached >= NEAR_LIMIT and kind not in FUSIBLE:
         return None, f"It runs at {Share(reached)} of the device's {what}."
     return f"{usual} It reaches {Share(reached)} of the device's {what}.", None
+
+
+def on_communication(found: Communication) -> str:
+    """What to do about exposed communication whose transfer is known."""
+    total_ns = (found.transfer_ns or 0) + found.wait_ns
+    return WAITING.format(share=Share(found.wait_ns / total_ns)) if 2 * found.wait_ns > total_ns else TRANSFER
 
 
 def on_cpu(kind: Kind | None, rate: Rate | None, *, has_shapes: bool) -> tuple[str | None, str | None]:

@@ -38,6 +38,9 @@ SPECIAL = _patterns(
 )
 """Names of kernels that say more than the operator they run for."""
 
+COMPILED_CODE = re.compile(r"^(?:CompiledFunction|## Call CompiledFxGraph )")
+"""Operators that run a graph which `torch.compile` made."""
+
 OPERATORS = _patterns(
     {
         "mixture_of_experts": r"moe|fused_experts|grouped_mm",
@@ -124,6 +127,11 @@ def kind_of_operator(operator: str) -> Kind | None:
     if plain_name in _all("product"):
         return "matrix"
     return "reduction" if plain_name in _all("reduction") else None
+
+
+def kind_on_cpu(operator: str) -> Kind | None:
+    """What an operator does itself on a CPU, where kernels of compiled code have no events of their own."""
+    return "fused" if COMPILED_CODE.search(operator) else kind_of_operator(operator)
 
 
 def kind_of_copy(category: int, name: str) -> Kind:

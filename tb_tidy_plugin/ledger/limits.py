@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tb_tidy_plugin.ledger.advice import NO_SHAPES
 from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
 from tb_tidy_plugin.profile.collectives import collectives_of
@@ -20,8 +21,15 @@ MOSTLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Roofline:
-    """By row of device work the estimated call behind it, and the least time of each call; `ABSENT` where unknown."""
+class Roofline:
+    """How near calls come to what the device can do.
+
+    Attributes:
+        call: by row of device work, and one more for `ABSENT`, the innermost call around it of which that is known, by
+            position in `Profile.nested`; `ABSENT` where there is none.
+        ideal_ns: the least time that each call needs. time_ns: how long its device work took.
+        moves: calls whose least time is that of moving their bytes.
+    """
 
     call: Rows
     ideal_ns: np.ndarray
@@ -39,13 +47,14 @@ class Limits:
     def why_unknown(self) -> str:
         """Why there is no roofline, for all work or for some of it."""
         if "shapes" not in self.profile.recorded:
-            return "the recording holds no shapes (`record_shapes=True`)"
-        if self._roofline is None:
+            return NO_SHAPES
+        if self.roofline is None:
             return "the peak rates of this device are not known"
         return "most of it runs in kernels whose shapes or formulas are not known"
 
     @cached_property
-    def _roofline(self) -> _Roofline | None:
+    def roofline(self) -> Roofline | None:
+        """How near calls come to their limit; None without shapes, or where the device's peak rates are not known."""
         profile = self.profile
         if "shapes" not in profile.recorded or (device := device_of(profile)) is None:
             return None
@@ -55,7 +64,7 @@ class Limits:
         call = np.full(len(profile.table) + 1, ABSENT, np.int64)
         call[operators.work] = np.append(operators.nested.nearest(known), ABSENT)[operators.work_call]
         moving = np.where(estimates.bytes > 0, estimates.bytes / device.bytes_per_second * 1e9, 0)
-        return _Roofline(
+        return Roofline(
             call, estimates.ideal_ns, estimates.time_ns, moving >= 0.999 * np.nan_to_num(estimates.ideal_ns)
         )
 
@@ -113,15 +122,15 @@ class Limits:
         return Limit(share_reached=reached, bound=bound, known_share=known_share, by="shapes")
 
     def _reached(self, segments: Segments, length: Times, total: int) -> tuple[float | None, Bound | None, float]:
-        if self._roofline is None or not total:
+        if self.roofline is None or not total:
             return None, None, 0.0
-        call = self._roofline.call[segments.work]
+        call = self.roofline.call[segments.work]
         known = int(length[call != ABSENT].sum())
         calls = np.unique(call[call != ABSENT])
-        ideal, taken = self._roofline.ideal_ns[calls], self._roofline.time_ns[calls]
+        ideal, taken = self.roofline.ideal_ns[calls], self.roofline.time_ns[calls]
         if not len(calls) or not taken.sum():
             return None, None, 0.0
-        memory = float(ideal[self._roofline.moves[calls]].sum())
+        memory = float(ideal[self.roofline.moves[calls]].sum())
         bound: Bound = "memory" if memory > MOSTLY * float(ideal.sum()) else "compute"
         return min(float(ideal.sum() / taken.sum()), 1.0), bound, known / total
 

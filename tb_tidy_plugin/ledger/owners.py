@@ -10,10 +10,10 @@ import numpy as np
 
 from tb_tidy_plugin.ledger.causes import NUMBER, Segments
 from tb_tidy_plugin.ledger.host import Host
-from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_of_operator
+from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_on_cpu
 from tb_tidy_plugin.ledger.model import KINDS, Cause, Function, Owner
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame, place_of
+from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, is_generated, parse_frame, place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 
 OF_DEVICE: frozenset[Cause] = frozenset({"compute", "communication", "copy"})
@@ -98,9 +98,9 @@ def _is_library(host: Host) -> Mask:
 
 @lru_cache(maxsize=1 << 16)
 def is_library_frame(name: str) -> bool:
-    """Whether a Python frame is of a function outside PyTorch and the standard library."""
+    """Whether a Python frame is of a function outside PyTorch, code that it generates and the standard library."""
     file, bracket, rest = name.partition("(")
-    if not bracket or "): " not in rest or name.startswith(("<", "nn.Module: ")):
+    if not bracket or "): " not in rest or name.startswith(("<", "nn.Module: ")) or is_generated(file):
         return False
     path = file.replace("\\", "/")
     for folder in ("site-packages/", "dist-packages/"):
@@ -118,7 +118,7 @@ def _is_known(host: Host) -> Mask:
     table = host.table
     numbers = np.flatnonzero(np.bincount(table.name[host.rows[host.is_operator]], minlength=len(table.names)))
     wanted = np.zeros(len(table.names), np.bool_)
-    wanted[numbers] = [kind_of_operator(table.names[number]) is not None for number in numbers.tolist()]
+    wanted[numbers] = [kind_on_cpu(table.names[number]) is not None for number in numbers.tolist()]
     return host.is_operator & wanted[table.name[host.rows]]
 
 
@@ -143,7 +143,7 @@ def _kinds(profile: Profile, host: Host, segments: Segments, operator: Rows, of_
     if len(on_cpu):
         any_operator = host.nearest(segments.call[on_cpu], host.is_operator)
         name = host.names(host.nearest(segments.call[on_cpu], _is_known(host)))
-        by_name = {number: kind_of_operator(table.names[number]) for number in np.unique(name[name >= 0]).tolist()}
+        by_name = {number: kind_on_cpu(table.names[number]) for number in np.unique(name[name >= 0]).tolist()}
         known = [NUMBER_OF_KIND[by_name.get(number) or "other"] for number in name.tolist()]
         kind[on_cpu] = np.where(any_operator == ABSENT, NUMBER_OF_KIND["python"], known)
     return kind

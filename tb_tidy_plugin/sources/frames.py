@@ -21,6 +21,12 @@ FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTAL
 DYNAMO_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 CALL_STACK_KEY = b'"Call stack"'
 
+GENERATED = re.compile(
+    r"(?:^|/)(?P<folder>[a-z2-7]{2})/c(?P=folder)[a-z2-7]{49}\.py$|(?:^|/)torchinductor_[^/]+/"
+    r"|(?:^|/)torch_compile_debug/|(?:^|/)output_code\.py$"
+)
+"""Files that Inductor writes, wherever its cache is: named by 51 characters of a hash, in a folder of the first two."""
+
 INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|(?:^|/)lib/python3\.\d+/")
 
 LIBRARIES = frozenset(
@@ -114,14 +120,22 @@ def _frames(names: Iterable[str]) -> list[Frame]:
 
 @lru_cache(maxsize=1 << 16)
 def parse_frame(name: str) -> Frame | None:
-    """A frame from its name (`train.py(12): step`); None for built-ins and modules, which have no file."""
+    """A frame from its name (`train.py(12): step`); None for built-ins, modules and code that a compiler wrote.
+
+    Nobody edits what `torch.compile` generates: what runs there belongs to the function that was compiled.
+    """
     match = FRAME.fullmatch(name)
-    if match is None or match["file"].startswith("<"):
+    if match is None or match["file"].startswith("<") or is_generated(match["file"]):
         return None
     file, line, function = match["file"], int(match["line"]), match["function"]
     if resumed := DYNAMO_RESUME.fullmatch(function):
         return Frame(file, int(resumed["line"]), resumed["function"], "exact", _is_own(file))
     return Frame(file, line, function, "definition", _is_own(file))
+
+
+def is_generated(file: str) -> bool:
+    """Whether `torch.compile` wrote the file."""
+    return GENERATED.search(file.replace("\\", "/")) is not None
 
 
 def _is_own(file: str) -> bool:

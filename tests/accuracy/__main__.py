@@ -13,8 +13,17 @@ from tempfile import TemporaryDirectory
 
 from tb_tidy_plugin.rules import catalogue
 from tests.accuracy.corpus import Program, programs
-from tests.accuracy.page import page, proof_in, proof_row, proof_section
+from tests.accuracy.page import (
+    Proof,
+    page,
+    proof_in,
+    proof_row,
+    proof_section,
+    real_section,
+    with_section,
+)
 from tests.accuracy.proof import pairs, proof
+from tests.accuracy.record import REAL, STEADY, Conditions
 from tests.accuracy.verdicts import Verdict, verdict_on
 from tests.support.recordings import ROOT
 
@@ -29,12 +38,19 @@ def main() -> None:
         "--only", default="*", help="judge the programs of this name (`rule-name/*`); no page is written"
     )
     parser.add_argument("--proof", action="store_true", help="measure slow against fixed instead of counting")
+    parser.add_argument("--conditions", choices=sorted(REAL), help="of the proof: as jobs run, instead of steady ones")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--note", default="", help="of the section: what was different on this machine")
     given = parser.parse_args()
     chosen = [program for program in programs() if fnmatch(program.name, given.only)]
     before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if given.proof:
-        text = before.removesuffix(proof_in(before)) + _measured(chosen, given.rounds)
+    if given.proof and given.conditions:
+        proofs = _measured(chosen, given.rounds, REAL[given.conditions])
+        note = f" ({given.note})" if given.note else ""
+        section = real_section(given.conditions, proofs, given.rounds, note)
+        text = with_section(before, section)
+    elif given.proof:
+        text = with_section(before, proof_section(_measured(chosen, given.rounds), given.rounds))
     else:
         text = page(_judged(chosen), [rule.name() for rule in catalogue()], version("torch"), proof_in(before))
     if given.only == "*":
@@ -62,15 +78,15 @@ def _judged_aloud(program: Program) -> Verdict:
     return verdict
 
 
-def _measured(chosen: Sequence[Program], rounds: int) -> str:
-    """On one thread, as the programs run, and without what earlier benchmarks have left in this user's cache."""
+def _measured(chosen: Sequence[Program], rounds: int, conditions: Conditions = STEADY) -> list[Proof]:
+    """On as many threads as the programs run, and without what earlier benchmarks have left in this user's cache."""
     proofs = []
     with TemporaryDirectory(prefix="torchtidy-proof-") as cache:
-        os.environ.update(XDG_CACHE_HOME=cache, OMP_NUM_THREADS="1")
+        os.environ.update(XDG_CACHE_HOME=cache, OMP_NUM_THREADS=str(conditions.threads(ranks=1)))
         for slow, fixed in pairs(chosen):
-            proofs.append(proof(slow, fixed, rounds))
+            proofs.append(proof(slow, fixed, rounds, conditions))
             sys.stderr.write(f"{' | '.join(proof_row(proofs[-1]))}\n")
-    return proof_section(proofs, rounds)
+    return proofs
 
 
 if __name__ == "__main__":

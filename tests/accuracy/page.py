@@ -17,6 +17,17 @@ from tests.accuracy.verdicts import Count, Verdict, count, total
 PROOF_HEADING = "## Do the fixes help?"
 RECALL_TARGET, PRECISION_TARGET = 1.0, 0.95
 ERROR_TARGET, WITHIN = 0.08, 0.3
+REAL_HEADINGS = {
+    "library": "## Do the fixes help, with the C library's own allocation threshold?",
+    "cores": "## Do the fixes help, on all cores?",
+}
+REAL_INTRODUCTIONS = {
+    "library": "The same, on one core, with the C library's own setting: freed memory of large tensors is used again.",
+    "cores": "The same with all cores, shared among ranks, and with the C library's own setting.",
+}
+REAL_ERROR_TARGET = 0.1
+REAL_HEADER = ("rule", "times faster", "predicted, ms", "fixed, ms", "error", "saved", "expected", "at most", "held")
+REAL_COLUMNS = (0, 1, 4, 5, 6, 7, 8, 9, 10)
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 INTRODUCTION = """# Accuracy
@@ -178,22 +189,45 @@ without the profiler; *error* is by how much that is longer than the *fixed* ste
 measured the rule's own statements, whose factor then stands for the one that the rule expects. `make proof` measures
 it again.
 
-{_errors_in_all(ordered)}
-With the benchmarks: {_errors_in_all([each.best for each in ordered])}
+{errors_in_all(ordered)}
+With the benchmarks: {errors_in_all([each.best for each in ordered])}
 
-{_table(header, map(proof_row, ordered))}"""
+{table(header, map(proof_row, ordered))}"""
 
 
-def _errors_in_all(proofs: Sequence[Proof]) -> str:
+def real_section(name: str, proofs: Sequence[Proof], rounds: int, note: str) -> str:
+    """The section on one of the conditions of `record.REAL`; `note` says what was special about the machine."""
+    ordered = sorted(proofs, key=lambda each: each.rule)
+    rows = [tuple(proof_row(each)[at] for at in REAL_COLUMNS) for each in ordered]
+    return f"""{REAL_HEADINGS[name]}
+
+{REAL_INTRODUCTIONS[name]}
+Rounds: {rounds}{note}.
+
+{errors_in_all(ordered, REAL_ERROR_TARGET)}
+
+{table(REAL_HEADER, rows)}"""
+
+
+def with_section(text: str, section: str) -> str:
+    """The page with a section in the place of the one that begins with the same heading, or at its end."""
+    heading = section.partition("\n")[0] + "\n"
+    before, found, rest = text.partition(heading)
+    _, following, after = rest.partition("\n## ")
+    kept = f"\n{following.lstrip()}{after}" if found and following else ""
+    return f"{before.rstrip()}\n\n{section.strip()}\n{kept}"
+
+
+def errors_in_all(proofs: Sequence[Proof], target: float = ERROR_TARGET) -> str:
     """Median and worst error, and how many lie within `WITHIN`."""
     sizes = sorted((abs(each.error), each.rule) for each in proofs if each.error is not None)
     if not sizes:
         return "Nothing was predicted."
     near = sum(size <= WITHIN for size, _ in sizes)
     return (
-        f"Of {len(sizes)} predictions the median error is {_percent(median(size for size, _ in sizes))} (aim: ≤ "
-        f"{_percent(ERROR_TARGET)}), {near} are within {_percent(WITHIN)} (aim: nine in ten), and the worst is "
-        f"{_percent(sizes[-1][0])} (`{sizes[-1][1]}`)."
+        f"Of {len(sizes)} predictions the median error is {percent(median(size for size, _ in sizes))} (aim: ≤ "
+        f"{percent(target)}), {near} are within {percent(WITHIN)} (aim: nine in ten), and the worst is "
+        f"{percent(sizes[-1][0])} (`{sizes[-1][1]}`)."
     )
 
 
@@ -204,7 +238,7 @@ def proof_row(proof: Proof) -> tuple[str, ...]:
     predicted, expected, most = "–", "–", "–"
     benchmarked = proof.with_benchmark
     if promise is not None and error is not None:
-        predicted, expected, most = f"{fixed_ms * (1 + error):.2f}", _percent(promise.expected), _percent(promise.most)
+        predicted, expected, most = f"{fixed_ms * (1 + error):.2f}", percent(promise.expected), percent(promise.most)
     return (
         f"`{proof.rule}`",
         f"{median(ratios):.2f}",
@@ -213,7 +247,7 @@ def proof_row(proof: Proof) -> tuple[str, ...]:
         predicted,
         f"{fixed_ms:.2f}",
         _signed(error),
-        _percent(median(proof.saved)),
+        percent(median(proof.saved)),
         expected,
         most,
         proof.verdict,
@@ -230,13 +264,13 @@ def _summary(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: s
     all_of_them = total(count(verdicts, rule) for rule in rules)
     clean = _in_clean(verdicts)
     loud = sum(finding.severity == "high" for _, finding in clean)
-    recall = f"{_percent(all_of_them.recall)} ({all_of_them.found} of {all_of_them.present})"
+    recall = f"{percent(all_of_them.recall)} ({all_of_them.found} of {all_of_them.present})"
     said = all_of_them.true + all_of_them.false_alarms
-    precision = f"{_percent(all_of_them.precision)} ({all_of_them.true} of {said})"
+    precision = f"{percent(all_of_them.precision)} ({all_of_them.true} of {said})"
     drawn = sum(verdict.program.is_drawn for verdict in verdicts)
     rows = [
-        ("recall", _percent(RECALL_TARGET), recall),
-        ("precision", f"≥ {_percent(PRECISION_TARGET)}", precision),
+        ("recall", percent(RECALL_TARGET), recall),
+        ("precision", f"≥ {percent(PRECISION_TARGET)}", precision),
         ("findings of high severity in clean programs", "0", str(loud)),
         ("findings of any severity in clean programs", "", str(len(clean))),
         ("unsteady", "", str(all_of_them.unsteady)),
@@ -244,7 +278,7 @@ def _summary(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: s
     machine = f"{platform.system()} on {platform.machine()}, Python {platform.python_version()}"
     return f"""## Summary
 
-{_table(("", "target", "measured"), rows)}
+{table(("", "target", "measured"), rows)}
 {len(verdicts)} programs: {len(verdicts) - drawn} recorded, {drawn} drawn. torch {torch_version}, one thread,
 {machine}, no GPU. `make accuracy` records everything afresh and writes this page; `make test` fails
 on a miss or a false alarm.
@@ -259,7 +293,7 @@ def _by_rule(verdicts: Sequence[Verdict], rules: Sequence[str]) -> str:
 *Programs* is slow + fixed + near; *severity* is that of the largest finding in the slow program; *checked in* counts
 the programs whose recording lets the rule look at all.
 
-{_table(header, rows)}"""
+{table(header, rows)}"""
 
 
 def _rule_row(rule: str, counted: Count, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -275,8 +309,8 @@ def _rule_row(rule: str, counted: Count, verdicts: Sequence[Verdict]) -> tuple[s
         min(found, key=SEVERITIES.index, default="–"),
         str(counted.false_alarms),
         str(counted.unsteady),
-        _percent(counted.recall),
-        _percent(counted.precision),
+        percent(counted.recall),
+        percent(counted.precision),
         str(counted.checked),
     )
 
@@ -313,7 +347,7 @@ def _clean(verdicts: Sequence[Verdict]) -> str:
         if verdict.program.kind == CLEAN:
             found = [f"`{finding.rule}` ({_said(finding)})" for _, finding in _in_clean([verdict])]
             rows.append((verdict.program.path.stem, _title(verdict.program), ", ".join(found) or "nothing"))
-    return f"## Clean programs\n\n{_table(('program', 'what it is', 'found'), rows)}"
+    return f"## Clean programs\n\n{table(('program', 'what it is', 'found'), rows)}"
 
 
 def _also(verdicts: Sequence[Verdict]) -> str:
@@ -326,7 +360,7 @@ def _also(verdicts: Sequence[Verdict]) -> str:
 
 What else is true of a program, by those who wrote it.
 
-{_table(("program", "rule", "why", "found"), rows)}"""
+{table(("program", "rule", "why", "found"), rows)}"""
 
 
 def _in_clean(verdicts: Sequence[Verdict]) -> list[tuple[Program, Finding]]:
@@ -355,10 +389,12 @@ def _section(heading: str, lines: Iterable[str], nothing: str) -> str:
     return f"## {heading}\n\n" + ("\n".join(lines) or nothing)
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """The share as it is shown, a dash where it is not known."""
     return "–" if share is None else f"{100 * share:.1f} %".replace(".0 %", " %")
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

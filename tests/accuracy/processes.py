@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tests.accuracy.corpus import Program
-from tests.accuracy.record import capture, loaded, prepared, record, timed
+from tests.accuracy.record import STEADY, Conditions, capture, loaded, prepared, record, timed
 from tests.lines.marked import record_step
 
 Work: TypeAlias = Literal["record", "time", "capture", "mark", "record step"]
@@ -54,13 +54,13 @@ def record_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> None:
     _run("record", folder, program, limit_s)
 
 
-def capture_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> None:
+def capture_in(folder: Path, program: Program, limit_s: float = LIMIT_S, conditions: Conditions = STEADY) -> None:
     """Records the program with the side file, one trace per rank, into `folder`, as users do with `tidy_profile`.
 
     Raises:
         ProgramError: it broke or did not end in time.
     """
-    _run("capture", folder, program, limit_s)
+    _run("capture", folder, program, limit_s, conditions)
 
 
 def record_step_in(folder: Path, program: Program, *, is_marked: bool, limit_s: float = LIMIT_S) -> Path:
@@ -74,10 +74,11 @@ def record_step_in(folder: Path, program: Program, *, is_marked: bool, limit_s: 
 
 
 @contextmanager
-def started(work: Work, folder: Path, program: Program) -> Iterator[Processes]:
+def started(work: Work, folder: Path, program: Program, conditions: Conditions = STEADY) -> Iterator[Processes]:
     """A process per rank of the program, all of which are ended at the end of the block."""
     ranks = [None] if program.ranks == 1 else list(range(program.ranks))
-    processes = [_forks.Process(target=_in_child, args=(work, program.path, folder, rank)) for rank in ranks]
+    given = (work, program.path, folder, conditions)
+    processes = [_forks.Process(target=_in_child, args=(*given, rank)) for rank in ranks]
     for process in processes:
         process.start()
     try:
@@ -103,8 +104,8 @@ def failure(processes: Processes, folder: Path, program: Program, limit_s: float
     return ProgramError("\n".join([f"{program} {what}", *said[-OUTPUT_LINES:]]))
 
 
-def _run(work: Work, folder: Path, program: Program, limit_s: float) -> None:
-    with started(work, folder, program) as processes:
+def _run(work: Work, folder: Path, program: Program, limit_s: float, conditions: Conditions = STEADY) -> None:
+    with started(work, folder, program, conditions) as processes:
         _until_all_ended(processes, limit_s)
         if any(process.exitcode != 0 for process in processes):
             raise failure(processes, folder, program, limit_s)
@@ -128,7 +129,7 @@ def _end(process: ForkServerProcess) -> None:
     process.close()
 
 
-def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
+def _in_child(work: Work, path: Path, folder: Path, conditions: Conditions, rank: int | None) -> None:
     os.setsid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also where the tests are killed, or it is held
@@ -136,7 +137,7 @@ def _in_child(work: Work, path: Path, folder: Path, rank: int | None) -> None:
         os.dup2(output.fileno(), sys.stdout.fileno())
         os.dup2(output.fileno(), sys.stderr.fileno())
     gc.freeze()  # what was imported is not looked at again, which would copy all its pages, in the middle of a step
-    step = prepared(loaded(path), rank, folder / "store")
+    step = prepared(loaded(path), rank, folder / "store", conditions)
     match work:
         case "record":
             record(step, folder)

@@ -21,6 +21,7 @@ from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy.corpus import Program
 from tests.accuracy.page import Promise, Proof
 from tests.accuracy.processes import capture_in
+from tests.accuracy.record import STEADY, Conditions
 from tests.accuracy.turns import StepSeconds, in_turns
 from tests.accuracy.verdicts import Answer, answer_in
 
@@ -42,9 +43,9 @@ class Round(NamedTuple):
     benchmarked: Promise | None
 
 
-def proof(slow: Program, fixed: Program, rounds: int) -> Proof:
+def proof(slow: Program, fixed: Program, rounds: int, conditions: Conditions = STEADY) -> Proof:
     """How much faster the fixed program is, and what the report on the slow one promises."""
-    found = [_round(slow, fixed) for _ in range(rounds)]
+    found = [_round(slow, fixed, conditions) for _ in range(rounds)]
     return Proof(slow.rule, *zip(*found, strict=True))
 
 
@@ -78,18 +79,25 @@ def benchmarked(folder: Path, program: Program, measure: Measure | None = None) 
     return promised(answer, program.rule) if is_measured else None
 
 
+def _benchmarked(folder: Path, slow: Program, conditions: Conditions) -> Promise | None:
+    """Under steady conditions only, as a benchmark's process has its own."""
+    return benchmarked(folder, slow) if conditions == STEADY else None
+
+
 @cache
 def _measurement(rule: str, pair: Benchmark) -> Measurement | NotMeasured:
     """Once in all rounds, whose recordings have the same shapes."""
     return Run(Request(rule=rule, pair=pair, asked="cpu", budget_s=BUDGET_S)).result()
 
 
-def _round(slow: Program, fixed: Program) -> Round:
+def _round(slow: Program, fixed: Program, conditions: Conditions) -> Round:
     """What is recorded is not timed: the memory of a process is another one after a recording."""
     with TemporaryDirectory(prefix="torchtidy-proof-") as name:
         folder, beside = Path(name, "recorded"), Path(name, "timed")
         folder.mkdir()
         beside.mkdir()
-        capture_in(folder, slow)
-        before, after = in_turns(beside, slow, fixed)
-        return Round((before, after), promised(answer_in(folder, slow), slow.rule), benchmarked(folder, slow))
+        capture_in(folder, slow, conditions=conditions)
+        before, after = in_turns(beside, slow, fixed, conditions=conditions)
+        return Round(
+            (before, after), promised(answer_in(folder, slow), slow.rule), _benchmarked(folder, slow, conditions)
+        )

@@ -25,11 +25,34 @@ from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 M_MMAP_THRESHOLD = -3
 WAIT, WARMUP, ACTIVE, ACTIVE_TOGETHER = 1, 2, 4, 8
 DISCARDED, UNRECORDED = 5, 20
+
+
+class Conditions(NamedTuple):
+    """Under which conditions a program runs.
+
+    Attributes:
+        uses_all_cores: torch takes all cores, shared among ranks, instead of one thread.
+        maps_always: the C library maps each large tensor anew, recorded or not; else it decides by its own threshold.
+    """
+
+    uses_all_cores: bool = False
+    maps_always: bool = True
+
+    def threads(self, ranks: int) -> int:
+        """How many threads each of so many ranks may use."""
+        return max((os.cpu_count() or 1) // ranks, 1) if self.uses_all_cores else 1
+
+
+STEADY = Conditions()
+"""What the corpus is counted under: what costs differ by is the program's own doing."""
+
+REAL = {"library": Conditions(maps_always=False), "cores": Conditions(uses_all_cores=True, maps_always=False)}
+"""As jobs run: with the C library's own threshold; with all cores as well."""
 
 STEP_TIMES = struct.Struct("=ddd")
 """When a step began and ended, in seconds of `time.perf_counter`; and its CPU time, without that of other processes."""
@@ -65,19 +88,22 @@ def loaded(program: Path) -> ModuleType:
     return module
 
 
-def prepared(module: ModuleType, rank: int | None, store: Path) -> Callable[[], object]:
-    """The program's step: one thread, a fixed seed, and allocations that cost the same with and without the profiler.
+def prepared(
+    module: ModuleType, rank: int | None, store: Path, conditions: Conditions = STEADY
+) -> Callable[[], object]:
+    """The program's step, from a fixed seed; by default one thread, and allocations that cost the same when recorded.
 
     Args:
         module: the program.
         rank: which of its ranks this process is, None where it has only one.
         store: the file by which the ranks find each other.
+        conditions: how many threads it has, and what an allocation costs.
     """
     import torch
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)
-    if sys.platform == "linux":
+    torch.set_num_threads(conditions.threads(getattr(module, "RANKS", 1)))
+    if conditions.maps_always and sys.platform == "linux":
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 131_072)
     multiprocessing.set_start_method("fork", force=True)  # loaders' workers: what a path defines cannot be pickled
     if rank is not None:

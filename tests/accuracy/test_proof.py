@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +14,19 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy import turns
 from tests.accuracy.corpus import programs
-from tests.accuracy.page import Promise, Proof, proof_section
-from tests.accuracy.processes import record_in
+from tests.accuracy.page import (
+    PROOF_HEADING,
+    REAL_HEADINGS,
+    Promise,
+    Proof,
+    proof_in,
+    proof_section,
+    real_section,
+    with_section,
+)
+from tests.accuracy.processes import capture_in, record_in
 from tests.accuracy.proof import benchmarked, pairs, promised, proof
+from tests.accuracy.record import REAL, STEADY
 from tests.accuracy.test_harness import STEP, Products, only, write
 from tests.accuracy.turns import StepSeconds
 from tests.accuracy.verdicts import Answer, answer_in, answer_of
@@ -96,6 +108,20 @@ class TestProof:
         assert "worst is 60 % (`a-b`)" in proof_section(proofs, 1)
         assert "Nothing was predicted." in proof_section([measured([2.0])], 1)
 
+    def test_real_conditions_have_a_section_of_their_own(self) -> None:
+        """Each is measured again by itself and leaves the others as they are."""
+        steady = proof_section([measured([2.0], Promise(1_000, 500, 1_000))], 1)
+        text = with_section("# Accuracy\n\nCounts.\n", steady)
+        for name, saved in (("library", 450), ("cores", 200), ("library", 550)):
+            proofs = [measured([2.0], Promise(1_000, saved, 1_000))]
+            text = with_section(text, real_section(name, proofs, 1, " (busy)"))
+        headings = [line for line in text.splitlines() if line.startswith(("# ", "## "))]
+        assert headings == ["# Accuracy", PROOF_HEADING, *REAL_HEADINGS.values()]
+        errors = re.findall(r"median error is (\d+) %", text)
+        assert errors == ["0", "0", "10", "60"], "the steady one with and without benchmarks, the later library, cores"
+        assert with_section(text, steady) == text
+        assert proof_in(text).count("## ") == 3
+
     def test_a_step_of_known_true_length_is_what_is_saved_of(self, tmp_path: Path) -> None:
         program = only(tmp_path, STEP + "  aten::mm  100-200  dims=4x4,4x4  types=float,float\n", "products/slow.txt")
         answer = answer_of(program, [Products()])
@@ -130,6 +156,20 @@ class TestProof:
 
     def test_nothing_is_promised_where_nothing_is_found(self) -> None:
         assert promised(Answer(step_ns=1_000), "products") is None
+
+
+def test_threads_are_shared_among_ranks() -> None:
+    cores = os.cpu_count() or 1
+    assert [REAL["cores"].threads(ranks) for ranks in (1, cores, 2 * cores)] == [cores, 1, 1]
+    assert STEADY.threads(1) == REAL["library"].threads(1) == 1
+
+
+@pytest.mark.torch
+def test_a_program_has_the_threads_of_its_conditions(tmp_path: Path) -> None:
+    text = "import torch\ndef build():\n    print('threads', torch.get_num_threads(), flush=True)\n    return int"
+    program = only(tmp_path, text)
+    capture_in(tmp_path, program, conditions=REAL["cores"])
+    assert f"threads {os.cpu_count()}" in (tmp_path / "output-None.txt").read_text()
 
 
 def measured(ratios: Sequence[float], promise: Promise | None = None) -> Proof:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.accuracy.corpus import Program
 from tests.accuracy.processes import LIMIT_S, STEPS, Processes, failure, signal_to, started
-from tests.accuracy.record import STEP_TIMES
+from tests.accuracy.record import STEADY, STEP_TIMES, Conditions
 
 TURNS, TURN_S = 8, 0.25
 POLL_S = 0.005
@@ -77,18 +77,18 @@ class Timed(NamedTuple):
         return found if len(found) == len(self.processes) else []
 
 
-def in_turns(folder: Path, *programs: Program) -> list[StepSeconds]:
+def in_turns(folder: Path, *programs: Program, conditions: Conditions = STEADY) -> list[StepSeconds]:
     """The steps of programs in fresh processes, which work below `folder`: of each the median over its turns.
 
     Raises:
         ProgramError: one broke, or made no step in time.
     """
     with ExitStack() as stack:
-        running = [_ready(stack, folder / str(number), program) for number, program in enumerate(programs)]
+        running = [_ready(stack, folder / str(number), program, conditions) for number, program in enumerate(programs)]
         turns = [[each.turn(TURN_S) for each in running] for _ in range(TURNS)]
     return [StepSeconds(*map(median, zip(*steps, strict=True))) for steps in zip(*turns, strict=True)]
 
 
-def _ready(stack: ExitStack, folder: Path, program: Program) -> Timed:
+def _ready(stack: ExitStack, folder: Path, program: Program, conditions: Conditions) -> Timed:
     folder.mkdir()
-    return Timed(program, folder, stack.enter_context(started("time", folder, program))).ready()
+    return Timed(program, folder, stack.enter_context(started("time", folder, program, conditions))).ready()

@@ -26,6 +26,23 @@ def test_python_between_operators_by_function() -> None:
     assert [(row.calls, row.self_ns) for row in frames] == [(1, 320_000 + 20_000 + 200_000), (1, 170_000), (1, 90_000)]
 
 
+def test_time_in_generated_code_is_of_the_compiled_function() -> None:
+    """With it that of kernels in C++, which have no events; not of the functions of torch between the two."""
+    frames = figures_of(
+        draw("""
+        model.py(7): forward                                            0-1000
+          torch/_inductor/utils.py(9): run                              100-900
+            zj/czjnfejbdxv64ttdmw7oj5j4zjc6uf3iyojdsx47yei3jacna2c4.py(134): call  200-800
+              <built-in method empty_strided>                           300-400
+              aten::mm                                                  500-600
+        """)
+    ).cpu.frames
+    assert frames is not None
+    assert [(row.file, row.function, row.calls, row.self_ns) for row in frames] == [
+        ("model.py", "forward", 1, 200_000 + 500_000), ("torch/_inductor/utils.py", "run", 1, 200_000),
+    ]  # fmt: skip
+
+
 def test_slow_calls_and_the_threads_beside_them() -> None:
     usual = [f"aten::mm {n * 100}-{n * 100 + 50} dims=4x4,4x4 types=float,float" for n in range(9)]
     slow = "aten::mm 2000-3000 dims=4x4,4x4 types=float,float"

@@ -85,6 +85,16 @@ def test_nothing_is_said_of_a_sound_recording(tmp_path: Path) -> None:
     assert report.quality.notes == []
 
 
+def test_how_much_each_of_several_devices_works(tmp_path: Path) -> None:
+    first, second = kernel(200, 600, correlation=1), kernel(700, 250, correlation=2, device=1)
+    report = analyzed(tmp_path, [launch(110, correlation=1), launch(120, correlation=2), first, second])
+    assert report.ledger is not None
+    assert (report.ledger.window.end_ns - report.ledger.window.start_ns) == 1_000_000
+    (note,) = [note for note in report.quality.notes if "devices work" in note]
+    assert note.endswith("device 0 for 60 %, device 1 for 25 %.")
+    assert sum(each.ns_total for each in report.ledger.entries if each.cause == "compute") == 750_000
+
+
 def test_notes_of_a_real_trace() -> None:
     (run,) = tb_tidy_plugin.analyze(shared("traces/mi300_ddp8_resnet_checkpoint")).runs
     notes = " ".join(run.profiles[0].quality.notes)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from statistics import median
 
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import NOWHERE
+from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.limits import USUAL
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import path_of, recordings
 from tests.support.recordings import ROOT
 
 PAGE = ROOT / "docs" / "ledger.md"
+NAMED = 0.05
 START, END = "<!-- recordings -->", "<!-- end -->"
 HEAD = (
     "| recording | kind | steps | step | host's mark | unnamed | largest entries | left out |\n"
@@ -39,9 +42,36 @@ def row(name: str, ledger: Ledger) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def figures(ledgers: dict[str, Ledger], linked: set[str]) -> list[str]:
+    """How much the ledgers tell, as list items.
+
+    Args:
+        ledgers: by recording.
+        linked: recordings whose device work is linked to its launches.
+    """
+
+    def unnamed(name: str) -> float:
+        window = ledgers[name].window
+        return ledgers[name].unnamed_ns / max(window.end_ns - window.start_ns, 1)
+
+    told = {name for name in linked if ledgers[name].recording != "thinned"}
+    first = [ledger.entries[0] for ledger in ledgers.values()]
+    unknown = [entry for entry in first if not entry.advice and "is not known because" in (entry.nothing_to_fix or "")]
+    fits, fits_told = (sum(unnamed(name) < NAMED for name in names) for names in (ledgers, told))
+    reasons = sum(bool(entry.advice or entry.nothing_to_fix) for entry in first)
+    return [
+        f"- {len(ledgers)} recordings. Unnamed in the median: {Share(median(map(unnamed, ledgers)))}.",
+        f"- Less than {Share(NAMED)} is unnamed in {fits}, and in {fits_told} of the {len(told)} with linked launches",
+        "  of which nothing was taken out.",
+        f"- The largest entry has advice or a reason in {reasons}, and in {len(unknown)} only the reason that its",
+        "  efficiency is not known.",
+        f"- Banners: {sum(ledger.banner is not None for ledger in ledgers.values())}.",
+    ]
+
+
 def main() -> None:
-    """Writes the table, and says on the terminal how long each ledger took."""
-    rows = [HEAD]
+    """Writes the table and its figures, and says on the terminal how long each ledger took."""
+    rows, ledgers, linked = [HEAD], {}, set()
     for recording in recordings():
         if recording == "absent":
             raise SystemExit("The shared recordings are not here: set TIDY_SHARED.")
@@ -53,10 +83,16 @@ def main() -> None:
         took = time.process_time() - before
         print(f"{recording}: {took:.3f} s, {took / len(profile.table) * 1e5:.2f} s per 100,000 events")  # noqa: T201
         rows.append(row(recording, ledger))
+        ledgers[recording] = ledger
+        work = profile.device_work.rows
+        if 2 * (profile.launch[work] != ABSENT).sum() >= len(work):
+            linked.add(recording)
     text = PAGE.read_text(encoding="utf-8")
     before_, _, rest = text.partition(START)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before_}{START}\n{chr(10).join(rows)}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(
+        f"{before_}{START}\n{chr(10).join([*rows, '', *figures(ledgers, linked)])}\n{END}{after}", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

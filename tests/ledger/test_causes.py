@@ -310,3 +310,10 @@ class TestFindings:
         busy = account.spans(0)
         ledger = linked(account, {"large": (busy, busy.total_ns + 1)})
         assert all(each.finding_id is None for each in ledger.entries)
+
+    def test_no_finding_owns_what_was_not_recorded(self) -> None:
+        made = Made().mark("ProfilerStep#1", 1, 1000).operator("aten::mm", 10, 900)
+        account = made.kernel(GEMM, 20, 100, launch=12).kernel(GEMM, 600, 700, launch=None).account()
+        ledger = linked(account, {"optimizer": (account.spans(0).plus(account.spans(1)), 0)})
+        owned = {each.id: each.finding_id for each in ledger.entries[:2]}
+        assert owned == {"unrecorded_launch": None, "host_work": "optimizer"}

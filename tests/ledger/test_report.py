@@ -16,7 +16,7 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS, account_of
-from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Ledger, Recording
+from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Recording
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
@@ -165,6 +165,24 @@ def test_operators_of_the_host_have_a_rate() -> None:
     assert pointwise.advice is not None, "how fast it is does not say that it is needed"
 
 
+def test_time_of_compiled_code_itself_is_that_of_its_kernels() -> None:
+    """Those in C++ have no events: their time is the graph's own, and no operator's."""
+    code = "zj/czjnfejbdxv64ttdmw7oj5j4zjc6uf3iyojdsx47yei3jacna2c4.py(134): call"
+    profile = draw(f"""
+    ProfilerStep#1  0-1000
+      model.py(7): forward        0-1000
+        CompiledFunction          0-1000
+          {code}                  0-1000
+            aten::mm              600-1000  dims=4x4,4x4  types=float,float
+    """)
+    fused, matrix = account_of(profile).ledger.entries
+    assert [(entry.kind, entry.ns_total) for entry in (fused, matrix)] == [("fused", 600_000), ("matrix", 400_000)]
+    for entry in (fused, matrix):
+        assert entry.owner.own is not None
+        assert entry.owner.own.file == "model.py"
+        assert entry.owner.library == entry.owner.own
+
+
 def test_without_shapes_a_rate_is_not_known() -> None:
     (entry,) = account_of(draw("ProfilerStep#1  0-100\n  aten::mm  0-100")).ledger.entries
     assert entry.rate is None
@@ -176,12 +194,34 @@ def test_work_without_a_formula_does_not_lack_shapes() -> None:
     assert entry.nothing_to_fix == "Its efficiency is not known because no formula is known for its operators."
 
 
+@pytest.mark.parametrize("shapes", [False, True])
+def test_products_of_unknown_efficiency_ask_for_shapes_where_there_are_none(*, shapes: bool) -> None:
+    inputs = {"Input Dims": [[4, 4], [4, 4]], "Input type": ["?", "?"]} if shapes else {}
+    made = Made().mark("ProfilerStep#1", 1, 1000).add("cpu_op", "aten::mm", 10, 60, **inputs)  # type: ignore[arg-type]
+    (entry, *_) = made.kernel("gemm_of_my_own", 70, 990, launch=20).account().ledger.entries
+    assert (entry.advice == advice.RECORD_SHAPES) is not shapes
+    assert (entry.nothing_to_fix or "").startswith("Its efficiency is not known because ")
+
+
+def test_a_server_reads_the_weights_of_experts_for_each_batch() -> None:
+    made = Made().mark("execute_context_0(0)_generation_8(8)", 1, 100).graph(20, [(30, 900)])
+    for event in made.events:
+        event["name"] = event["name"].replace("gemm", "fused_moe_kernel")
+    (entry, *_) = made.account().ledger.entries
+    assert (entry.kind, entry.advice) == ("mixture_of_experts", advice.BATCH)
+
+
 def test_every_cause_has_a_title_a_proof_and_advice() -> None:
     assert set(advice.TITLES) == set(PROOFS) == set(CAUSES) == set(get_args(Cause))
     assert set(advice.BY_CAUSE) == set(CAUSES) - {"compute", "copy", "cpu"}
     assert set(advice.BY_KIND) <= set(KINDS)
     assert set(advice.BANNERS) == set(get_args(Recording)) - {"steady"}
     assert set(STEP_BASIS) >= {late_host().account().ledger.step_source}
+
+
+def test_advice_on_communication_by_what_takes_longer() -> None:
+    assert advice.on_communication(Communication(transfer_ns=60, wait_ns=40, by="ranks")) == advice.TRANSFER
+    assert advice.on_communication(Communication(transfer_ns=40, wait_ns=60, by="ranks")).startswith("60 % of it is")
 
 
 def test_a_verdict_without_a_ledger() -> None:
@@ -197,3 +237,10 @@ def test_communication_is_split_where_all_ranks_are_there() -> None:
         assert split["by"] == "ranks"
         assert split["transfer_ns"] + split["wait_ns"] == entry["ns_total"]
         assert 50_000 < split["transfer_ns"] < 250_000, "0.198 ms by hand, on each rank"
+        assert "waiting for ranks that come later" in entry["advice"]
+        exposed = [each for each in profile["findings"] if each["rule"] == "exposed-communication"]
+        assert all(each["saving"]["high_ns"] <= split["transfer_ns"] for each in exposed)
+        assert all("is transfer" in each["details"][0]["text"] for each in exposed)
+        savings = [each["saving"]["expected_ns"] for each in profile["findings"]]
+        assert savings == sorted(savings, reverse=True)
+        assert savings[0] <= profile["joint_saving"]["expected_ns"] <= sum(savings)

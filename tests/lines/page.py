@@ -14,6 +14,11 @@ EXACT_TARGET, BARE_TARGET, WRONG_LIMIT = 0.97, 0.95, 0.003
 SHARED_HEADING = "## Recordings made elsewhere"
 LISTED_IN_FULL: tuple[Verdict, ...] = ("wrong", "declined", "tie", "range")
 
+COMPILED = (
+    "What runs in compiled code has the place of the function that was compiled, or in the backward pass of the user's "
+    "function around it, never that of the file that `torch.compile` generated."
+)
+
 INTRODUCTION = """# Lines
 
 A recording says where a function is defined, and not which of its lines was running. TorchTidy reads the function's
@@ -82,7 +87,7 @@ def page(results: Sequence[Result], left_out: Sequence[Program], torch_version: 
     sections = [
         INTRODUCTION,
         f"## Summary\n\nRecorded with torch {torch_version}.\n\n{_targets(results)}\n\n{_methods(results)}",
-        f"Not judged, because their code runs compiled or in several processes: {names}.",
+        f"Not judged, because their code runs compiled or in several processes: {names}. {COMPILED}",
         "## Programs\n\n" + _programs(results),
         "## What is not exact\n\n" + _listed(results),
         shared,

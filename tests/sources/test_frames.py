@@ -43,6 +43,41 @@ def test_what_has_no_file(name: str) -> None:
     assert parse_frame(name) is None
 
 
+GENERATED = "zj/czjnfejbdxv64ttdmw7oj5j4zjc6uf3iyojdsx47yei3jacna2c4.py"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        f"/tmp/torchinductor_me/{GENERATED}", f"cache/{GENERATED}", GENERATED,
+        "C:\\Temp\\torchinductor_me\\tmp1\\zj\\anything.py", "torch_compile_debug/run_1/torchinductor/output_code.py",
+    ],
+)  # fmt: skip
+def test_what_a_compiler_wrote(file: str) -> None:
+    assert parse_frame(f"{file}(134): call") is None
+
+
+@pytest.mark.parametrize(
+    "file", [GENERATED.replace("zj/", "zk/"), "zj/czj.py", "my_torchinductor.py", "coutput_code.py"]
+)
+def test_what_only_looks_like_it(file: str) -> None:
+    assert parse_frame(f"{file}(134): call") is not None
+
+
+def test_compiled_code_belongs_to_the_function_that_was_compiled() -> None:
+    profile = draw(f"""
+train.py(20): step                            0-99
+  Torch-Compiled Region: 0/0                  2-90
+    model.py(7): forward                      3-89
+      CompiledFunction                        4-88
+        /tmp/torchinductor_me/{GENERATED}(134): call  5-87
+          aten::mm                            6-40
+""")
+    place = place_of(profile, row_of(profile, "aten::mm"))
+    assert place == Frame("model.py", 7, "forward", "definition", own_code=True)
+    assert [frame.function for frame in stack_of(profile, row_of(profile, "aten::mm"))] == ["forward", "step"]
+
+
 def test_the_nearest_own_frame_wins_over_nearer_library_frames() -> None:
     profile = draw("""
 train.py(3): main                         0-100

@@ -1,0 +1,93 @@
+"""Buffers broadcast before each forward pass of DistributedDataParallel.
+
+## What it finds
+`DistributedDataParallel` that sends the model's buffers, such as the running statistics of batch normalisation, from
+one rank to all before each forward pass.
+
+## Why it is slow
+Each rank packs the buffers, waits for the broadcast and copies every buffer back, one launch each, before the model's
+first operator. All ranks start the pass together, so that each step waits for the slowest.
+
+## Example
+```python
+model = DistributedDataParallel(model, device_ids=[rank])
+```
+
+Use instead:
+```python
+model = DistributedDataParallel(model, device_ids=[rank], broadcast_buffers=False)
+```
+
+## How the saving is estimated
+The broadcasts and the copies around them go.
+
+## When it stays quiet
+Less than 0.5 % of a step. Models without buffers, and `broadcast_buffers=False`. Broadcasts outside of the forward
+pass of `DistributedDataParallel`, and those of the model itself: they send something else.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per_step
+from tb_tidy_plugin.profile.ddp import BROADCAST, COPY, buffer_broadcasts
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The broadcasts of a profile.
+
+    Attributes:
+        buffers, broadcasts: how many there are per forward pass.
+        time: of a step, in which the device works for them or idles. share: that by the step.
+        least: from which part of the step on they are reported.
+    """
+
+    buffers: int
+    broadcasts: int
+    time: Nanoseconds
+    share: Share
+    least: Share
+
+
+class DdpBuffersBroadcast(Rule[Evidence]):
+    """Buffers broadcast before each forward pass of DistributedDataParallel."""
+
+    code = "TT1304"
+    message = "`DistributedDataParallel` sends the model's buffers to all ranks for {time} of a step ({share})"
+    why = (
+        "Before a forward pass it sends {buffers} buffers; collectives for that: {broadcasts}. Reported for {least} of "
+        "a step or more"
+    )
+    fix = "Pass `broadcast_buffers=False` to `DistributedDataParallel`"
+    caveat = (
+        "Each rank then keeps its own buffers: running statistics of batch normalisation differ between ranks, and a "
+        "checkpoint holds those of the rank that writes it."
+    )
+
+    min_share = Threshold(0.005, "less of a step is lost in the noise from step to step")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        passes = buffer_broadcasts(profile)
+        operators = [row for each in passes for row in each]
+        if not operators:
+            return
+        time = critical_time(profile, rows_of(operators))
+        time_ns = per_step(profile, clipped_to_steps(profile, time))
+        share = profile.share_of_time(time_ns)
+        names = [profile.name(row) for row in max(passes, key=len)]
+        if share >= self.min_share:
+            yield Match(
+                anchor=operators[0],
+                events=tuple(operators),
+                evidence=Evidence(
+                    buffers=names.count(COPY),
+                    broadcasts=names.count(BROADCAST),
+                    time=Nanoseconds(time_ns),
+                    share=Share(share),
+                    least=Share(self.min_share),
+                ),
+                lost=time.spans,
+            )

@@ -1,0 +1,92 @@
+"""Gradients copied out of the buckets of DistributedDataParallel.
+
+## What it finds
+`DistributedDataParallel` that copies each gradient from its bucket into `.grad` after the bucket's `all_reduce`
+(`copy_bucket_to_grad`).
+
+## Why it is slow
+Every parameter costs a launch and a copy on the device in each step, and all gradients are in memory twice.
+
+## Example
+```python
+model = DistributedDataParallel(model, device_ids=[rank])
+```
+
+Use instead:
+```python
+model = DistributedDataParallel(model, device_ids=[rank], gradient_as_bucket_view=True)
+```
+
+## How the saving is estimated
+The copies go. What they take on the device can run behind other work, and then little is gained.
+
+## When it stays quiet
+Less than 0.5 % of a step. Gradients that are views of their buckets: nothing is copied.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per_step
+from tb_tidy_plugin.profile.ddp import gradient_copies
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The copies of a profile.
+
+    Attributes:
+        per_step: how many there are.
+        time: of a step, in which the device works for them or idles. share: that by the step.
+        least: from which part of the step on they are reported.
+    """
+
+    per_step: float
+    time: Nanoseconds
+    share: Share
+    least: Share
+
+    @property
+    def copies(self) -> str:
+        """How many there are per step."""
+        return f"{self.per_step:.3g}"
+
+
+class DdpGradientsCopied(Rule[Evidence]):
+    """Gradients copied out of the buckets of DistributedDataParallel."""
+
+    code = "TT1303"
+    message = "`DistributedDataParallel` copies gradients out of its buckets for {time} of a step ({share})"
+    why = (
+        "Copies of one gradient (`copy_bucket_to_grad`) per step: {copies}. Gradients that are views of the buckets "
+        "need none. Reported for {least} of a step or more"
+    )
+    fix = (
+        "Pass `gradient_as_bucket_view=True` to `DistributedDataParallel`; this also saves the memory of one copy of "
+        "all gradients"
+    )
+    caveat = "Gradients are then views: `grad.detach_()` fails, as in `zero_grad(set_to_none=False)` of older versions."
+
+    min_share = Threshold(0.005, "less of a step is lost in the noise from step to step")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        operators = gradient_copies(profile).tolist()
+        if not operators:
+            return
+        time = critical_time(profile, rows_of(operators))
+        time_ns = per_step(profile, clipped_to_steps(profile, time))
+        share = profile.share_of_time(time_ns)
+        if share >= self.min_share:
+            yield Match(
+                anchor=operators[0],
+                events=tuple(operators),
+                evidence=Evidence(
+                    per_step=profile.per_step_count(rows_of(operators)),
+                    time=Nanoseconds(time_ns),
+                    share=Share(share),
+                    least=Share(self.min_share),
+                ),
+                lost=time.spans,
+            )

@@ -1,0 +1,126 @@
+"""Recording of start-up, compilation or capture.
+
+## What it finds
+A recording that holds mostly what a job does once: first launches, allocations and single long calls of the runtime,
+compilation, or the capture of a graph.
+
+## Why it is slow
+The job need not be slow. Its steps cannot be judged by this recording, though: what takes most of the time here does
+not come again, and what takes most of a steady step is hard to see beside it.
+
+## Example
+```python
+with profile(activities=activities) as recording:
+    train_step(batch)
+```
+
+Use instead:
+```python
+with profile(activities=activities, schedule=schedule(wait=5, warmup=2, active=3)) as recording:
+    for _ in range(10):
+        train_step(batch)
+        recording.step()
+```
+
+## How the saving is estimated
+What a job does once goes: by so much a recorded step should be shorter. The job itself does not get faster.
+
+## When it stays quiet
+Steady recordings: what a job does once takes at most 30 %, or comes again in most of three or more steps.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.ledger.account import OF_COMPILATION, OF_START_UP, account_of
+from tb_tidy_plugin.ledger.causes import NUMBER
+from tb_tidy_plugin.ledger.model import Cause, Recording
+from tb_tidy_plugin.profile.critical import per_step
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share
+from tb_tidy_plugin.trace.columns import ABSENT
+
+WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, warmup=2, active=3)`"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a recording holds instead of steady steps.
+
+    Attributes:
+        causes: of the ledger. what: the same in words. fix: what to record instead.
+    """
+
+    causes: tuple[Cause, ...]
+    what: str
+    fix: str
+
+
+KINDS: Mapping[Recording, Kind] = {
+    "start-up": Kind(
+        OF_START_UP, "start-up: first launches, allocations and single long calls of the runtime", WARM_UP
+    ),
+    "compilation": Kind(OF_COMPILATION, "compilation", f"{WARM_UP}, so that all is compiled before"),
+    "capture": Kind(
+        ("graph_capture",),
+        "the capture of a graph, in which the device runs nothing",
+        "Record replays: capture the graph before the recording begins",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What takes most of a recording.
+
+    Attributes:
+        kind: of recording. time: of a step. share: that by the step.
+    """
+
+    kind: Recording
+    time: Nanoseconds
+    share: Share
+
+    @property
+    def what(self) -> str:
+        """What it is, in words."""
+        return KINDS[self.kind].what
+
+    @property
+    def fix(self) -> str:
+        """What to record instead."""
+        return KINDS[self.kind].fix
+
+
+class RecordingNotSteady(Rule[Evidence]):
+    """Recording of start-up, compilation or capture."""
+
+    code = "TT1402"
+    message = "{share} of this recording is {what}"
+    why = "A job does this once; here it takes {time} of a step. Steady steps cannot be judged by this recording"
+    fix = "{fix}"
+    caveat = "Only the recording changes: the job starts as slowly as before."
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        account = account_of(profile)
+        kind = KINDS.get(account.ledger.recording)
+        if kind is None:
+            return
+        segments = account.segments
+        here = np.isin(segments.cause, [NUMBER[cause] for cause in kind.causes]) & (account.calls != ABSENT)
+        if not here.any():
+            return
+        starts, ends, calls = segments.starts[here], segments.ends[here], account.calls[here]
+        time, window = Intervals.union(starts, ends), account.ledger.window
+        yield Match(
+            anchor=int(calls[np.argmax(ends - starts)]),
+            events=tuple(np.unique(calls).tolist()),
+            evidence=Evidence(
+                kind=account.ledger.recording,
+                time=Nanoseconds(per_step(profile, time)),
+                share=Share(time.total_ns / (window.end_ns - window.start_ns)),
+            ),
+            lost=time.spans,
+        )

@@ -1,0 +1,210 @@
+"""Kernels far below the device's peak rate.
+
+## What it finds
+Operators that take a good part of the step and reach less than half of their limit: the time that the device needs at
+least to compute the operations, or to move the bytes, that their shapes ask for.
+
+## Why it is slow
+The library chose a kernel that does not suit the shapes, the sizes leave compute units without work, or strided inputs
+make the device read more bytes than it uses.
+
+## Example
+```python
+out = model(x)
+```
+
+Use instead:
+```python
+model = torch.compile(model, mode="max-autotune")  # measures several kernels for each shape, and keeps the fastest
+out = model(x)
+```
+
+## How the saving is estimated
+The kernels reach half of their limit. At best they reach 70 % of it, as kernels that suit their shapes do; at worst
+nothing changes, since the peak rate of a datasheet is at boost clocks.
+
+## When it stays quiet
+Less than a tenth of the step. Calls below 20 µs, of which starting and ending a kernel is a good part. Devices whose
+peak rates are not known, operators without a formula, replayed graphs. Work that another rule reports with its own fix:
+float32 on ordinary cores, misaligned sizes, attention or decoder pieces written out, layout conversions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.ledger.advice import NEAR_LIMIT
+from tb_tidy_plugin.ledger.kinds import kind_of_operator
+from tb_tidy_plugin.ledger.limits import Roofline
+from tb_tidy_plugin.profile.intervals import positions_of_each
+from tb_tidy_plugin.rulekit import (
+    Category,
+    Edit,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rows,
+    Rule,
+    Scale,
+    Share,
+    Sizes,
+    Threshold,
+)
+from tb_tidy_plugin.trace.columns import ABSENT
+
+TUNED = 'Measure several kernels and keep the fastest: `torch.compile(mode="max-autotune")`'
+ON_ROCM = "; on ROCm, `PYTORCH_TUNABLEOP_ENABLED=1` does so for products"
+LARGER = "Multiply more in one call (a larger batch), so that the device reads the factors less often"
+FIXES = {
+    "convolution": (
+        "Set `torch.backends.cudnn.benchmark = True`, which measures several kernels and keeps the fastest, and keep "
+        "model and input in channels_last"
+    ),
+    "attention": (
+        "Measure the other backends of `scaled_dot_product_attention` (`torch.nn.attention.sdpa_kernel`), and use the "
+        "newest version of the library that the kernel comes from"
+    ),
+}
+BY_BYTES = "Make its inputs contiguous, and fuse it with the operators around it: `torch.compile`"
+SHOWN_INPUTS = 2
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The slow calls of one operator.
+
+    Attributes:
+        op: the operator. sizes: the inputs of the longest call.
+        time: of a step. share: that by the step. ideal: what the device needs at least.
+        reached: the second by the first. moves: whether that limit is the memory's.
+        calls_per_step: how many there are.
+        on_rocm: whether they were recorded there.
+        least: from which part of the step on they are reported. most: up to which part of their limit.
+        shortest: from which time of one call on.
+    """
+
+    op: str
+    sizes: str
+    time: Nanoseconds
+    share: Share
+    ideal: Nanoseconds
+    reached: Share
+    moves: bool
+    calls_per_step: float
+    on_rocm: bool
+    least: Share
+    most: Share
+    shortest: Nanoseconds
+
+    @property
+    def limit(self) -> str:
+        """What limits them."""
+        return "memory bandwidth" if self.moves else "peak rate"
+
+    @property
+    def calls(self) -> str:
+        """How many there are per step."""
+        return f"{self.calls_per_step:.3g}"
+
+    @property
+    def advice(self) -> str:
+        """What to try."""
+        kind = kind_of_operator(self.op)
+        if kind in FIXES:
+            return FIXES[kind]
+        if self.moves:
+            return LARGER if kind == "matrix" else BY_BYTES
+        return f"{TUNED}{ON_ROCM if self.on_rocm else ''}"
+
+
+class KernelsFarFromLimit(Rule[Evidence]):
+    """Kernels far below the device's peak rate."""
+
+    code = "TT502"
+    needs = frozenset({"shapes", "device"})
+    yields_to = (
+        "fp32-matmul-no-tf32", "fp32-on-ordinary-cores", "tensor-core-shape-misaligned", "unfused-attention",
+        "decoder-pieces-written-out", "elementwise-op-flood", "convolution-layout-converted", "hidden-contiguous-copy",
+        "dtype-ping-pong", "optimizer-single-tensor", "product-slower-than-sibling",
+        "small-batch-product-below-bandwidth",
+    )  # fmt: skip
+    message = "`{op}` takes {time} of a step ({share}) and reaches {reached} of the device's {limit}"
+    why = (
+        "By the shapes of its inputs ({sizes} in the longest call), the device needs {ideal} of a step for it; calls "
+        "per step: {calls}. Reported for {least} of a step or more, below {most} of the limit, in calls of {shortest} "
+        "or more"
+    )
+    fix = "{advice}"
+    caveat = "Another kernel may add in another order: results differ in their last bits."
+
+    min_share = Threshold(0.1, "to try other kernels takes time, and the limit is a datasheet's; less is not worth it")
+    max_reached = Threshold(0.5, "of the limit: kernels that suit their shapes reach 50 to 80 % of a datasheet's rate")
+    min_call_ns = Threshold(20_000, "starting and ending a kernel takes some µs, a good part of a shorter call")
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        return "The peak rates of this device are not known." if _roofline(profile) is None else None
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        roofline = _roofline(profile)
+        if roofline is None:
+            return
+        work, calls = self._slow_work(profile, roofline)
+        name = profile.plain_names[0][profile.nested.rows[calls]]
+        for at in positions_of_each(name):
+            time_ns = profile.per_step_ns(work[at])
+            if profile.share_of_time(time_ns) >= self.min_share:
+                yield self._match(profile, roofline, work[at], np.unique(calls[at]), time_ns)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        reached = match.evidence.reached
+        yield Scale(match.events, reached / self.max_reached, reached / max(NEAR_LIMIT, self.max_reached), 1.0)
+
+    def _slow_work(self, profile: Profile, roofline: Roofline) -> tuple[Rows, Rows]:
+        """Kernels of calls that are far from their limit, and the call of each."""
+        work = profile.operators.work
+        call = roofline.call[work]
+        work, call = work[call != ABSENT], call[call != ABSENT]
+        is_kernel = profile.table.category[work] == Category.KERNEL
+        is_slow = roofline.time_ns[call] >= self.min_call_ns
+        is_slow &= roofline.ideal_ns[call] < self.max_reached * roofline.time_ns[call]
+        is_slow &= ~np.isin(call, call[~is_kernel])  # copies from and to the host are limited by other things
+        return work[is_slow], call[is_slow]
+
+    def _match(
+        self, profile: Profile, roofline: Roofline, work: Rows, calls: Rows, time_ns: int
+    ) -> Match[Evidence]:  # fmt: skip
+        longest = int(profile.nested.rows[calls[np.argmax(roofline.time_ns[calls])]])
+        forward = profile.forward_of(longest)
+        reached = float(roofline.ideal_ns[calls].sum() / roofline.time_ns[calls].sum())
+        return Match(
+            anchor=longest if forward is None else forward,
+            events=tuple(work.tolist()),
+            evidence=Evidence(
+                op=profile.name(longest),
+                sizes=_sizes(profile, longest),
+                time=Nanoseconds(time_ns),
+                share=Share(profile.share_of_time(time_ns)),
+                ideal=Nanoseconds(round(reached * time_ns)),
+                reached=Share(reached),
+                moves=bool(2 * roofline.ideal_ns[calls[roofline.moves[calls]]].sum() > roofline.ideal_ns[calls].sum()),
+                calls_per_step=profile.per_step_count(profile.nested.rows[calls]),
+                on_rocm=profile.platform == "rocm",
+                least=Share(self.min_share),
+                most=Share(self.max_reached),
+                shortest=Nanoseconds(int(self.min_call_ns)),
+            ),
+            subject=profile.name(longest),
+            confidence="medium",  # the limit is a datasheet's
+        )
+
+
+def _roofline(profile: Profile) -> Roofline | None:
+    return account_of(profile).limits.roofline
+
+
+def _sizes(profile: Profile, row: int) -> str:
+    inputs = profile.inputs(row)
+    shapes = [inputs.shape(position) for position in range(len(inputs.dims))]
+    return " and ".join([str(Sizes(shape)) for shape in shapes if shape][:SHOWN_INPUTS])
