@@ -20,6 +20,7 @@ VIEWS: dict[str, tuple[dict[str, str], str]] = {
     "overview": ({"run": UNTIDY, "view": "overview"}, "Quality of the trace"),
     "findings": ({"run": UNTIDY}, "Fix saves about"),
     "operators": ({"run": UNTIDY, "view": "operators"}, "aten::"),
+    "kernels": ({"run": UNTIDY, "view": "kernels"}, "Not in this recording"),
     "modules": ({"run": UNTIDY, "view": "modules"}, "Sequential_0"),
     "memory": ({"run": UNTIDY, "view": "memory"}, "profile_memory"),
     "cpu": ({"run": UNTIDY, "view": "cpu"}, "train.py"),
