@@ -88,6 +88,9 @@ WRITTEN: Mapping[str, list[Facts]] = {
     ],
     "pageable-h2d-copy": [{"shape": Sizes((64, 3)), "dtype": dtype, "size": Bytes(768)} for dtype in DTYPES],
     "python-loop-tensor-indexing": [{"iterations": 16, "operators": 48, "elements": 32}],
+    "recurrent-cell-in-loop": [
+        {"fused": fused, "calls": 8, "inputs": Sizes((4, 16)), "units": 32} for fused in ("LSTM", "GRU", "RNN")
+    ],
     "tensor-core-shape-misaligned": [{**PRODUCT, "dtype": dtype} for dtype in ("float16", "bfloat16")],
     "tensor-created-on-cpu-then-moved": [
         {"factory": factory, "dtype": dtype, "shape": Sizes((64, 3)), "size": Bytes(768)}

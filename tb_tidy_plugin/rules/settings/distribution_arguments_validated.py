@@ -23,7 +23,7 @@ action = torch.distributions.Normal(mean, deviation).rsample()
 The checks go, with all that they run.
 
 ## When it stays quiet
-Distributions that are made with `validate_args=False`: their frames run no operator. Fewer than 4 checks per step.
+Distributions that are made with `validate_args=False`: their frames run no operator. Fewer than 2 checks per step.
 Steps that are not marked, and recordings without stacks.
 """
 
@@ -66,7 +66,7 @@ class DistributionArgumentsValidated(Rule[Evidence]):
     )
     caveat = "An argument out of its range gives NaN instead of an error."
 
-    min_checks = Threshold(4, "per step: fewer are the price of one distribution, and an error found early is worth it")
+    min_checks = Threshold(2, "per step: one is found early and costs little")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         frames = calls_in_steps(profile, CHECKS)
