@@ -76,6 +76,7 @@ WRITTEN: Mapping[str, list[Facts]] = {
         chain(sorted(OF_ONE | OF_TWO | set(OTHERS))),
         *(chain(["aten::mul", "aten::add"], dtype, gradients=3, on_device=True) for dtype in FLOATS),
     ],
+    "float32-beside-bfloat16-units": [{"size": 512}],
     "fp32-matmul-no-tf32": [PRODUCT],
     "grad-graph-never-consumed": [{"nodes": 20}],
     "hidden-contiguous-copy": [

@@ -12,17 +12,20 @@ from tests.support.drawn import A100, draw
 WAIT = "torch/cuda/__init__.py(1085): synchronize"
 
 
-def job(waiting: int = 2, frame: str = WAIT, caller: str = "train.py(7): measured", until: int = 700) -> Profile:
-    """Four steps of 1 ms; each launches 390 µs of work, waits until it is done, and launches 200 µs more."""
+def job(
+    waiting: int = 2, frame: str = WAIT, caller: str = "train.py(7): measured", until: int = 700, steps: int = 4
+) -> Profile:
+    """Steps of 1 ms; each launches 390 µs of work, waits until it is done, and launches 200 µs more."""
     lines = []
-    for number in range(4):
+    for number in range(steps):
         at = 1000 * number
         lines += [f"ProfilerStep#{number} {at}-{at + 990}", f"  {caller} {at + 1}-{at + 989}"]
         lines += [f"    aten::mm {at + 10}-{at + 20} kernel=gemm@{at + 310}-{at + 700}"]
         if number < waiting:
             wait = f"wait={at + 101}-{at + until - 1}"
             lines += [f"    {frame} {at + 100}-{at + until} {wait}"]
-        lines += [f"    aten::relu {at + 740}-{at + 750} kernel=relu@{at + 750}-{at + 950}"]
+        if steps > 1:
+            lines += [f"    aten::relu {at + 740}-{at + 750} kernel=relu@{at + 750}-{at + 950}"]
     return draw("\n".join(lines), A100)
 
 
@@ -45,6 +48,7 @@ class TestStaysQuiet:
         [
             pytest.param(job(waiting=1), id="a quarter of the steps"),
             pytest.param(job(waiting=4, until=140), id="short waits"),
+            pytest.param(job(steps=1), id="after the last launch"),
             pytest.param(job(frame="timer.py(3): synchronize"), id="a function of the user's own"),
             pytest.param(job(caller="torch/profiler/profiler.py(9): step"), id="the profiler's own"),
         ],
