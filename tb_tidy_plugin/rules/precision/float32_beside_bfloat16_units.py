@@ -2,7 +2,7 @@
 
 ## What it finds
 Matrix products and convolutions in float32, large enough to gain from bfloat16, that take a good part of a step on a
-CPU. Recordings with `tb_tidy_plugin.capture` know whether the CPU has AVX512-BF16 or AMX instructions.
+CPU. Only recordings with `tb_tidy_plugin.capture` know whether the CPU has AVX512-BF16 or AMX instructions.
 
 ## Why it is slow
 AVX512-BF16 multiplies twice as many numbers per instruction as AVX512 does in float32, AMX about eight times as many.
@@ -21,13 +21,12 @@ with torch.autocast("cpu", dtype=torch.bfloat16):
 
 ## How the saving is estimated
 Measured on a CPU with AVX512-BF16, torch 2.13, one thread and two, forward and backward pass: linear layers and
-convolutions of 30 MFLOP or more take 0.34 to 0.88 of their time under autocast, most of them 0.5, with all casts. Where
-the CPU is not known, nothing may be gained.
+convolutions of 30 MFLOP or more take 0.34 to 0.88 of their time under autocast, most of them 0.5, with all casts.
 
 ## When it stays quiet
-CPUs that are known to have neither AVX512-BF16 nor AMX. Products below 30 MFLOP and of fewer than 128 rows or columns:
-casts take what the product gains (32 × 512 by 512 × 512 took 1 to 2.2 times as long). Less than a third of the step.
-Programs that compute in bfloat16 or float16 somewhere. GPUs.
+CPUs that have neither AVX512-BF16 nor AMX, or of which that is not known. Products below 30 MFLOP and of fewer than 128
+rows or columns: casts take what the product gains (32 × 512 by 512 × 512 took 1 to 2.2 times as long). Less than a
+third of the step. Programs that compute in bfloat16 or float16 somewhere. GPUs.
 """
 
 from collections.abc import Iterator
@@ -55,7 +54,7 @@ CONVOLUTIONS = aten.names("product", "convolution mkldnn_convolution convolution
 HALF = frozenset({"c10::BFloat16", "c10::Half"})
 SMALLEST_SIZE = 128  # rows and columns of a product
 MOST_SIZE = 4096
-LEFT_KNOWN, LEFT_UNKNOWN = (0.5, 0.34, 0.9), (0.6, 0.34, 1.0)
+LEFT = (0.5, 0.34, 0.9)
 
 
 @dataclass(frozen=True)
@@ -64,27 +63,16 @@ class Evidence:
 
     Attributes:
         calls: per step. time: what they take per step. share: that by the step.
-        known: whether the CPU is known to multiply bfloat16. size: rows and columns of the costliest call, as a square.
+        size: rows and columns of the costliest call, as a square.
         least: from which part of a step on it is reported. smallest: from how many MFLOP on a call counts.
     """
 
     calls: int
     time: Nanoseconds
     share: Share
-    known: bool
     size: int
     least: Share
     smallest: int
-
-    @property
-    def cpu(self) -> str:
-        """What is known of the CPU."""
-        return "this CPU multiplies bfloat16 faster" if self.known else "some CPUs multiply bfloat16 twice as fast"
-
-    @property
-    def verb(self) -> str:
-        """How the fix begins."""
-        return "Use" if self.known else "If `lscpu` shows `avx512_bf16` or `amx_bf16`, use"
 
 
 class Float32BesideBfloat16Units(Rule[Evidence]):
@@ -92,12 +80,14 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
 
     code = "TT450"
     needs = frozenset({"shapes"})
-    message = "Products and convolutions in float32 take {time} of a step ({share}), and {cpu}"
+    message = (
+        "Products and convolutions in float32 take {time} of a step ({share}), and this CPU multiplies bfloat16 faster"
+    )
     why = (
         "The step has {calls} calls of {smallest} MFLOP or more in float32, and none in half precision. Reported for "
         "{least} of a step or more"
     )
-    fix = '{verb} mixed precision: `torch.autocast("cpu", dtype=torch.bfloat16)` around the forward pass'
+    fix = 'Use mixed precision: `torch.autocast("cpu", dtype=torch.bfloat16)` around the forward pass'
     caveat = "bfloat16 has 7 bits of fraction instead of 23. Check that training converges to the same result."
 
     min_share = Threshold(0.33, "mixed precision changes the whole program; for less of the step it is not worth that")
@@ -107,7 +97,12 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
         if profile.platform != "cpu":
             return "The profile has a device, whose precision other rules look at."
         known = profile.settings.processor.bfloat16
-        return "The CPU multiplies bfloat16 no faster than float32." if known is False else None
+        if known is None:
+            return (
+                "Whether the CPU multiplies bfloat16 faster was not recorded: record with `tb_tidy_plugin.capture`, or "
+                'try `torch.autocast("cpu", dtype=torch.bfloat16)` if `lscpu` shows `avx512_bf16` or `amx_bf16`.'
+            )
+        return None if known else "The CPU multiplies bfloat16 no faster than float32."
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         candidates = profile.named(*PRODUCTS, *CONVOLUTIONS)
@@ -126,21 +121,19 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
         if share is None or share < self.min_share:
             return
         longest = max(rows.tolist(), key=profile.duration_ns)
-        known = profile.settings.processor.bfloat16 is True
         found = estimate(profile.name(longest), profile.inputs(longest))
         evidence = Evidence(
             calls=round(profile.per_step_count(rows)),
             time=Nanoseconds(time_ns),
             share=Share(share),
-            known=known,
             size=round((((found.flops if found else None) or 0) / 2) ** (1 / 3)),
             least=Share(self.min_share),
             smallest=round(self.min_flops / 1e6),
         )
-        yield Match(longest, tuple(rows.tolist()), evidence, confidence="high" if known else "low")
+        yield Match(longest, tuple(rows.tolist()), evidence)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *(LEFT_KNOWN if match.evidence.known else LEFT_UNKNOWN))
+        yield Scale(match.events, *LEFT)
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         size = min(evidence.size, MOST_SIZE)
