@@ -7,6 +7,7 @@ from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 HALF = 0.5
+FEWEST = 2  # steps, in one of which nothing shows as usual
 
 
 def calls_in_steps(profile: Profile, pattern: str) -> Rows:
@@ -18,7 +19,8 @@ def calls_in_steps(profile: Profile, pattern: str) -> Rows:
 
 
 def usual_calls(profile: Profile, pattern: str) -> Rows:
-    """The same where at least half of the steps hold one, else none: what is rarer is done on purpose."""
+    """The same where at least half of two or more steps hold one, else none: what is rarer is done on purpose."""
     rows = calls_in_steps(profile, pattern)
-    is_usual = len(set(profile.step_of(rows).tolist())) >= HALF * len(profile.steps.items)
+    steps = len(profile.steps.items)
+    is_usual = steps >= FEWEST and len(set(profile.step_of(rows).tolist())) >= HALF * steps
     return rows if is_usual else rows[:0]

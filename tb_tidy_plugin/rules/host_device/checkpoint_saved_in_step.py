@@ -27,8 +27,8 @@ Writing runs beside the next steps. The copy to the host stays: a tenth of the t
 and copies run at 10 GB/s or more.
 
 ## When it stays quiet
-Checkpoints in fewer than half of the steps. `async_save`, which returns when the copy is done. Small states that take
-less than 1 % of the steps. Steps that are not marked.
+Checkpoints in fewer than half of the steps, and recordings of one step. `async_save`, which returns when the copy is
+done. Small states that take less than 1 % of the steps. Steps that are not marked.
 """
 
 from collections.abc import Iterator

@@ -24,7 +24,8 @@ for batch in loader:
 The calls go, and with them the allocations of the same steps (`cudaMalloc`, `hipMalloc`).
 
 ## When it stays quiet
-Calls in fewer than half of the steps, such as between training and evaluation. Steps that are not marked.
+Calls in fewer than half of the steps, such as between training and evaluation. Recordings of one step. Steps that are
+not marked.
 """
 
 from collections.abc import Iterator

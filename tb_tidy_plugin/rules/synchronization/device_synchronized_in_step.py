@@ -27,8 +27,8 @@ times.append((start, end))  # read with elapsed_time() when the loop is done
 The host no longer waits there; the replay of the step tells how much of the device's idle time goes.
 
 ## When it stays quiet
-Calls in fewer than half of the steps. Calls of PyTorch's profiler. Calls after the last launch of the recording, which
-delay nothing. Waits below 50 µs per step, where the device was done. Steps that are not marked.
+Calls in fewer than half of the steps. Recordings of one step. Calls of PyTorch's profiler. Waits below 50 µs per step,
+where the device was done. Steps that are not marked.
 """
 
 from collections.abc import Iterator
@@ -73,12 +73,7 @@ class DeviceSynchronizedInStep(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         frames = usual_calls(profile, WAITS).tolist()
-        last_launch_ns = int(profile.device_work.launched_ns.max(initial=0))
-        rows = rows_of(
-            row
-            for row in frames
-            if not profile.calls.caller_name(row).startswith(OF_PROFILER) and profile.end_ns(row) <= last_launch_ns
-        )
+        rows = rows_of(row for row in frames if not profile.calls.caller_name(row).startswith(OF_PROFILER))
         held_ns = profile.per_step_ns(rows)
         if held_ns >= self.min_wait_ns:
             evidence = Evidence(profile.per_step_count(rows), Nanoseconds(held_ns), Nanoseconds(self.min_wait_ns))

@@ -24,8 +24,7 @@ def job(
         if number < waiting:
             wait = f"wait={at + 101}-{at + until - 1}"
             lines += [f"    {frame} {at + 100}-{at + until} {wait}"]
-        if steps > 1:
-            lines += [f"    aten::relu {at + 740}-{at + 750} kernel=relu@{at + 750}-{at + 950}"]
+        lines += [f"    aten::relu {at + 740}-{at + 750} kernel=relu@{at + 750}-{at + 950}"]
     return draw("\n".join(lines), A100)
 
 
@@ -48,7 +47,7 @@ class TestStaysQuiet:
         [
             pytest.param(job(waiting=1), id="a quarter of the steps"),
             pytest.param(job(waiting=4, until=140), id="short waits"),
-            pytest.param(job(steps=1), id="after the last launch"),
+            pytest.param(job(waiting=1, steps=1), id="one step"),
             pytest.param(job(frame="timer.py(3): synchronize"), id="a function of the user's own"),
             pytest.param(job(caller="torch/profiler/profiler.py(9): step"), id="the profiler's own"),
         ],
