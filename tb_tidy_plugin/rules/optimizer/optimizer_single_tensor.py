@@ -27,7 +27,7 @@ takes 0.13 to 0.88 by https://github.com/pytorch/pytorch/pull/49039.
 
 ## When it stays quiet
 Optimizers of fewer than 10 parameters. On a CPU, where one parameter at a time is the default, optimizers without
-`fused`: `foreach` took 0.4 to 10 times as long there, more for larger parameters. Plain SGD on a CPU, whose one operator
+`fused`: `foreach` took 0.4 to 10 times as long there, more for larger parameters. Plain SGD on a CPU, whose operator
 `fused` replaces in 0.7 to 1.1 times its time. Sparse gradients and complex parameters, for which there is no other way.
 """
 
