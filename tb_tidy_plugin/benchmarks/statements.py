@@ -53,6 +53,7 @@ CALLED = (
         },
     )
     | _below("torch.nn", {f"{kind}{dims}d" for kind in ("BatchNorm", "Conv") for dims in (1, 2, 3)})
+    | _below("torch.nn", {f"{kind}{end}" for kind in ("GRU", "LSTM", "RNN") for end in ("", "Cell")})
     | _below("torch.nn.functional", map(aten.plain, FUNCTIONAL))
     | _below("torch.optim", WITH_FOREACH.values())
     | {"numpy.asarray", "numpy.stack", "time.perf_counter", "torch.utils.data.DataLoader"}

@@ -37,6 +37,7 @@ def settings() -> Mapping[str, Answer]:
         "versions": _versions,
         "devices": lambda: list(_devices()),
         "threads": _threads,
+        "processor": _processor,
         "numerics": _numerics,
         "process": _process,
     }
@@ -75,6 +76,18 @@ def _threads() -> Table:
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"intra_op": torch.get_num_threads(), "inter_op": torch.get_num_interop_threads(), "available_cores": cores}
+
+
+def _processor() -> Table:
+    """Nothing is known of bfloat16 before torch 2.4, which cannot tell."""
+    import torch
+
+    asked = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
+    answers = [bool(ask()) for ask in asked if ask is not None]
+    return {
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "bfloat16": any(answers) if answers else None,
+    }
 
 
 def _numerics() -> Table:

@@ -58,7 +58,7 @@ def _of_report(report: ProfileReport) -> Iterator[tuple[str, str]]:
 
 
 def _of_settings(settings: Settings) -> Iterator[tuple[str, str]]:
-    for group in ("versions", "threads", "numerics"):
+    for group in ("versions", "threads", "processor", "numerics"):
         for name, text in _values(getattr(settings, group)):
             yield f"{name}{VERSION}" if group == "versions" else name.replace("_", " "), text
     if settings.process.world_size is not None:

@@ -42,6 +42,13 @@ class Threads(Setting, frozen=True):
     available_cores: Count | None = None
 
 
+class Processor(Setting, frozen=True):
+    """What the CPU computes with: torch's name of its vector units, and whether it multiplies bfloat16 natively."""
+
+    capability: Text | None = None
+    bfloat16: bool | None = None
+
+
 class Numerics(Setting, frozen=True):
     """Switches between speed and exactness, as they were when the recording ended."""
 
@@ -92,6 +99,7 @@ class Settings(Setting, frozen=True):
     versions: Versions = Versions()
     devices: Annotated[tuple[NamedDevice, ...], Many] = ()
     threads: Threads = Threads()
+    processor: Processor = Processor()
     numerics: Numerics = Numerics()
     process: Process = Process()
     optimizers: Annotated[tuple[OptimizerSettings, ...], Many] = ()

@@ -237,6 +237,10 @@ class TestSettings:
         assert (found.versions.torch, found.versions.cuda) == (torch.__version__, torch.version.cuda)
         assert found.threads.intra_op == torch.get_num_threads()
         assert found.threads.available_cores == len(os.sched_getaffinity(0))
+        assert found.processor.capability == torch.backends.cpu.get_cpu_capability()
+        assert found.processor.bfloat16 is (
+            torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()  # noqa: SLF001 - torch's answer
+        )
         assert (found.numerics.float32_matmul_precision, found.numerics.tf32_matmul) == ("highest", False)
         assert found.process.rank is None
         optimizer = found.optimizer("AdamW")
@@ -251,7 +255,7 @@ class TestSettings:
         found = document_of(recorded)
         assert set(found) == {"version", "settings", "complete", "calls", "sources", "steps"}
         assert set(found["settings"]) <= {
-            "versions", "devices", "threads", "numerics", "process", "optimizers", "loaders",
+            "versions", "devices", "threads", "processor", "numerics", "process", "optimizers", "loaders",
         }  # fmt: skip
         optimizer = next(each for each in found["settings"]["optimizers"] if each["kind"] == "AdamW")
         assert set(optimizer) == {

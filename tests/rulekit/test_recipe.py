@@ -76,6 +76,7 @@ WRITTEN: Mapping[str, list[Facts]] = {
         chain(sorted(OF_ONE | OF_TWO | set(OTHERS))),
         *(chain(["aten::mul", "aten::add"], dtype, gradients=3, on_device=True) for dtype in FLOATS),
     ],
+    "float32-beside-bfloat16-units": [{"size": 512}],
     "fp32-matmul-no-tf32": [PRODUCT],
     "grad-graph-never-consumed": [{"nodes": 20}],
     "hidden-contiguous-copy": [
@@ -88,6 +89,9 @@ WRITTEN: Mapping[str, list[Facts]] = {
     ],
     "pageable-h2d-copy": [{"shape": Sizes((64, 3)), "dtype": dtype, "size": Bytes(768)} for dtype in DTYPES],
     "python-loop-tensor-indexing": [{"iterations": 16, "operators": 48, "elements": 32}],
+    "recurrent-cell-in-loop": [
+        {"fused": fused, "calls": 8, "inputs": Sizes((4, 16)), "units": 32} for fused in ("LSTM", "GRU", "RNN")
+    ],
     "tensor-core-shape-misaligned": [{**PRODUCT, "dtype": dtype} for dtype in ("float16", "bfloat16")],
     "tensor-created-on-cpu-then-moved": [
         {"factory": factory, "dtype": dtype, "shape": Sizes((64, 3)), "size": Bytes(768)}

@@ -1616,6 +1616,7 @@ export interface Settings {
    */
   optimizers?: OptimizerSettings[];
   process?: Process;
+  processor?: Processor;
   threads?: Threads;
   versions?: Versions;
   [k: string]: unknown;
@@ -1678,6 +1679,14 @@ export interface Process {
   backend?: string | null;
   rank?: number | null;
   world_size?: number | null;
+  [k: string]: unknown;
+}
+/**
+ * What the CPU computes with: torch's name of its vector units, and whether it multiplies bfloat16 natively.
+ */
+export interface Processor {
+  bfloat16?: boolean | null;
+  capability?: string | null;
   [k: string]: unknown;
 }
 /**

@@ -33,7 +33,8 @@ Loading of less than 5 % of the step or less than 1 ms per step, such as
 slices of tensors in memory, for which workers would only add the cost of
 handing over. Most batches that short: a few long ones are the machine's doing,
 which had something else to run, or the start of the recording. Batches loaded
-before the first step. Loaders with workers, however slow they are.
+before the first step. Loaders with workers, however slow they are. Jobs that
+may use one core.
 """
 
 from collections.abc import Iterator
@@ -117,6 +118,11 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
 
     min_share = Threshold(0.05, "below it, loading is not what the step waits for; torch-tb-profiler's limit")
     min_ns = Threshold(1_000_000, "handing a batch over from a worker costs up to 1 ms per step itself")
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        if profile.settings.threads.available_cores == 1:
+            return "The process may use one core: a worker would take it from the step."
+        return None
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for rows in batches_by_place(profile, "SingleProcess"):

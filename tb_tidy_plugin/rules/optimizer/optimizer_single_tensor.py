@@ -26,11 +26,12 @@ to a million elements). The more elements a parameter has, the more is left: for
 takes 0.13 to 0.88 by https://github.com/pytorch/pytorch/pull/49039.
 
 ## When it stays quiet
-Fewer than 10 parameters. On a CPU, where one parameter at a time is the default, optimizers without `fused`: `foreach`
-took 0.4 to 10 times as long there, more for larger parameters. Plain SGD on a CPU, whose one operator `fused` replaces
-in 0.7 to 1.1 times its time. Sparse gradients and complex parameters, for which there is no other way.
+Optimizers of fewer than 10 parameters. On a CPU, where one parameter at a time is the default, optimizers without
+`fused`: `foreach` took 0.4 to 10 times as long there, more for larger parameters. Plain SGD on a CPU, whose operator
+`fused` replaces in 0.7 to 1.1 times its time. Sparse gradients and complex parameters, for which there is no other way.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log, sqrt
@@ -60,6 +61,7 @@ SMALL, LARGE = 1_000, 65_000  # elements of a parameter
 
 ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
 UNSUPPORTED = aten.names("known", "coalesce view_as_real")  # of sparse gradients, of complex parameters
+OFTEN = 2  # steps of an optimizer with equal numbers of parameters
 FOREACH, FUSED = "foreach=True", "fused=True"
 TENSORS = 8  # of a parameter's size in the benchmark: itself, gradient, two states and one temporary for each optimizer
 
@@ -121,10 +123,13 @@ class OptimizerSingleTensor(Rule[Evidence]):
         by_optimizer: dict[str, list[Update]] = {}
         for update in updates_one_by_one(profile):
             by_optimizer.setdefault(update.optimizer, []).append(update)
-        for optimizer, updates in by_optimizer.items():
-            if evidence := _evidence(profile, updates, self.min_parameters):
-                for update in updates:
-                    yield Match(update.events[0], update.events, evidence, subject=optimizer)
+        for optimizer, of_class in by_optimizer.items():
+            objects = _by_object(of_class)
+            for parameters, updates in objects.items():
+                subject = optimizer if len(objects) == 1 else f"{optimizer} of {parameters}"
+                if evidence := _evidence(profile, updates, self.min_parameters):
+                    for update in updates:
+                        yield Match(update.events[0], update.events, evidence, subject=subject)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else _fused_on_cpu(match.evidence)))
@@ -151,6 +156,23 @@ def _fused_on_cpu(evidence: Evidence) -> tuple[float, float, float]:
     (small, large), low, high = FUSED_ON_CPU[evidence.algorithm]
     elements = min(max(evidence.elements, SMALL), LARGE) if evidence.elements else sqrt(SMALL * LARGE)
     return small + (large - small) * log(elements / SMALL) / log(LARGE / SMALL), low, high
+
+
+def _by_object(updates: list[Update]) -> dict[int, list[Update]]:
+    """Updates of one class by the number of parameters that their steps update, which tells its optimizers apart.
+
+    All of them together, by 0, where a number comes up once only: then it is one optimizer with other gradients.
+    """
+    parameters: dict[int, int] = {}
+    for update in updates:
+        parameters[update.step] = parameters.get(update.step, 0) + update.parameters
+    steps = Counter(parameters.values())
+    if min(steps.values()) < OFTEN:
+        return {0: updates}
+    found: dict[int, list[Update]] = {}
+    for update in updates:
+        found.setdefault(parameters[update.step], []).append(update)
+    return found
 
 
 def _evidence(profile: Profile, updates: list[Update], least: float) -> Evidence | None:

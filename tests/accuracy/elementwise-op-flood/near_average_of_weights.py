@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+ALSO = {"moving-average-per-parameter": "one list operation averages all weights"}
+
 
 def build() -> Callable[[], None]:
     model = nn.Sequential(*(module for _ in range(6) for module in (nn.Linear(192, 192), nn.ReLU())))

@@ -6,7 +6,7 @@ import pytest
 
 from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rules.data_loading.dataloader_num_workers_zero import DataloaderNumWorkersZero
-from tests.support.answers import findings, matches_of, saving_ns
+from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
 from tests.support.drawn import A100, draw
 from tests.support.known import with_settings
 
@@ -115,7 +115,7 @@ class TestReports:
         assert matches(profile)
 
     @pytest.mark.parametrize(
-        ("cores", "loading_us", "workers"), [(8, 3_000, 1), (8, 7_500, 3), (3, 9_000, 3), (1, 9_000, 1)]
+        ("cores", "loading_us", "workers"), [(8, 3_000, 1), (8, 7_500, 3), (3, 9_000, 3), (2, 9_000, 2)]
     )
     def test_as_many_workers_as_hide_the_loading_where_the_cores_are_known(
         self, cores: int, loading_us: int, workers: int
@@ -142,6 +142,10 @@ class TestSaves:
 
 
 class TestStaysQuiet:
+    def test_on_one_core(self) -> None:
+        profile = with_settings(draw(TWO_STEPS), threads={"available_cores": 1})
+        assert "one core" in reason_not_checked(DataloaderNumWorkersZero, profile)
+
     def test_with_workers_however_long_they_take(self) -> None:
         assert not matches(draw(TWO_STEPS.replace("_SingleProcess", "_MultiProcessing")))
 

@@ -125,6 +125,17 @@ class TestReports:
         found = findings(OptimizerSingleTensor, draw("\n".join(lines)))
         assert {finding.message.split()[0] for finding in found} == {"`Adam`", "`AdamW`"}
 
+    def test_optimizers_of_one_class_apart(self) -> None:
+        """An actor of 12 parameters, and critics of 6: on average their steps update 9, too few to report."""
+        lines = ["train.py(9): step 0-100000"]
+        for number, parameters in enumerate((12, 6, 12, 6)):
+            at = 5000 * number
+            lines += [f"  Optimizer.step#Adam.step {at + 90}-{at + 4000}"]
+            lines += operators(UPDATES["Adam"], parameters, at + 100, "    ")
+        (finding,) = findings(OptimizerSingleTensor, draw("\n".join(lines)))
+        assert finding.message.startswith("`Adam` updates 12 parameters one at a time: 108 operators")
+        assert finding.matches == 2
+
     def test_the_update_alone_where_a_closure_runs_the_model_inside_the_step(self) -> None:
         update = operators(UPDATES["Adam"], 12, 1000, "    ")
         closure = [

@@ -1,0 +1,26 @@
+"""Calls of library functions in steps, known by the names of their Python frames."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.steps import UNMARKED
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+
+HALF = 0.5
+FEWEST = 2  # steps, in one of which nothing shows as usual
+
+
+def calls_in_steps(profile: Profile, pattern: str) -> Rows:
+    """Frames in marked steps whose name the expression finds, without those inside one another, in row order."""
+    rows = profile.matching(pattern, Category.PYTHON)
+    rows = rows[profile.step_of(rows) != ABSENT] if profile.steps.basis not in UNMARKED else rows[:0]
+    outermost: Rows = rows[~profile.inside(rows)[rows]]
+    return outermost
+
+
+def usual_calls(profile: Profile, pattern: str) -> Rows:
+    """The same where at least half of two or more steps hold one, else none: what is rarer is done on purpose."""
+    rows = calls_in_steps(profile, pattern)
+    steps = len(profile.steps.items)
+    is_usual = steps >= FEWEST and len(set(profile.step_of(rows).tolist())) >= HALF * steps
+    return rows if is_usual else rows[:0]

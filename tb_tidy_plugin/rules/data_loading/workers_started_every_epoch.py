@@ -1,0 +1,86 @@
+"""Loader processes started again for each epoch.
+
+## What it finds
+A `DataLoader` with workers that starts its processes more than once within the recorded steps: frames `_get_iterator`
+that start processes.
+
+## Why it is slow
+Each start forks or spawns processes, imports what they need and copies the data set into them: tens of milliseconds
+with `fork`, seconds with `spawn`. The first batches arrive only after that.
+
+## Example
+```python
+loader = DataLoader(dataset, batch_size=64, num_workers=4)
+```
+
+Use instead:
+```python
+loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)
+```
+
+## How the saving is estimated
+Starting and stopping the processes goes, except for the first start. What the first batch of an epoch waits for is not
+counted: the prefetch of persistent workers begins with the epoch, too.
+
+## When it stays quiet
+One start in the recording. `persistent_workers=True`. Steps that are not marked, and recordings without stacks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold
+
+ITERATORS = r"^torch/utils/data/dataloader\.py\(\d+\): _get_iterator$"
+STOPS = r"^torch/utils/data/dataloader\.py\(\d+\): _shutdown_workers$"
+STARTS_PROCESS = r"^multiprocessing/process\.py\(\d+\): start$"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The starts of a profile.
+
+    Attributes:
+        starts: how many. processes: how many each starts. time: what starting and stopping takes per step.
+        least: from how many starts on they are reported.
+    """
+
+    starts: int
+    processes: int
+    time: Nanoseconds
+    least: int
+
+
+class WorkersStartedEveryEpoch(Rule[Evidence]):
+    """Loader processes started again for each epoch."""
+
+    code = "TT150"
+    needs = frozenset({"stacks"})
+    message = "A `DataLoader` starts its workers again for each epoch, which takes {time} per step"
+    why = "It starts {processes} processes {starts} times in the profile. Reported for {least} starts or more"
+    fix = "Pass `persistent_workers=True` to the `DataLoader`"
+    caveat = (
+        "Workers keep their memory between epochs, and do not see what the training process changes in the data set."
+    )
+
+    min_starts = Threshold(2, "within the recorded steps: one start belongs to any job")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        processes = profile.matching(STARTS_PROCESS, Category.PYTHON)
+        starts = calls_in_steps(profile, ITERATORS)
+        each = profile.covering(processes, starts)
+        starts = starts[np.isin(starts, each)]
+        if len(starts) < self.min_starts:
+            return
+        rows = [*starts[1:].tolist(), *calls_in_steps(profile, STOPS).tolist()]
+        evidence = Evidence(
+            starts=len(starts),
+            processes=round(int(np.isin(each, starts).sum()) / len(starts)),
+            time=Nanoseconds(profile.per_step_ns(rows_of(rows))),
+            least=round(self.min_starts),
+        )
+        yield Match(int(starts[1]), tuple(sorted(rows)), evidence)

@@ -1,0 +1,75 @@
+"""Checkpoint written while the step waits.
+
+## What it finds
+`torch.save` or `torch.distributed.checkpoint.save` in at least half of the recorded steps, by their frames.
+
+## Why it is slow
+Saving copies each tensor to the host, serialises it and writes it to a disk. The training thread launches nothing
+meanwhile, so the device idles.
+
+## Example
+```python
+for batch in loader:
+    train_step(batch)
+    torch.save(model.state_dict(), path)
+```
+
+Use instead:
+```python
+for number, batch in enumerate(loader):
+    train_step(batch)
+    if number % 1000 == 0:
+        pending = torch.distributed.checkpoint.async_save(model.state_dict(), checkpoint_id=path)
+```
+
+## How the saving is estimated
+Writing runs beside the next steps. The copy to the host stays: a tenth of the time, since disks write at some 1 GB/s
+and copies run at 10 GB/s or more.
+
+## When it stays quiet
+Checkpoints in fewer than half of the steps, and recordings of one step. `async_save`, which returns when the copy is
+done. Small states that take less than 1 % of the steps. Steps that are not marked.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.library_calls import usual_calls
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Overlap, Profile, Rule, Threshold
+
+SAVES = r"^torch/(?:serialization|distributed/checkpoint/state_dict_saver)\.py\(\d+\): save$"
+COPY = 0.1  # of the time, which stays in line
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The checkpoints of a profile.
+
+    Attributes:
+        count: how many. steps: of the profile. time: per step.
+    """
+
+    count: int
+    steps: int
+    time: Nanoseconds
+
+
+class CheckpointSavedInStep(Rule[Evidence]):
+    """Checkpoint written while the step waits."""
+
+    code = "TT250"
+    needs = frozenset({"stacks"})
+    message = "The steps save checkpoints, which takes {time} per step"
+    why = "`save` runs {count} times in {steps} steps, in line with the work. Reported where half of the steps save"
+    fix = "Save every few hundred steps, and write in the background with `torch.distributed.checkpoint.async_save`"
+    caveat = "A background write needs memory for a copy of the state, and a crash loses the steps since the last save."
+
+    min_share = Threshold(0.01, "less is a small state, which costs nothing worth a change")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        rows = usual_calls(profile, SAVES)
+        evidence = Evidence(len(rows), len(profile.steps.items), Nanoseconds(profile.per_step_ns(rows)))
+        yield from (Match(row, (row,), evidence) for row in rows.tolist())
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Overlap(match.events, left=COPY)

@@ -1,0 +1,99 @@
+"""Cached device memory given back in each step.
+
+## What it finds
+`torch.cuda.empty_cache()` in at least half of the recorded steps, by its frame.
+
+## Why it is slow
+The call waits for the device, frees each cached block with `cudaFree`, and the next operators ask the driver for the
+same memory again: each `cudaMalloc` takes 0.1 to 1 ms and holds the host.
+
+## Example
+```python
+for batch in loader:
+    train_step(batch)
+    torch.cuda.empty_cache()
+```
+
+Use instead:
+```python
+for batch in loader:
+    train_step(batch)
+```
+
+## How the saving is estimated
+The calls go, and with them the allocations of the same steps (`cudaMalloc`, `hipMalloc`).
+
+## When it stays quiet
+Calls in fewer than half of the steps, such as between training and evaluation. Recordings of one step. Steps that are
+not marked.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.profile.library_calls import usual_calls
+from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rows, Rule
+
+EMPTIES = r"^torch/(?:cuda|xpu|mps)/(?:memory|__init__)\.py\(\d+\): empty_cache$"
+ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The calls of a profile.
+
+    Attributes:
+        count: how many. time: what they take per step.
+        allocations: how many each step makes of the driver. allocating: what these take per step.
+    """
+
+    count: int
+    time: Nanoseconds
+    allocations: float
+    allocating: Nanoseconds
+
+    @property
+    def again(self) -> str:
+        """What the allocations cost."""
+        return f"; `cudaMalloc` then takes {self.allocating} per step" if self.allocations else ""
+
+
+class CacheEmptiedInStep(Rule[Evidence]):
+    """Cached device memory given back in each step."""
+
+    code = "TT1250"
+    needs = frozenset({"stacks"})
+    message = "`empty_cache()` runs in the steps and takes {time} per step{again}"
+    why = "The profile holds {count} calls. Reported where half of the steps have one"
+    fix = (
+        "Remove `empty_cache()` from the step. Against fragmented memory set "
+        "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`"
+    )
+    caveat = "Other processes on the device get less memory."
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        rows = usual_calls(profile, EMPTIES)
+        allocations = _allocations(profile) if len(rows) else rows
+        evidence = Evidence(
+            count=len(rows),
+            time=Nanoseconds(profile.per_step_ns(rows)),
+            allocations=profile.per_step_count(allocations),
+            allocating=Nanoseconds(profile.per_step_ns(allocations)),
+        )
+        steps = profile.step_of(allocations)
+        seen: set[int] = set()
+        for row, step in zip(rows.tolist(), profile.step_of(rows).tolist(), strict=True):
+            its = allocations[steps == step] if step not in seen else allocations[:0]
+            seen.add(step)
+            yield Match(row, (row, *its.tolist()), evidence)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Remove(match.events)
+
+
+def _allocations(profile: Profile) -> Rows:
+    rows = profile.matching(ALLOCATES, Category.RUNTIME)
+    found: Rows = rows[np.asarray(profile.step_of(rows)) >= 0]
+    return found

@@ -1,0 +1,137 @@
+"""Moving average of weights, one parameter at a time.
+
+## What it finds
+Python loops that mix one tensor after the other into an average: `lerp_`, or `mul_` followed by `add_` of an equal
+tensor, outside of an optimizer. Target networks and averaged weights (EMA, Polyak) are kept this way.
+
+## Why it is slow
+Each parameter takes one or two calls from Python, on a GPU as many launches, for a few elements each.
+
+## Example
+```python
+for average, weight in zip(averages, weights):
+    average.mul_(0.99).add_(weight, alpha=0.01)
+```
+
+Use instead:
+```python
+torch._foreach_lerp_(averages, weights, 0.01)  # torch.optim.swa_utils.AveragedModel does the same
+```
+
+## How the saving is estimated
+The operators are scaled by what was measured on a CPU with torch 2.13: `_foreach_lerp_` takes 0.1 to 0.62 of the time
+of `mul_` and `add_`, 0.19 to 0.93 of that of `lerp_` (12 to 100 parameters of 100 to 262,144 elements).
+
+## When it stays quiet
+Fewer than 8 parameters per step. Updates of an optimizer, which `optimizer-single-tensor` knows. Calls by libraries.
+Integer tensors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.rulekit import (
+    Category,
+    Edit,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Threshold,
+    parse_frame,
+)
+from tb_tidy_plugin.trace.columns import ABSENT
+
+LERP, MUL, ADD = "aten::lerp_", "aten::mul_", "aten::add_"
+LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62)}
+"""Of the time, by operators for each parameter: most likely, at least, at most; see the page."""
+
+FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The averages that one function keeps.
+
+    Attributes:
+        parameters: per step. each: how many operators for each.
+        time: what they take per step. least: from how many parameters on they are reported.
+    """
+
+    parameters: int
+    each: int
+    time: Nanoseconds
+    least: int
+
+    @property
+    def operators(self) -> str:
+        """What runs for each parameter."""
+        return "`lerp_`" if self.each == 1 else "`mul_` and `add_`"
+
+
+class MovingAveragePerParameter(Rule[Evidence]):
+    """Moving average of weights, one parameter at a time."""
+
+    code = "TT350"
+    needs = frozenset({"shapes"})
+    message = "A loop averages {parameters} tensors one at a time with {operators}, which takes {time} per step"
+    why = "Each tensor takes calls of its own from Python. Reported for {least} tensors or more"
+    fix = "Average all tensors in one call: `torch._foreach_lerp_(averages, weights, weight)`"
+    caveat = "Results differ in their last bits. The lists need parameters of floating-point types on one device."
+
+    min_parameters = Threshold(8, "per step: for fewer, the calls take some 50 µs")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        steps = profile.matching(r"^Optimizer\.", Category.ANNOTATION)
+        found: dict[str, list[tuple[int, ...]]] = {}
+        for rows in _averages(profile):
+            function = profile.calls.caller_name(rows[0])
+            if (frame := parse_frame(function)) is None or frame.own_code:
+                found.setdefault(function, []).append(rows)
+        for averages in found.values():
+            firsts = rows_of(rows[0] for rows in averages)
+            is_free = profile.covering(firsts, steps) == ABSENT
+            kept = [rows for rows, free in zip(averages, is_free.tolist(), strict=True) if free]
+            parameters = profile.per_step_count(rows_of(rows[0] for rows in kept))
+            if kept and parameters >= self.min_parameters:
+                yield from self._matches(profile, kept, parameters)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT[match.evidence.each])
+
+    def _matches(self, profile: Profile, averages: list[tuple[int, ...]], count: float) -> Iterator[Match[Evidence]]:
+        evidence = Evidence(
+            parameters=round(count),
+            each=len(averages[0]),
+            time=Nanoseconds(profile.per_step_ns(rows_of(row for rows in averages for row in rows))),
+            least=round(self.min_parameters),
+        )
+        by_step: dict[int, list[int]] = {}
+        for rows, step in zip(averages, profile.step_of(rows_of(rows[0] for rows in averages)).tolist(), strict=True):
+            by_step.setdefault(step, []).extend(rows)
+        for events in by_step.values():
+            yield Match(events[0], tuple(events), evidence)
+
+
+def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
+    """The operators that average one tensor: `lerp_`, or `mul_` by a number and the `add_` that follows it."""
+    for row in profile.calls.among(profile.named(LERP, MUL)).tolist():
+        given = profile.inputs(row)
+        if (shape := given.shape(0)) is None or given.dtype(0) not in FLOATING:
+            continue
+        if profile.name(row) == LERP:
+            yield (row,)
+            continue
+        after = next(iter(profile.operators_after(row, 1)), None)
+        is_number = given.shape(1) in {None, ()}
+        if (
+            is_number
+            and after is not None
+            and profile.name(after) == ADD
+            and profile.calls.body[after] == (profile.calls.body[row])
+        ):
+            added = profile.inputs(after)
+            if added.shape(0) == added.shape(1) == shape:
+                yield row, after

@@ -1,0 +1,156 @@
+"""Products and convolutions in float32 on a CPU that multiplies bfloat16 faster.
+
+## What it finds
+Matrix products and convolutions in float32, large enough to gain from bfloat16, that take a good part of a step on a
+CPU. Only recordings with `tb_tidy_plugin.capture` know whether the CPU has AVX512-BF16 or AMX instructions.
+
+## Why it is slow
+AVX512-BF16 multiplies twice as many numbers per instruction as AVX512 does in float32, AMX about eight times as many.
+Half as many bytes are moved as well.
+
+## Example
+```python
+loss = loss_fn(model(x), y)
+```
+
+Use instead:
+```python
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    loss = loss_fn(model(x), y)
+```
+
+## How the saving is estimated
+Measured on a CPU with AVX512-BF16, torch 2.13, one thread and two, forward and backward pass: linear layers and
+convolutions of 30 MFLOP or more take 0.34 to 0.88 of their time under autocast, most of them 0.5, with all casts.
+
+## When it stays quiet
+CPUs that have neither AVX512-BF16 nor AMX, or of which that is not known. Products below 30 MFLOP and of fewer than 128
+rows or columns: casts take what the product gains (32 × 512 by 512 × 512 took 1 to 2.2 times as long). Less than a
+third of the step. Programs that compute in bfloat16 or float16 somewhere. GPUs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.flops import estimate
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Edit,
+    Inputs,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+    aten,
+)
+
+PRODUCTS = aten.by_name("product", {"linear": (0, 1), "mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2)})
+CONVOLUTIONS = aten.names("product", "convolution mkldnn_convolution convolution_backward _convolution")
+HALF = frozenset({"c10::BFloat16", "c10::Half"})
+SMALLEST_SIZE = 128  # rows and columns of a product
+MOST_SIZE = 4096
+LEFT = (0.5, 0.34, 0.9)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The float32 work that would gain.
+
+    Attributes:
+        calls: per step. time: what they take per step. share: that by the step.
+        size: rows and columns of the costliest call, as a square.
+        least: from which part of a step on it is reported. smallest: from how many MFLOP on a call counts.
+    """
+
+    calls: int
+    time: Nanoseconds
+    share: Share
+    size: int
+    least: Share
+    smallest: int
+
+
+class Float32BesideBfloat16Units(Rule[Evidence]):
+    """Products and convolutions in float32 on a CPU that multiplies bfloat16 faster."""
+
+    code = "TT450"
+    needs = frozenset({"shapes"})
+    message = (
+        "Products and convolutions in float32 take {time} of a step ({share}), and this CPU multiplies bfloat16 faster"
+    )
+    why = (
+        "The step has {calls} calls of {smallest} MFLOP or more in float32, and none in half precision. Reported for "
+        "{least} of a step or more"
+    )
+    fix = 'Use mixed precision: `torch.autocast("cpu", dtype=torch.bfloat16)` around the forward pass'
+    caveat = "bfloat16 has 7 bits of fraction instead of 23. Check that training converges to the same result."
+
+    min_share = Threshold(0.33, "mixed precision changes the whole program; for less of the step it is not worth that")
+    min_flops = Threshold(30_000_000, "per call: smaller ones gain less than their casts take")
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        if profile.platform != "cpu":
+            return "The profile has a device, whose precision other rules look at."
+        known = profile.settings.processor.bfloat16
+        if known is None:
+            return (
+                "Whether the CPU multiplies bfloat16 faster was not recorded: record with `tb_tidy_plugin.capture`, or "
+                'try `torch.autocast("cpu", dtype=torch.bfloat16)` if `lscpu` shows `avx512_bf16` or `amx_bf16`.'
+            )
+        return None if known else "The CPU multiplies bfloat16 no faster than float32."
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        candidates = profile.named(*PRODUCTS, *CONVOLUTIONS)
+        inputs = profile.inputs_of(candidates)
+        if any(not HALF.isdisjoint(given.dtypes) for given in inputs):
+            return
+        gains = [
+            row
+            for row, given in zip(candidates.tolist(), inputs, strict=True)
+            if given.dtypes and "float" in given.dtypes and self._gains(profile.name(row), given)
+        ]
+        rows = rows_of(gains)
+        rows = rows[~profile.inside(rows)[rows]]
+        time_ns = profile.per_step_ns(rows)
+        share = profile.share_of_step(time_ns)
+        if share is None or share < self.min_share:
+            return
+        longest = max(rows.tolist(), key=profile.duration_ns)
+        found = estimate(profile.name(longest), profile.inputs(longest))
+        evidence = Evidence(
+            calls=round(profile.per_step_count(rows)),
+            time=Nanoseconds(time_ns),
+            share=Share(share),
+            size=round((((found.flops if found else None) or 0) / 2) ** (1 / 3)),
+            least=Share(self.min_share),
+            smallest=round(self.min_flops / 1e6),
+        )
+        yield Match(longest, tuple(rows.tolist()), evidence)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT)
+
+    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+        size = min(evidence.size, MOST_SIZE)
+        if size < SMALLEST_SIZE:
+            return None
+        setup = (
+            f"import torch\nx = torch.randn({size}, {size}, device=device)\nweight = torch.randn_like(x)\n"
+            "half = weight.to(torch.bfloat16)"
+        )
+        return Benchmark("product = x @ weight", "product = x.to(torch.bfloat16) @ half", setup, devices=("cpu",))
+
+    def _gains(self, name: str, given: Inputs) -> bool:
+        """Whether a call is large enough, in all of its sizes."""
+        found = estimate(name, given)
+        if found is None or found.dtype != "float" or (found.flops or 0) < self.min_flops:
+            return False
+        if name not in PRODUCTS:
+            return True
+        shapes = [given.shape(position) or () for position in PRODUCTS[name]]
+        return all(len(shape) > 1 and min(prod(shape[:-1]), shape[-1]) >= SMALLEST_SIZE for shape in shapes)

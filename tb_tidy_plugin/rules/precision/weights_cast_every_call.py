@@ -1,0 +1,95 @@
+"""Weights cast to half precision in each call.
+
+## What it finds
+Inference under `torch.autocast` with weights in float32: each linear layer and convolution casts its weight before it
+multiplies, in each call.
+
+## Why it is slow
+A cast reads and writes the whole weight, for a product that reads it once more. Autocast keeps casts only for training,
+and only until its block ends.
+
+## Example
+```python
+with torch.inference_mode(), torch.autocast("cuda", dtype=torch.bfloat16):
+    logits = model(tokens)
+```
+
+Use instead:
+```python
+model = model.to(torch.bfloat16)
+with torch.inference_mode():
+    logits = model(tokens)
+```
+
+## How the saving is estimated
+The casts of weights go. Inputs are still cast once, which is not counted.
+
+## When it stays quiet
+Recordings with a backward pass: weights change in each step, and one cast for each is due. Fewer than 4 weights per
+step. Casts of inputs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold, aten
+
+LAYERS = aten.by_name("product", {"linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1})
+"""Operators with weights, and which input the weight is."""
+
+CAST = "aten::to"
+BACKWARD = r"^autograd::engine::evaluate_function"
+HALF = {"5": "float16", "15": "bfloat16"}
+"""Numbers of dtypes, as `aten::to` is given them."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The casts of a profile.
+
+    Attributes:
+        casts: per step. dtype: to which type. time: what they take per step. least: from how many on they are reported.
+    """
+
+    casts: int
+    dtype: str
+    time: Nanoseconds
+    least: int
+
+
+class WeightsCastEveryCall(Rule[Evidence]):
+    """Weights cast to half precision in each call."""
+
+    code = "TT451"
+    needs = frozenset({"shapes"})
+    message = "Autocast casts {casts} weights to {dtype} per step, which takes {time}"
+    why = "The layers get float32 weights, and the profile holds no backward pass. Reported for {least} casts or more"
+    fix = "Cast the model once: `model.to(torch.{dtype})`"
+    caveat = "Layers that autocast keeps in float32, such as norms and softmax, compute in half precision as well."
+
+    min_casts = Threshold(4, "per step: fewer are a small part of any model")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        if len(profile.matching(BACKWARD, Category.OPERATOR)):
+            return
+        found: dict[str, list[int]] = {}
+        for row in profile.named(*LAYERS).tolist():
+            given = profile.inputs(row)
+            position = LAYERS[profile.name(row)]
+            if given.dtype(position) != "float":
+                continue
+            for child in profile.children(row):
+                cast = profile.inputs(child)
+                dtype = HALF.get(cast.scalar(1), "")
+                if profile.name(child) == CAST and dtype and cast.shape(0) == given.shape(position):
+                    found.setdefault(dtype, []).append(child)
+                    break
+        for dtype, casts in found.items():
+            rows = rows_of(casts)
+            per_step = profile.per_step_count(rows)
+            if per_step >= self.min_casts:
+                evidence = Evidence(
+                    round(per_step), dtype, Nanoseconds(profile.per_step_ns(rows)), round(self.min_casts)
+                )
+                yield from (Match(row, (row,), evidence) for row in casts)

@@ -1,0 +1,88 @@
+"""Default device that intercepts each call.
+
+## What it finds
+Steps that run under `torch.set_default_device` or `with torch.device(...)`, by the frames
+`torch/utils/_device.py: __torch_function__` around each function of `torch` that the step calls.
+
+## Why it is slow
+The mode is Python code around all calls, also around those that make no tensor: about 2 µs for each. A step of a
+thousand small operators is a third longer.
+
+## Example
+```python
+torch.set_default_device("cuda")
+model = Model()
+train(model)
+```
+
+Use instead:
+```python
+with torch.device("cuda"):
+    model = Model()
+train(model)  # tensors that the step makes get device=...
+```
+
+## How the saving is estimated
+The time of the frames without the calls inside them. Recording makes frames longer: half of that time is expected to
+go, at best all of it, at worst nothing.
+
+## When it stays quiet
+Fewer than 100 intercepted calls per step. A mode that is on only while the model is made. Steps that are not marked.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+
+INTERCEPTED = r"^torch/utils/_device\.py\(\d+\): __torch_function__$"
+LEFT = (0.5, 0.0, 1.0)  # of the frames' own time
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The calls that the mode intercepts.
+
+    Attributes:
+        calls: per step. own: the time of their frames per step, without what runs inside.
+        least: from how many calls per step on they are reported.
+    """
+
+    calls: int
+    own: Nanoseconds
+    least: int
+
+
+class DeviceModeInterceptsCalls(Rule[Evidence]):
+    """Default device that intercepts each call."""
+
+    code = "TT1452"
+    needs = frozenset({"stacks"})
+    message = "A default device intercepts {calls} calls per step, which takes {own}"
+    why = (
+        "`torch.set_default_device` or `with torch.device(...)` runs `__torch_function__` around each call. Reported "
+        "for {least} calls per step or more"
+    )
+    fix = "Set the default device only while the model is made, and pass `device=` where a step makes a tensor"
+
+    min_calls = Threshold(100, "per step: fewer take some 0.2 ms")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        rows = calls_in_steps(profile, INTERCEPTED)
+        calls = profile.per_step_count(rows)
+        if calls < self.min_calls:
+            return
+        inner = profile.covered(rows_of(child for row in rows.tolist() for child in profile.children(row)))
+        lost = profile.covered(rows).minus(inner)
+        evidence = Evidence(
+            calls=round(calls),
+            own=Nanoseconds(lost.total_ns // len(profile.steps.items)),
+            least=round(self.min_calls),
+        )
+        spans = tuple(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True))
+        yield Match(int(rows[0]), tuple(rows.tolist()), evidence, lost=spans)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT)

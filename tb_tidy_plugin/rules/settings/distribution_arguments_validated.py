@@ -1,0 +1,77 @@
+"""Arguments of distributions checked on each call.
+
+## What it finds
+`torch.distributions` objects that check their parameters when they are made and their values in `log_prob`: the frames
+`Distribution.__init__` and `_validate_sample`, with the operators that they run.
+
+## Why it is slow
+A check compares a tensor, reduces the result and reads it back: four operators or more for each parameter. On a GPU the
+host waits for each read. Small policies and priors spend more time on checks than on their sums.
+
+## Example
+```python
+action = torch.distributions.Normal(mean, deviation).rsample()
+```
+
+Use instead:
+```python
+torch.distributions.Distribution.set_default_validate_args(False)  # once, at the start
+action = torch.distributions.Normal(mean, deviation).rsample()
+```
+
+## How the saving is estimated
+The checks go, with all that they run.
+
+## When it stays quiet
+Distributions that are made with `validate_args=False`: their frames run no operator. Fewer than 2 checks per step.
+Steps that are not marked, and recordings without stacks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
+
+CHECKS = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The checks of a profile.
+
+    Attributes:
+        checks: per step. time: what they take per step. least: from how many per step on they are reported.
+    """
+
+    checks: int
+    time: Nanoseconds
+    least: int
+
+
+class DistributionArgumentsValidated(Rule[Evidence]):
+    """Arguments of distributions checked on each call."""
+
+    code = "TT1450"
+    needs = frozenset({"stacks"})
+    message = "Distributions check their arguments {checks} times per step, which takes {time}"
+    why = (
+        "`Distribution.__init__` and `_validate_sample` run operators and read their results. Reported for {least} "
+        "checks per step or more"
+    )
+    fix = (
+        "Call `torch.distributions.Distribution.set_default_validate_args(False)` once, or pass `validate_args=False`, "
+        "except while looking for an error"
+    )
+    caveat = "An argument out of its range gives NaN instead of an error."
+
+    min_checks = Threshold(2, "per step: one is found early and costs little")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        frames = calls_in_steps(profile, CHECKS)
+        rows = rows_of(row for row in frames.tolist() if profile.calls.operators_in([row]))
+        checks = profile.per_step_count(rows)
+        if checks >= self.min_checks:
+            evidence = Evidence(round(checks), Nanoseconds(profile.per_step_ns(rows)), round(self.min_checks))
+            yield from (Match(row, (row,), evidence) for row in rows.tolist())

@@ -1,0 +1,103 @@
+"""Python's garbage collector stops the step.
+
+## What it finds
+Runs of Python's cyclic garbage collector within steps, as recorded with `record_python_gc_info`, whether Python starts
+them or the program calls `gc.collect()`.
+
+## Why it is slow
+A full collection looks at each object of the process: hundreds of milliseconds for millions of objects, while nothing
+is launched. In a distributed job, all other ranks wait for the one that collects.
+
+## Example
+```python
+for batch in loader:
+    train_step(batch)
+    gc.collect()
+```
+
+Use instead:
+```python
+gc.collect()
+gc.freeze()  # what is alive now is not looked at again
+for batch in loader:
+    train_step(batch)
+```
+
+## How the saving is estimated
+Explicit collections go. Of Python's own a tenth is left, at most half: `gc.freeze()` leaves the objects made since.
+
+## When it stays quiet
+Recordings without `record_python_gc_info`. Collections that take less than 1 % of the steps, such as those of the
+youngest objects. Collections outside of steps.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import BUILT_IN, rows_of
+from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
+
+COLLECTIONS = r"^Python GC$"
+COLLECT = BUILT_IN + "function collect>"
+LEFT_FROZEN = (0.1, 0.0, 0.5)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The collections of one kind.
+
+    Attributes:
+        explicit: whether the program asks for them. count: how many in the profile.
+        time: per step. longest: of one.
+    """
+
+    explicit: bool
+    count: int
+    time: Nanoseconds
+    longest: Nanoseconds
+
+    @property
+    def who(self) -> str:
+        """Who starts them."""
+        return "`gc.collect()`" if self.explicit else "Python"
+
+    @property
+    def cure(self) -> str:
+        """What to do."""
+        return "Remove `gc.collect()` from the step" if self.explicit else "Call `gc.collect(); gc.freeze()` once"
+
+
+class GarbageCollectedInStep(Rule[Evidence]):
+    """Python's garbage collector stops the step."""
+
+    code = "TT1451"
+    needs = frozenset({"stacks"})
+    message = "{who} collects garbage in the steps, which takes {time} per step"
+    why = "The number of collections in the profile is {count}, and the longest takes {longest}"
+    fix = (
+        "{cure} before the first step. If memory grows, call `gc.disable()` and collect every few hundred steps, in "
+        "all ranks at once"
+    )
+    caveat = "Objects in reference cycles stay in memory until the next collection."
+
+    min_share = Threshold(0.01, "less is what the collection of the youngest objects takes in any program")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        rows = calls_in_steps(profile, COLLECTIONS).tolist()
+        explicit = {
+            row for row in rows if (above := profile.parent(row)) is not None and profile.name(above) == COLLECT
+        }
+        for kind in (True, False):
+            own = [row for row in rows if (row in explicit) is kind]
+            for row in own:
+                evidence = Evidence(
+                    explicit=kind,
+                    count=len(own),
+                    time=Nanoseconds(profile.per_step_ns(rows_of(own))),
+                    longest=Nanoseconds(max(map(profile.duration_ns, own))),
+                )
+                yield Match(row, (row,), evidence, subject="explicit" if kind else "automatic")
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Remove(match.events) if match.evidence.explicit else Scale(match.events, *LEFT_FROZEN)

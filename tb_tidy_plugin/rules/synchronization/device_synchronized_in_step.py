@@ -1,0 +1,83 @@
+"""Host that waits for the whole device in each step.
+
+## What it finds
+`torch.cuda.synchronize()` in at least half of the recorded steps, by its frame.
+
+## Why it is slow
+The host launches nothing until the device has done all that was launched. The device then idles until the host has
+caught up.
+
+## Example
+```python
+start = time.perf_counter()
+loss = train_step(batch)
+torch.cuda.synchronize()
+elapsed = time.perf_counter() - start
+```
+
+Use instead:
+```python
+start.record()  # torch.cuda.Event(enable_timing=True)
+loss = train_step(batch)
+end.record()
+times.append((start, end))  # read with elapsed_time() when the loop is done
+```
+
+## How the saving is estimated
+The host no longer waits there; the replay of the step tells how much of the device's idle time goes.
+
+## When it stays quiet
+Calls in fewer than half of the steps. Recordings of one step. Calls of PyTorch's profiler. Waits below 50 µs per step,
+where the device was done. Steps that are not marked.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.library_calls import usual_calls
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Threshold, Unblock
+
+WAITS = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams)\.py\(\d+\): synchronize$"
+OF_PROFILER = "torch/profiler/"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The waits of a profile.
+
+    Attributes:
+        per_step: how many. held: how long the host waits per step. least: from what on that is reported.
+    """
+
+    per_step: float
+    held: Nanoseconds
+    least: Nanoseconds
+
+    @property
+    def times(self) -> str:
+        """How often."""
+        return "once" if self.per_step == 1 else f"{self.per_step:.3g} times"
+
+
+class DeviceSynchronizedInStep(Rule[Evidence]):
+    """Host that waits for the whole device in each step."""
+
+    code = "TT851"
+    needs = frozenset({"stacks", "device"})
+    message = "`synchronize()` makes the host wait for the device {times} per step, for {held}"
+    why = "Half of the steps or more have such a call. Reported for {least} per step or more"
+    fix = "Remove `synchronize()` from the step, and measure times with `torch.cuda.Event`"
+
+    min_wait_ns = Threshold(50_000, "per step: a shorter wait leaves the device idle for a few launches")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        frames = usual_calls(profile, WAITS).tolist()
+        rows = rows_of(row for row in frames if not profile.calls.caller_name(row).startswith(OF_PROFILER))
+        held_ns = profile.per_step_ns(rows)
+        if held_ns >= self.min_wait_ns:
+            evidence = Evidence(profile.per_step_count(rows), Nanoseconds(held_ns), Nanoseconds(self.min_wait_ns))
+            yield from (Match(row, (row,), evidence) for row in rows.tolist())
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Unblock(match.anchor)

@@ -1,0 +1,93 @@
+"""Tensors checked for NaN one by one.
+
+## What it finds
+`torch.isnan(x).any()`, `torch.isfinite(x).all()` and assertions of that kind whose results Python reads, many times per
+step, outside of PyTorch's own debug modes.
+
+## Why it is slow
+A check takes three operators or more and a read. On a GPU the host waits for each read, and the device idles after it.
+
+## Example
+```python
+for gradient in gradients:
+    assert torch.isfinite(gradient).all()
+```
+
+Use instead:
+```python
+norm = torch.nn.utils.get_total_norm(gradients)  # not finite if one of them is not
+assert torch.isfinite(norm)
+```
+
+## How the saving is estimated
+One check of all tensors is left: on a CPU the reading of all elements stays, a third of the time, at most two thirds.
+
+## When it stays quiet
+Fewer than 8 checks per step: one of the loss or of the norm of all gradients is how it should be. Checks whose result
+stays a tensor. Anomaly detection, which `anomaly-mode-enabled` names. Checks inside of PyTorch and other libraries.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, aten, parse_frame
+
+TESTS = aten.names("known", "isnan isinf isfinite")
+JOINS = aten.names("known", "any all _is_any_true _is_all_true logical_not bitwise_not")
+READS = aten.names("read", "is_nonzero item")
+REACH = 3  # operators after a test: its negation, its reduction, and the read
+LEFT = (0.33, 0.0, 0.67)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The checks of one function.
+
+    Attributes:
+        checks: per step. time: what they take per step. least: from how many per step on they are reported.
+    """
+
+    checks: int
+    time: Nanoseconds
+    least: int
+
+
+class FiniteCheckPerTensor(Rule[Evidence]):
+    """Tensors checked for NaN one by one."""
+
+    code = "TT850"
+    message = "Python checks {checks} tensors per step for NaN or infinity one by one, which takes {time}"
+    why = "Each check tests a tensor, reduces the result and reads it. Reported for {least} checks per step or more"
+    fix = "Check the loss, or the norm of all gradients (`torch.nn.utils.get_total_norm`), once per step"
+
+    min_checks = Threshold(8, "per step and function: a few take some 50 µs, and one is right")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        found: dict[str, list[tuple[int, ...]]] = {}
+        for first in profile.calls.among(profile.named(*TESTS)).tolist():
+            function = profile.calls.caller_name(first)
+            frame = parse_frame(function)
+            if (frame is None or frame.own_code) and (check := _check(profile, first)):
+                found.setdefault(function, []).append(check)
+        for checks in found.values():
+            per_step = profile.per_step_count(rows_of(check[0] for check in checks))
+            if per_step >= self.min_checks:
+                rows = rows_of(row for check in checks for row in check)
+                evidence = Evidence(round(per_step), Nanoseconds(profile.per_step_ns(rows)), round(self.min_checks))
+                yield from (Match(check[0], check, evidence) for check in checks)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT)
+
+
+def _check(profile: Profile, first: int) -> tuple[int, ...]:
+    """The operators of the check that `first` begins; none where its result is not read at once."""
+    rows = [first]
+    for row in profile.operators_after(first, REACH):
+        rows.append(row)
+        if profile.name(row) in READS:
+            return tuple(rows)
+        if profile.name(row) not in JOINS:
+            break
+    return ()

@@ -1,0 +1,85 @@
+"""recurrent-cell-in-loop: what it reports, what that saves, and when it stays quiet."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rules.python_loops.recurrent_cell_in_loop import RecurrentCellInLoop
+from tests.support.answers import findings, matches_of, saving_ns
+from tests.support.drawn import A100, Gpu, draw
+
+LSTM = "dims=4x16,4x32+4x32,128x16,128x32,128,128 types=float,TensorList,float,float,float,float"
+GRU = "dims=4x16,4x32,96x16,96x32,96,96 types=float,float,float,float,float,float"
+
+
+def job(
+    calls: int = 8, cell: str = "aten::lstm_cell", given: str = LSTM, between: str = "select", gpu: Gpu | None = None
+) -> Profile:
+    """A loop in which each call of the cell takes 50 µs."""
+    lines = ["ProfilerStep#1 0-9000", "  tagger.py(12): forward 1-8999"]
+    for number in range(calls):
+        at = 10 + 100 * number
+        kernel = f"kernel=lstm@{at + 20}-{at + 60}" if gpu else ""
+        lines += [
+            f"    aten::{between} {at}-{at + 5} dims=12x4x16,, types=float,Scalar,Scalar",
+            f"    nn.Module: LSTMCell_0 {at + 9}-{at + 65}",
+            f"      torch/nn/modules/rnn.py(1732): forward {at + 9}-{at + 65}",
+            f"        {cell} {at + 10}-{at + 60} {given} {kernel}",
+        ]
+    return draw("\n".join(lines), gpu)
+
+
+class TestReports:
+    def test_a_loop_at_the_users_function(self) -> None:
+        (finding,) = findings(RecurrentCellInLoop, job())
+        assert finding.message == "A loop calls `LSTMCell` 8 times, which takes 400 µs"
+        assert finding.fix.startswith("Call `nn.LSTM` once for the whole sequence")
+        assert [(place.file, place.function) for place in finding.places] == [("tagger.py", "forward")]
+
+    @pytest.mark.parametrize(
+        ("cell", "given", "begin"),
+        [("lstm", LSTM, "(hidden, torch.zeros_like(hidden))"), ("gru", GRU, "(hidden)")],
+    )
+    def test_benchmarks_of_the_recorded_sizes(self, cell: str, given: str, begin: str) -> None:
+        (match,) = matches_of(RecurrentCellInLoop, job(cell=f"aten::{cell}_cell", given=given))
+        pair = RecurrentCellInLoop().benchmark(match.evidence)
+        assert pair is not None
+        assert f"Cell(16, 32, device=device)\nfused = torch.nn.{cell.upper()}(16, 32" in pair.setup
+        assert pair.setup.endswith(f"begin = {begin}")
+        for statement in (pair.setup, pair.before, pair.after):
+            ast.parse(statement)
+
+
+class TestSaves:
+    @pytest.mark.parametrize(
+        ("cell", "given", "gpu", "left"),
+        [
+            ("aten::lstm_cell", LSTM, None, (0.4, 0.2)),
+            ("aten::gru_cell", GRU, None, (0.9, 0.7)),
+        ],
+    )
+    def test_what_the_module_takes_less(
+        self, cell: str, given: str, gpu: Gpu | None, left: tuple[float, float]
+    ) -> None:
+        _, expected, high = saving_ns(RecurrentCellInLoop, job(cell=cell, given=given, gpu=gpu))
+        assert (expected, high) == pytest.approx(tuple(400_000 * (1 - part) for part in left), rel=0.01)
+
+    def test_of_a_gpu_by_its_own_factors(self) -> None:
+        (match,) = matches_of(RecurrentCellInLoop, job(gpu=A100))
+        assert match.evidence.on_gpu
+
+
+class TestStaysQuiet:
+    @pytest.mark.parametrize(
+        "profile",
+        [
+            pytest.param(job(calls=7), id="fewer calls"),
+            pytest.param(job(between="embedding"), id="an output that may be the next input"),
+            pytest.param(job(cell="aten::linear"), id="no cell"),
+        ],
+    )
+    def test_for(self, profile: Profile) -> None:
+        assert matches_of(RecurrentCellInLoop, profile) == ()
