@@ -29,7 +29,7 @@ LINE_END = re.compile(r"\r\n?|\n")
 MOST_NODES = 50_000
 """Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
 
-WRAPPERS = frozenset({"enumerate", "iter", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
+WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
 """Callables that hand on the items of their first argument."""
 
 Call = cst.Call
@@ -234,20 +234,33 @@ class Code:
         calls = [call for call in self.calls if is_wanted(self.qualified(call.func))]
         if not calls:
             raise Unfixable(f"This file does not make the {what}.")
-        of_name = [call for expression in used for call in self._made(expression) if call in calls]
-        found = list(dict.fromkeys(of_name)) or calls
+        made = [self._made(expression) for expression in used]
+        is_open = not made or any(origin is None for origins in made for origin in origins)
+        named = [origin for origins in made for origin in origins if origin in calls]
+        found = calls if is_open else list(dict.fromkeys(named))
+        if not found:
+            raise Unfixable(f"The line does not use the {what} that this file makes.")
         if len(found) > 1:
             raise Unfixable(f"This file makes {len(found)} of the kind, and which {what} this is cannot be told.")
         return found[0]
 
-    def _made(self, expression: cst.BaseExpression) -> list[cst.Call]:
-        """The calls whose result an expression may be."""
+    def _made(self, expression: cst.BaseExpression, most: int = 8) -> list[cst.Call | None]:
+        """The calls whose result an expression may be; None for what a caller gives."""
         if isinstance(expression, cst.Call):
             if self.callee(expression) in WRAPPERS and expression.args:
-                return self._made(expression.args[0].value)
+                return self._made(expression.args[0].value, most)
             return [expression]
-        values = self.assigned(self.source(expression))
-        return [value for value in values if isinstance(value, cst.Call)]
+        if isinstance(expression, cst.Name) and self._is_parameter(expression):
+            return [None]
+        values = self.assigned(self.source(expression)) if most else []
+        return [origin for value in values for origin in self._made(value, most - 1)]
+
+    def _is_parameter(self, name: cst.Name) -> bool:
+        """Whether a name is a parameter of the innermost function around it."""
+        function = next((each for each in self.around(name) if isinstance(each, cst.FunctionDef)), None)
+        given = function.params if function is not None else None
+        every = (*given.posonly_params, *given.params, *given.kwonly_params) if given is not None else ()
+        return name.value in {each.name.value for each in every}
 
     def argument(self, call: cst.Call, keyword: str) -> cst.Arg | None:
         """The argument that a call gives for a keyword; None where it gives none."""

@@ -56,6 +56,11 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
         {"\tlr=0.1,  # rate": "\tlr=0.1,  # rate\n\tfused=True,"},
     ),
     (
+        "optimizer-single-tensor",
+        "a = optim.SGD(one)\ndef start(self, opt):\n    self.opt = opt\ndef fit(self):\n    self.opt.step()  # here",
+        {"a = optim.SGD(one)": "a = optim.SGD(one, fused=True)"},
+    ),
+    (
         "zero-grad-memset",
         "optimizer.zero_grad(set_to_none=False)  # here",
         {"optimizer.zero_grad(set_to_none=False)  # here": "optimizer.zero_grad()  # here"},
@@ -190,6 +195,13 @@ DECLINED: list[tuple[str, str, str]] = [
     ("optimizer-single-tensor", "a = optim.SGD(one, **more)\na.step()  # here", "through `*` or `**`"),
     ("optimizer-single-tensor", "a = optim.Adam(one)\na.step()  # here", "does not make the optimizer"),
     ("optimizer-single-tensor", "a = optim.SGD(one, fused=quick)\na.step()  # here", "has `fused=quick` already"),
+    ("optimizer-single-tensor", "a, b = both\nb = optim.SGD(one)\na.step()  # here", "does not use"),
+    (
+        "dataloader-num-workers-zero",
+        "loader = DataLoader(a)\nother = DataLoader(b)\ndef f(loader):\n    for x in loader:  # here\n        x()",
+        "makes 2 of the kind",
+    ),
+    ("dataloader-num-workers-zero", "held_out = DataLoader(a)\nfor x in batches:  # here\n    x()", "does not use"),
     ("zero-grad-memset", "optimizer.zero_grad(set_to_none=flag)  # here", "does not say `set_to_none=False`"),
     ("dataloader-num-workers-zero", "loader = Loader(data)\nfor x in loader:  # here\n    f(x)", "does not make the"),
     ("tensor-created-on-cpu-then-moved", "x = torch.ones(4).to(torch.float16)  # here", "more than a device"),

@@ -154,7 +154,8 @@ class OptimizerSingleTensor(Rule[Evidence]):
         def is_wanted(name: str) -> bool:
             return name.startswith("torch.optim.") and name.rpartition(".")[2] == evidence.optimizer
 
-        used = [code.receiver(call) for call in code.methods_on(spot.lines, "step")]
+        steps = code.methods_on(spot.lines, "step")
+        used = [each for call in steps for each in (code.receiver(call), *(arg.value for arg in call.args))]
         made = code.constructor(used, is_wanted, "optimizer")
         if code.argument(made, "differentiable") or code.argument(made, "capturable"):
             raise Unfixable("The optimizer is made with `differentiable` or `capturable`.")
