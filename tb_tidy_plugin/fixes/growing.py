@@ -7,6 +7,9 @@ import libcst as cst
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.fixes.code import Code
 
+FACTORIES = frozenset(f"torch.{name}" for name in ("arange", "empty", "full", "ones", "rand", "randn", "zeros"))
+IN_PLACE = "Nothing writes to a piece in place after the loop took it."
+
 
 def collected(code: Code, spot: Spot) -> Change:
     """The change of a loop `x = torch.cat([x, piece])`: the first `x` is the first piece, so that results are the same.
@@ -46,7 +49,15 @@ def collected(code: Code, spot: Spot) -> Change:
             Splice(behind, behind, joined),
         ),
         SAME_RESULTS,
+        "" if _is_new(code, pieces[1]) and _is_new(code, start) else IN_PLACE,
     )
+
+
+def _is_new(code: Code, expression: cst.BaseExpression) -> bool:
+    """Whether an expression makes a tensor that nothing else can write to."""
+    if isinstance(expression, cst.Call):
+        return code.qualified(expression.func) in FACTORIES
+    return isinstance(expression, cst.BinaryOperation)
 
 
 def _growing(code: Code, spot: Spot) -> tuple[cst.Assign, cst.Call, tuple[cst.BaseExpression, cst.BaseExpression]]:

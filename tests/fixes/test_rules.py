@@ -275,6 +275,12 @@ def test_a_second_time_is_declined(rule: str, source: str, lines: dict[str, str]
         changed(rule, once)
 
 
+@pytest.mark.parametrize(("piece", "needs_review"), [("torch.ones(1)", False), ("x + 1", False), ("buffer", True)])
+def test_pieces_that_something_may_write_to_need_review(piece: str, *, needs_review: bool) -> None:
+    loop = f"rows = torch.empty(0)\nfor x in xs:\n    rows = torch.cat([rows, {piece}])  # here\nprint(rows)\n"
+    assert bool(changed("cat-in-loop", TRAIN + loop).check) is needs_review
+
+
 @pytest.mark.parametrize(("rule", "source", "reason"), DECLINED)
 def test_what_cannot_be_told_is_declined_in_words(rule: str, source: str, reason: str) -> None:
     with pytest.raises(Unfixable, match=reason.replace("*", r"\*")):
