@@ -12,6 +12,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from tb_tidy_plugin.analysis.answers import FixesAnswer
+from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, collide, spliced
@@ -82,10 +83,18 @@ class Fixer:
         code = self._code(text)
         rule = self.rules[finding.rule]
         spot = Spot(range(place.line, place.end_line + 1), place.function.rpartition(".")[2])
-        try:
-            change = type(rule)(facts.settings).fixer(code, spot, facts.evidence(type(rule)))
-        except RecursionError:
-            raise Unfixable("The file is nested too deeply to be changed.") from None
+
+        def change_of() -> Change | Unfixable:
+            try:
+                return type(rule)(facts.settings).fixer(code, spot, facts.evidence(type(rule)))
+            except Unfixable as reason:
+                return reason
+
+        change = unless_broken(rule, change_of)
+        if isinstance(change, Failed):
+            raise Unfixable(f"The rule failed: {change.error}")
+        if isinstance(change, Unfixable):
+            raise change
         changed = spliced(text, change.splices)
         if collide(change.splices) or changed == text:
             raise Unfixable("The change does not fit the file.")

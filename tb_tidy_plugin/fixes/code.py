@@ -454,8 +454,12 @@ class Code:
         """Whether a function does nothing but assign names and return: what a compiler takes as a whole."""
         if function.asynchronous or not isinstance(function.body, cst.IndentedBlock):
             return False
-        parts = [part for line in function.body.body for part in getattr(line, "body", (line,))]
-        return all(isinstance(part, (cst.Assign, cst.AnnAssign, cst.Return)) or _is_text(part) for part in parts)
+        lines = function.body.body
+        parts = [part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body]
+        are_simple = all(isinstance(line, cst.SimpleStatementLine) for line in lines)
+        return are_simple and all(
+            isinstance(part, (cst.Assign, cst.AnnAssign, cst.Return)) or _is_text(part) for part in parts
+        )
 
 
 def method_of(call: cst.Call) -> str:

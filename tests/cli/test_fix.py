@@ -156,6 +156,16 @@ def test_a_folder_that_cannot_be_written_ends_with_1(run: Path) -> None:
     assert "could not be written" in done.output
 
 
+def test_a_rule_that_crashes_is_named_and_nothing_else_happens(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise TypeError("no such thing")
+
+    monkeypatch.setattr("tb_tidy_plugin.fixes.growing.collected", broken)
+    done = fix(run, "--apply")
+    assert (done.exit_code, (run / "train.py").read_text()) == (0, SOURCE)
+    assert re.search("no fix. The rule failed: .*no such thing", done.output)
+
+
 def test_a_full_disk_ends_with_1(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -224,6 +224,11 @@ DECLINED: list[tuple[str, str, str]] = [
     ("fp32-on-ordinary-cores", "model(x).backward()  # here", "forward pass"),
     ("conv-bias-before-batchnorm", "y = self.norm(self.conv(x))  # here", "do not hold one convolution"),
     ("hidden-contiguous-copy", "y = x.reshape(2, 3)  # here", "do not hold one call of `contiguous`"),
+    (
+        "elementwise-op-flood",
+        "def f(x):\n    for y in x:\n        x = x + y  # here\n    return x",
+        "function of their",
+    ),
     ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
 ]
 
