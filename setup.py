@@ -180,6 +180,7 @@ if __name__ == "__main__":
         extras_require={
             "bench": ["torch"],  # micro-benchmarks run in the user's own torch
             "dask": ["distributed"],  # `--engine dask://HOST:PORT`
+            "fix": ["libcst>=1.8.2"],  # `tb-tidy fix`
             "ray": ["ray[client]"],  # `--engine ray://HOST:PORT`
             "remote": ["fsspec"],  # logdirs on stores, with the store's own package: s3fs, gcsfs, adlfs
         },

@@ -49,6 +49,18 @@ class CostsAnswer(RankAnswer, frozen=True):
     costs: StepCosts
 
 
+class FixesAnswer(RankAnswer, frozen=True):
+    """A report with what fixes are made from.
+
+    Attributes:
+        facts: by the finding's id.
+        captured: texts of the files that these findings name, as they ran, where the capture kept them.
+    """
+
+    facts: dict[str, Recipe]
+    captured: dict[str, str]
+
+
 class RecipesAnswer(Answer, frozen=True):
     """Recipes for the statements of findings, by the finding's id, those that cost most first.
 
@@ -120,6 +132,19 @@ def _costs(analysis: Analysis) -> CostsAnswer:
     return CostsAnswer(problem=rank.problem, report=rank.report, summaries=rank.summaries, costs=analysis.step_costs)
 
 
+def _fixes(analysis: Analysis) -> FixesAnswer:
+    rank = _rank(analysis)
+    facts = {key: each.facts for key, each in analysis.evidence.items() if each.facts is not None}
+    files = {place.file for key in facts for place in analysis.evidence[key].finding.places}
+    return FixesAnswer(
+        problem=rank.problem,
+        report=rank.report,
+        summaries=rank.summaries,
+        facts=facts,
+        captured={file: text for file, text in analysis.sources.captured.items() if file in files},
+    )
+
+
 def _recipes(analysis: Analysis) -> RecipesAnswer:
     """In the order of costs, which measurements do not change, as they change savings."""
     found = sorted(analysis.evidence.values(), key=lambda each: (-each.finding.cost_ns, each.finding.id))
@@ -153,6 +178,7 @@ def _notes(analysis: Analysis) -> list[str]:
 RANK = Question("report", RankAnswer, _rank)
 TABLES = Question("tables", TablesAnswer, _tables)
 COSTS = Question("costs", CostsAnswer, _costs)
+FIXES = Question("fixes", FixesAnswer, _fixes)
 RECIPES = Question("recipes", RecipesAnswer, _recipes, by_measurements=False)
 LINES = Question("lines", LinesAnswer, _lines, by_measurements=False)
 PLACES = Question("places", PlacesAnswer, _places, by_measurements=False)

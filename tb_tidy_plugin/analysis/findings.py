@@ -36,7 +36,7 @@ from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profil
 from tb_tidy_plugin.rulekit.edits import Unblock
 from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.rulekit.recipe import Recipe, recipe_of
+from tb_tidy_plugin.rulekit.recipe import Recipe, facts_of, recipe_of
 from tb_tidy_plugin.sources.frames import Frame, place_of
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
 
@@ -70,6 +70,7 @@ class Evidence:
         recipe: what the statements of its costliest match are made from; None where there are none.
         pair: these statements, to be measured.
         fix: what fixing it changes.
+        facts: what the change in the user's code is made from; None for rules without one.
     """
 
     finding: Finding
@@ -78,6 +79,7 @@ class Evidence:
     recipe: Recipe | None = None
     pair: Benchmark | None = None
     fix: Fix = field(default_factory=lambda: Fix(()))
+    facts: Recipe | None = None
 
     @property
     def claimed(self) -> Rows:
@@ -249,7 +251,8 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
         measurement=measurement,
         known_by=profile.replayed.least_certain(rows),
     )
-    return Evidence(finding, rows, tuple(anchor for _, anchor in places), recipe if pair else None, pair, fix)
+    facts = facts_of(rule, lead.evidence) if type(rule).can_fix() else None
+    return Evidence(finding, rows, tuple(anchor for _, anchor in places), recipe if pair else None, pair, fix, facts)
 
 
 def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> list[Note]:

@@ -43,6 +43,7 @@ OPTIONAL = {
         "no logdirs on stores such as s3://",
         f"pip install '{DISTRIBUTION}[remote]' and the store's own package",
     ),
+    "libcst": ("no `tb-tidy fix`", f"pip install '{DISTRIBUTION}[fix]'"),
     "distributed": ("no `--engine dask://…`", f"pip install '{DISTRIBUTION}[dask]'"),
     "ray": ("no `--engine ray://…`", f"pip install '{DISTRIBUTION}[ray]'"),
 }

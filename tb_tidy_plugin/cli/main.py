@@ -24,6 +24,7 @@ COMMANDS = (
     "compare",
     "doctor",
     "explain",
+    "fix",
     "merge-device-events",
     "rules",
     "summary",

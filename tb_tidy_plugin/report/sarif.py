@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from tb_tidy_plugin.report.fix_model import CodeFix, Replacement
 from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule
@@ -33,8 +34,8 @@ DRIVE = re.compile(r"[A-Za-z]:/")
 DEFINITION = "The function is defined here; the recording does not hold the calling line."
 
 
-def to_sarif(report: Report, rules: Sequence[type[AnyRule]]) -> str:
-    """One SARIF file with one run; `rules` are those that were checked.
+def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[CodeFix] = ()) -> str:
+    """One SARIF file with one run; `rules` are those that were checked, `fixes` stand with their findings.
 
     A finding that several profiles of a run share (its ranks) is one result, told by the one that loses most.
     """
@@ -49,9 +50,11 @@ def to_sarif(report: Report, rules: Sequence[type[AnyRule]]) -> str:
                 "toolExecutionNotifications": list(_notifications(report, codes, index)),
             }
         ],
-        "results": [_result(found, codes, index) for found in _merged(report)],
+        "results": [_result(found, codes, index) | _fixes(found.finding, fixes) for found in _merged(report)],
         "properties": {"ledgers": [*_ledgers(report)]},
     }
+    if fixes:
+        run["columnKind"] = "unicodeCodePoints"
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
@@ -134,6 +137,34 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
         "occurrenceCount": found.count,
         "properties": properties | where,
     }
+
+
+def _fixes(finding: Finding, fixes: Sequence[CodeFix]) -> Json:
+    """The fixes of a finding, each a change of one file (section 3.55)."""
+    of_finding = [
+        {
+            "description": _message(f"{finding.fix}. Safety: {fix.safety}. {fix.check}".rstrip()),
+            "artifactChanges": [
+                {
+                    "artifactLocation": _artifact(fix.file),
+                    "replacements": [_replacement(each) for each in fix.replacements],
+                }
+            ],
+        }
+        for fix in fixes
+        if fix.finding == finding.id
+    ]
+    return {"fixes": of_finding} if of_finding else {}
+
+
+def _replacement(replacement: Replacement) -> Json:
+    region = {
+        "startLine": replacement.start_line,
+        "startColumn": replacement.start_column,
+        "endLine": replacement.end_line,
+        "endColumn": replacement.end_column,
+    }
+    return {"deletedRegion": region, "insertedContent": {"text": replacement.text}}
 
 
 def _sentences(finding: Finding) -> str:

@@ -44,9 +44,16 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Raises:
             ValidationError: the facts are not those of its evidence.
         """
-        if (evidence := kind.evidence()) is None:
-            return None
-        return kind(self.settings).benchmark(msgspec.convert(self.facts, evidence, dec_hook=_typed))
+        return None if kind.evidence() is None else kind(self.settings).benchmark(self.evidence(kind))
+
+    def evidence(self, kind: type[Rule]) -> Any:  # noqa: ANN401 - each rule has its own
+        """The facts as the evidence of the rule `kind`; None where it has none.
+
+        Raises:
+            ValidationError: the facts are not those of its evidence.
+        """
+        evidence = kind.evidence()
+        return None if evidence is None else msgspec.convert(self.facts, evidence, dec_hook=_typed)
 
 
 def recipe_of(rule: Rule, evidence: object) -> Recipe | None:
@@ -59,7 +66,16 @@ def recipe_of(rule: Rule, evidence: object) -> Recipe | None:
     """
     if type(rule).benchmark is Rule.benchmark or type(rule).evidence() is None:
         return None
-    facts = msgspec.to_builtins(evidence, enc_hook=_plain)
+    return facts_of(rule, evidence)
+
+
+def facts_of(rule: Rule, evidence: object) -> Recipe | None:
+    """The same for any rule: without evidence, there are no facts.
+
+    Raises:
+        TypeError: a field is neither a number, a text nor a tuple of them.
+    """
+    facts = {} if type(rule).evidence() is None else msgspec.to_builtins(evidence, enc_hook=_plain)
     try:
         return msgspec.convert({"rule": rule.name(), "settings": dict(rule.settings), "facts": facts}, Recipe)
     except msgspec.ValidationError:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, get_args
 
+from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Remove
 from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.thresholds import Threshold
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code  # needs LibCST
 
 Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 Confidence: TypeAlias = Literal["high", "medium", "low"]
@@ -148,6 +152,24 @@ class Rule(AnyRule[E]):
         Statements are made again from the match's evidence later, without the recording (`Recipe`).
         """
         return None
+
+    def fixer(self, code: Code, spot: Spot, evidence: E) -> Change:
+        """The fix in the user's own code, as it is known from the module, the finding's lines and the evidence alone.
+
+        Args:
+            code: the module that holds the lines.
+            spot: the lines of one of the finding's places.
+            evidence: of the match that costs most.
+
+        Raises:
+            Unfixable: which change is right cannot be told.
+        """
+        raise Unfixable("The rule does not change code.")
+
+    @classmethod
+    def can_fix(cls) -> bool:
+        """Whether the rule has a fixer of its own."""
+        return cls.fixer is not Rule.fixer
 
     def not_applicable(self, profile: Profile) -> str | None:
         """Why the question makes no sense for this profile although it holds all `needs`; None where it does."""

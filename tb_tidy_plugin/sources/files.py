@@ -146,13 +146,64 @@ def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
             yield Path(real)
 
 
-def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """A source file that may be changed: its real path, its bytes, and how they are read.
+
+    `text` keeps the line ends; a byte order mark is in `content` only.
+    """
+
+    path: Path
+    content: bytes = field(repr=False)
+    text: str = field(repr=False)
+    encoding: str
+
+    def written(self, text: str) -> bytes:
+        """The file's content with another text, in its own encoding.
+
+        Raises:
+            UnicodeEncodeError: the encoding cannot hold the text.
+        """
+        mark = BOM if self.content.startswith(BOM) else b""
+        return mark + text.encode(self.encoding)
+
+
+def own_file(name: str, roots: Sequence[Path]) -> OwnFile | Unavailable:
+    """The file under one of `roots` that a trace calls `name`, to be changed.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    path = next(_candidates(name, roots), None) if name.endswith(".py") else None
+    if path is None:
+        return Unavailable(f"`{name}` is neither in the current folder nor under a `--source-root`.")
+    _, content = _content(path)
+    encoding = ENCODINGS.get(encoding_of(content))
+    if len(content) > MAX_BYTES:
+        return Unavailable(f"`{name}` is larger than {Bytes(MAX_BYTES)}.")
+    if encoding is None:
+        return Unavailable(
+            f"`{name}` is written in `{encoding_of(content)}`; only UTF-8, Latin-1 and ASCII are changed."
+        )
+    try:
+        text = content.removeprefix(BOM).decode(encoding)
+    except UnicodeDecodeError:
+        return Unavailable(f"`{name}` is not written in the encoding that it names.")
+    return OwnFile(path, content, text, encoding)
+
+
+def _content(path: Path) -> tuple[float, bytes]:
+    """When a regular file was changed, and its bytes, at most one more than `MAX_BYTES`."""
     # Should the name have become a pipe or a link since it was looked at: neither wait nor follow.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb") as stream:
+        about = os.fstat(stream.fileno())
+        return about.st_mtime, stream.read(MAX_BYTES + 1) if stat.S_ISREG(about.st_mode) else b""
+
+
+def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
     try:
-        with os.fdopen(os.open(path, flags), "rb") as stream:
-            about = os.fstat(stream.fileno())
-            content = stream.read(MAX_BYTES + 1) if stat.S_ISREG(about.st_mode) else b""
+        changed, content = _content(path)
     except OSError as problem:
         return _unread(name, problem)
     if len(content) > MAX_BYTES:
@@ -164,7 +215,7 @@ def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
             "in your editor, or save it as UTF-8."
         )
     text = content.removeprefix(BOM).decode(ENCODINGS[encoding], "replace")
-    return SourceText(lines_of(text), _is_newer(about.st_mtime, trace), path)
+    return SourceText(lines_of(text), _is_newer(changed, trace), path)
 
 
 def _unread(name: str, problem: OSError) -> Unavailable:

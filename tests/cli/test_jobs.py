@@ -51,7 +51,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     return lambda: len(files)
 
 
-@pytest.mark.parametrize("command", ["annotate", "bench", "check", "compare", "summary"])
+@pytest.mark.parametrize("command", ["annotate", "bench", "check", "compare", "fix", "summary"])
 def test_every_command_has_every_group_of_options(command: str) -> None:
     help_text = tidy(command, "--help").output.split()
     wanted = CONFIGURATION | ENGINE | TRACES | LIMITS | (set() if command == "annotate" else RULES)
@@ -65,6 +65,7 @@ def test_every_command_has_every_group_of_options(command: str) -> None:
         ("annotate", "RUN", "--format", "json"),
         ("check", "RUN"),
         ("compare", "RUN", "RUN"),
+        ("fix", "RUN"),
         ("summary", "RUN"),
     ],
     ids=" ".join,

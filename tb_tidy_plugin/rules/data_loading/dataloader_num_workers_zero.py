@@ -40,7 +40,9 @@ may use one core.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.ledger.host_work import loading_functions
 from tb_tidy_plugin.profile.loading import batches_by_place
 from tb_tidy_plugin.rulekit import (
@@ -56,6 +58,9 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
     parse_frame,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 MOST_WORKERS = 8  # expected of a machine whose cores are not known
 HANDING_OVER_NS = 1_000_000  # of each batch, which the training thread takes from a worker
@@ -170,6 +175,13 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
         for row in rows.tolist():
             yield Match(anchor=row, events=(row,), evidence=evidence)
 
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        loader = code.constructor(code.iterated_on(spot.lines), _is_loader, "`DataLoader`")
+        workers = {"num_workers": str(evidence.at_once)}
+        splices = code.with_arguments(loader, workers | {"persistent_workers": "True"}, instead_of="0")
+        how = "random numbers that the dataset draws differ"
+        return Change(tuple(splices), changes_behaviour(how), "The dataset uses no CUDA tensors, and can be pickled.")
+
 
 def _usual_ns(profile: Profile, rows: Rows) -> int:
     """What loading takes of a step where all batches are like the shorter half of them."""
@@ -193,3 +205,7 @@ def _workers(share: float, most: int) -> int:
     PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.
     """
     return min(ceil(share / (1 - share)) if share < 1 else MOST_WORKERS, most)
+
+
+def _is_loader(name: str) -> bool:
+    return name.startswith("torch.utils.data.") and name.endswith(".DataLoader")

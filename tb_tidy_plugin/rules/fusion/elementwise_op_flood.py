@@ -32,7 +32,9 @@ loaders, compiled code, torch's own operators. The same few for one tensor after
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.pointwise import Chain, part_left, pointwise_chains
@@ -55,6 +57,9 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     known_dtype,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 COMPILED_CALL = 8  # operators that take about as long as the guards and the call of a compiled function (15 to 20 µs)
 SHORT_PERIOD = 4  # operators that an average or an update by hand takes for each parameter
@@ -177,6 +182,13 @@ class ElementwiseOpFlood(Rule[Evidence]):
             ),
             confidence="medium" if 2 * chain.period <= len(chain.names) else "high",
         )
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        found = code.functions(spot.function)
+        if len(found) != 1 or found[0].decorators or not code.is_pure(found[0]):
+            raise Unfixable("The operators do not have a function of their own that could be compiled.")
+        added = code.before(found[0], f"@{code.module_called('torch')}.compile")
+        return Change((added,), SAME_UP_TO_ROUNDING, "The function is called with few different shapes.")
 
 
 def _is_per_tensor(chain: Chain, gradients: list[int]) -> bool:

@@ -35,7 +35,9 @@ recordings without steps.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.rulekit import (
@@ -54,6 +56,9 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     known_dtype,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 PAGEABLE = r"(?:HtoD|HostToDevice).{0,100}\(Pageable"
 NO_STEPS = {"whole_trace", "none"}
@@ -175,3 +180,17 @@ class PageableH2dCopy(Rule[Evidence]):
             setup=f"import torch\npageable = {made})\npinned = {made}, pin_memory=True)",
             devices=("cuda",), of_events=True,
         )  # fmt: skip
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        copies = [call for method in ("to", "cuda") for call in code.methods_on(spot.lines, method)]
+        if not copies:
+            raise Unfixable("The lines do not call `to` or `cuda`.")
+        loader = code.constructor(code.iterated_on(spot.lines), _is_loader, "`DataLoader`")
+        splices = code.with_arguments(loader, {"pin_memory": "True"}, instead_of="False")
+        for call in copies:
+            splices += code.with_arguments(call, {"non_blocking": "True"}, instead_of="False")
+        return Change(tuple(splices), SAME_RESULTS, "The copied tensors come from this `DataLoader`.")
+
+
+def _is_loader(name: str) -> bool:
+    return name.startswith("torch.utils.data.") and name.endswith(".DataLoader")

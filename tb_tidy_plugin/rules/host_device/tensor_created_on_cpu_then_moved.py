@@ -28,9 +28,12 @@ which no factory returns by itself. Memory that was not allocated right before i
 factory of another shape or dtype, or more than 5 operators back.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator
 from tb_tidy_plugin.profile.inputs import tensor_bytes
 from tb_tidy_plugin.rulekit import (
@@ -52,6 +55,9 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
 )
 
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
+
 FACTORIES = aten.names(
     "factory",
     """
@@ -65,6 +71,11 @@ COPY = frozenset({"aten::copy_"})
 
 TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
 MEASURED = aten.names("factory", "ones rand randn zeros")  # that need no more than a shape
+
+RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
+FACTORIES = RANDOM | {"zeros", "ones", "empty", "full", "arange", "eye"}
+DEVICE = re.compile(r"""(?:device=)?([\w.]*\bdevice|["'](?:cuda|xpu|mps)(?::\d+)?["'])""")
+"""An argument of `to` that can be nothing but a device."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +166,23 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
             ),
         )
 
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        splices: list[Splice] = []
+        made: set[str] = set()
+        for move in [call for method in ("to", "cuda") for call in code.methods_on(spot.lines, method)]:
+            factory = code.receiver(move)
+            name = code.qualified(factory.func) if code.is_call(factory) else ""
+            if not code.is_call(factory) or name.removeprefix("torch.") not in FACTORIES or factory.lpar:
+                continue
+            device = _device(code.source(move), [code.source(arg) for arg in move.args])
+            splices += code.with_arguments(factory, {"device": device})
+            splices.append(Splice(code.span(factory)[1], code.span(move)[1], ""))
+            made.add(name.removeprefix("torch."))
+        if not splices:
+            raise Unfixable("The lines do not hold a factory of `torch` and its copy in one expression.")
+        how = "random numbers drawn on the device differ from those of the CPU"
+        return Change(tuple(splices), changes_behaviour(how) if made & RANDOM else SAME_RESULTS)
+
 
 def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
     """Whether the operator `row` makes a tensor of this shape and dtype, and does so on the CPU."""
@@ -181,3 +209,13 @@ def _called(profile: Profile, row: int) -> str:
     above = profile.parent(row)
     words = profile.name(above).split() if above is not None else []
     return words[2] if words[:2] == ["<built-in", "method"] else aten.plain(profile.name(row))
+
+
+def _device(move: str, given: list[str]) -> str:
+    """The device that a call of `to` or `cuda` names."""
+    if not given and move.endswith(".cuda()"):
+        return '"cuda"'
+    found = DEVICE.fullmatch(given[0]) if len(given) == 1 else None
+    if found is None or not found[1]:
+        raise Unfixable("The copy is given more than a device.")
+    return found[1]

@@ -30,8 +30,9 @@ which `torch.stack` handles no faster. Data made once, such as constants. Time t
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.recurring import recurring
@@ -53,6 +54,9 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
     parse_frame,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}
 LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
@@ -156,6 +160,20 @@ class TensorFromPythonData(Rule[Evidence]):
                 least_elements=int(self.min_elements),
             ),
         )
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        calls = [call for call in code.calls_on(spot.lines) if code.qualified(call.func) == "torch.tensor"]
+        if not evidence.holds_arrays:
+            raise Unfixable("The list holds numbers, whose dtype in NumPy may be another one than in PyTorch.")
+        if len(calls) != 1 or len(calls[0].args) != 1 or not code.is_list(calls[0].args[0].value):
+            raise Unfixable("The lines do not hold one call of `torch.tensor` with a list and nothing else.")
+        call, numpy = calls[0], code.module_called("numpy")
+        start, end = code.span(call.args[0].value)
+        torch = code.source(call.func).removesuffix("tensor")
+        if not torch:
+            raise Unfixable("`tensor` is imported on its own.")
+        splices = (Splice(*code.span(call.func), f"{torch}from_numpy"), Splice(start, start, f"{numpy}.stack("))
+        return Change((*splices, Splice(end, end, ")")), SAME_RESULTS, "The list holds NumPy arrays, not tensors.")
 
 
 def _confidence(profile: Profile, row: int) -> Confidence:

@@ -32,7 +32,9 @@ Less than 2 % of the step. Conversions that no convolution launches. Compiled co
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
     Category,
@@ -45,6 +47,9 @@ from tb_tidy_plugin.rulekit import (
     Share,
     Threshold,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 CONVERSION = r"(?i:nchwToNhwc|nhwcToNchw)|^batched_transpose_\d"
 CONVOLUTION = re.compile(r"convolution")
@@ -132,6 +137,19 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
                 on_rocm=profile.platform == "rocm",
                 least=Share(self.min_share),
             ),
+        )
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        found = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
+        if len(found) != 1:
+            raise Unfixable("The lines do not hold one call of a model that this file makes.")
+        made = code.made_by(found[0].func)
+        if code.argument(made, "memory_format"):
+            raise Unfixable("The model has a memory format already.")
+        end = code.span(made)[1]
+        added = f".to(memory_format={code.module_called('torch')}.channels_last)"
+        return Change(
+            (Splice(end, end, added),), SAME_UP_TO_ROUNDING, "The model calls no `view`, and reads no strides."
         )
 
 

@@ -35,7 +35,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -49,6 +51,9 @@ from tb_tidy_plugin.rulekit import (
     aten,
     fitting,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 FUSED_ON_CPU = {
     "adam": ((0.2, 0.39), 0.11, 0.41), "adamw": ((0.2, 0.39), 0.11, 0.41), "adagrad": ((0.28, 0.38), 0.17, 0.73),
@@ -149,6 +154,18 @@ class OptimizerSingleTensor(Rule[Evidence]):
             "one_by_one.step()", "together.step()", setup, compare=("parameters",), of_events=True,
             devices=("cuda", "xpu") if evidence.on_gpu else ("cpu",),
         )  # fmt: skip
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        def is_wanted(name: str) -> bool:
+            return name.startswith("torch.optim.") and name.rpartition(".")[2] == evidence.optimizer
+
+        steps = code.methods_on(spot.lines, "step")
+        used = [each for call in steps for each in (code.receiver(call), *(arg.value for arg in call.args))]
+        made = code.constructor(used, is_wanted, "optimizer")
+        if code.argument(made, "differentiable") or code.argument(made, "capturable"):
+            raise Unfixable("The optimizer is made with `differentiable` or `capturable`.")
+        setting = evidence.setting.partition("=")[0]
+        return Change(tuple(code.with_arguments(made, {setting: "True"}, instead_of="False")), SAME_UP_TO_ROUNDING)
 
 
 def _fused_on_cpu(evidence: Evidence) -> tuple[float, float, float]:

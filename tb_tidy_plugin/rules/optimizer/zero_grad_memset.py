@@ -36,7 +36,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import first_additions
 from tb_tidy_plugin.rulekit import (
@@ -51,6 +53,9 @@ from tb_tidy_plugin.rulekit import (
     aten,
     fitting,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
 FUNCTION = re.compile(r"\): zero_grad$")
@@ -135,6 +140,16 @@ class ZeroGradMemset(Rule[Evidence]):
         given = "for weight, gradient in zip(weights, gradients):\n    weight.grad = gradient\noptimizer.zero_grad({})"
         pair = Benchmark(given.format("set_to_none=False"), given.format(""), setup)
         return pair if shapes and fitting(1, 8 * elements) else None
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        calls = code.methods_on(spot.lines, "zero_grad")
+        if len(calls) != 1:
+            raise Unfixable("The lines do not hold exactly one call of `zero_grad`.")
+        call, safety = calls[0], changes_behaviour("gradients are `None` between `zero_grad` and the backward pass")
+        given = call.args[0] if len(call.args) == 1 else None
+        if given is None or given.star or code.source(given.value) != "False":
+            raise Unfixable("The call does not say `set_to_none=False` itself.")
+        return Change(tuple(code.without_argument(call, given)), safety)
 
 
 def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:

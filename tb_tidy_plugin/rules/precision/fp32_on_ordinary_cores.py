@@ -37,7 +37,9 @@ they multiply. Products that `fp32-matmul-no-tf32` reports: TF32 takes one line 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.float32 import float32_kernels, has_matrix_units
 from tb_tidy_plugin.rulekit import (
     Edit,
@@ -50,6 +52,9 @@ from tb_tidy_plugin.rulekit import (
     Share,
     Threshold,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 LEFT = (0.4, 0.125, 1.0)  # most likely, at least, at most
 FIRST_WITH_BFLOAT16 = 8  # major compute capability: Ampere
@@ -151,6 +156,17 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
                 least=Share(self.min_share),
             ),
         )
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        if not evidence.has_bfloat16:
+            raise Unfixable("float16 needs a gradient scaler around several statements.")
+        statements = code.statements_on(spot.lines)
+        if len(statements) != 1 or code.methods_on(spot.lines, "backward"):
+            raise Unfixable("The lines do not hold exactly one statement of the forward pass.")
+        torch = code.module_called("torch")
+        splices = code.wrapped(statements[0], f'with {torch}.autocast("cuda", dtype={torch}.bfloat16):')
+        how = "products keep 7 of 23 fraction bits of their factors"
+        return Change(tuple(splices), changes_behaviour(how), "Training converges to the same result.")
 
 
 def _costliest(profile: Profile, kernels: Rows) -> str:

@@ -33,10 +33,21 @@ kernels, as all do that do not block; fewer than 20 kernels of 50 µs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rows, Rule
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
+
+
+BLOCKING = tuple(
+    f"os.environ[{quote}{name}_LAUNCH_BLOCKING{quote}]" for name in ("CUDA", "HIP") for quote in ("'", '"')
+)
+"""How a program switches blocking launches on itself."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,20 @@ class AnomalyModeEnabled(Rule[Evidence]):
         launches = blocking_launches(profile)
         if len(launches):
             yield _blocking(profile, launches)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        given = [value for name in BLOCKING for value in code.assigned(name)]
+        splices = [Splice(*code.span(value), '"0"') for value in given if code.source(value) in {'"1"', "'1'"}]
+        for call in code.calls:
+            name, mode = code.qualified(call.func), call.args[0].value if len(call.args) == 1 else None
+            if name == "torch.autograd.set_detect_anomaly" and mode and code.source(mode) == "True":
+                splices.append(Splice(*code.span(mode), "False"))
+            elif name == "torch.autograd.detect_anomaly" and not call.args and not call.lpar:
+                torch = code.module_called("torch")
+                splices.append(Splice(*code.span(call), f"{torch}.autograd.set_detect_anomaly(False)"))
+        if not splices:
+            raise Unfixable("This file does not switch it on.")
+        return Change(tuple(splices), SAME_RESULTS)
 
 
 def _anomaly(profile: Profile, stacks: list[int], checks: list[int]) -> Iterator[Match[Evidence]]:

@@ -36,7 +36,9 @@ loops that read fewer than 64 values per step or run other operators.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
 from tb_tidy_plugin.rulekit import (
@@ -52,6 +54,9 @@ from tb_tidy_plugin.rulekit import (
     Unblock,
     parse_frame,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")
 """Callers whose reads nobody would change: optimizers, gradient scalers, the profiler, loaders."""
@@ -170,6 +175,15 @@ class HostSyncScalarReadback(Rule[Evidence]):
         """Whether a place reads in enough of the steps."""
         steps = {step for step in profile.step_of(rows_of(rows)).tolist() if step >= 0}
         return len(steps) >= max(self.min_steps * len(profile.steps.items), 1)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        reads = [call for call in code.methods_on(spot.lines, "item") if not call.args and code.collects(call)]
+        if not reads:
+            raise Unfixable("The lines do not add what `item()` reads to a sum or a list.")
+        ends = [(code.span(code.receiver(call))[1], code.span(call)[1]) for call in reads]
+        how = "the sum or list holds tensors instead of numbers"
+        splices = tuple(Splice(start, end, ".detach()") for start, end in ends)
+        return Change(splices, changes_behaviour(how), "Only code after the loop reads the values, with `float()`.")
 
 
 def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:

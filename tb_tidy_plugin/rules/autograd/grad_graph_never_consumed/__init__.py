@@ -40,9 +40,14 @@ backward pass, as a recording of a forward pass alone leaves them, get a low con
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import indent
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes import UnusedPass, unused_passes
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 MODULE = "nn.Module: "
 MOST, USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what part of its operator, see the page
@@ -125,3 +130,12 @@ class GradGraphNeverConsumed(Rule[Evidence]):
             confidence="low" if not unused.has_backward else "high" if module else "medium",
             lost=list(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True)),
         )
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        if spot.function in {"forward", "__call__"}:
+            raise Unfixable("The line belongs to a model; which of its calls need gradients cannot be told.")
+        statements = code.statements_on(spot.lines)
+        if len(statements) != 1 or not code.calls_on(spot.lines):
+            raise Unfixable("The lines do not hold exactly one statement with a call.")
+        splices = code.wrapped(statements[0], f"with {code.module_called('torch')}.no_grad():")
+        return Change(tuple(splices), SAME_RESULTS, "No backward pass uses what the statement computes.")

@@ -32,10 +32,15 @@ Convolutions without a bias. Anything but the batch norm using the output first,
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Sizes, Threshold, aten, fitting
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import ParameterCosts, costs_of_parameters
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Call, Code
 
 MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
 TRANSPOSED = aten.names("product", "conv_transpose1d conv_transpose2d conv_transpose3d")
@@ -121,6 +126,17 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
         pair = Benchmark("norm(biased(x)).sum().backward()", "norm(plain(x)).sum().backward()", setup)
         return pair if batch else None
 
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        found = [call for call in code.calls_on(spot.lines) if _makes(code, call, "Conv")]
+        found = [call for call in found if (norm := code.used_by(call)) and _makes(code, norm, "BatchNorm")]
+        called = [code.source(call.func) for call in code.calls]
+        once = [call for call in found if called.count(code.source(call.func)) == 1]
+        if len(once) != 1:
+            raise Unfixable("The lines do not hold one convolution and the batch norm on its output.")
+        splices = code.with_arguments(code.made_by(once[0].func), {"bias": "False"}, instead_of="True")
+        how = "initial values differ under the same seed"
+        return Change(tuple(splices), changes_behaviour(how), "No checkpoint is loaded that holds the bias.")
+
 
 def _norm_after(profile: Profile, conv: int, inputs: Inputs, reach: int) -> int | None:
     """The batch norm that is the first to use the output of a convolution with a bias, unless in evaluation mode."""
@@ -177,3 +193,11 @@ def _module(profile: Profile, row: int) -> str:
     """The nearest `nn.Module` around an operator, empty without stacks."""
     names = map(profile.name, profile.ancestors(row))
     return next((name.removeprefix("nn.Module: ") for name in names if name.startswith("nn.Module: ")), "")
+
+
+def _makes(code: "Code", call: "Call", kind: str) -> bool:
+    """Whether a call is of a module of `torch.nn` of this kind that the file makes once."""
+    values = code.assigned(code.source(call.func))
+    if len(values) != 1 or not code.is_call(values[0]):
+        return False
+    return code.qualified(values[0].func).startswith(f"torch.nn.{kind}")

@@ -35,7 +35,9 @@ the finding is of low confidence.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.model_work import function_of
 from tb_tidy_plugin.rulekit import (
@@ -54,6 +56,9 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
 )
 from tb_tidy_plugin.rules.memory.hidden_contiguous_copy.layouts import LayoutCopy, layout_copies
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.1, 0.5
 """Parts of a copy's time that are expected to be left after the fix."""
@@ -176,6 +181,13 @@ class HiddenContiguousCopy(Rule[Evidence]):
         )
         setup = f"import torch\nshape, strides = {shape}, {strides}\nx = {elements}.as_strided(shape, strides)"
         return Benchmark("result = x.contiguous() + 1", "result = x + 1", setup)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        calls = [call for call in code.methods_on(spot.lines, "contiguous") if not call.args]
+        if evidence.is_needed or len(calls) != 1:
+            raise Unfixable("The lines do not hold one call of `contiguous` whose reader takes any layout.")
+        start, end = code.span(code.receiver(calls[0]))[1], code.span(calls[0])[1]
+        return Change((Splice(start, end, ""),), SAME_RESULTS, "Nothing calls `view` on the tensor, or writes to it.")
 
 
 def _events(profile: Profile, copy: LayoutCopy) -> tuple[int, ...]:

@@ -34,7 +34,9 @@ step. Calls made by libraries.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.joins import Join
 from tb_tidy_plugin.rulekit import (
@@ -52,6 +54,9 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.rules.python_loops.cat_in_loop.growth import growing_tensors, is_read_between
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,11 @@ class CatInLoop(Rule[Evidence]):
         setup = f"import torch\npieces = [torch.zeros({extents}, device=device) for _ in range({pieces})]"
         before = f"result = pieces[0]\nfor piece in pieces[1:]:\n    result = torch.cat([result, piece], {dim})"
         return Benchmark(before, f"result = torch.cat(pieces, {dim})", setup, of_events=True)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        from tb_tidy_plugin.fixes.growing import collected
+
+        return collected(code, spot)
 
 
 def _is_own(function: str) -> bool | None:

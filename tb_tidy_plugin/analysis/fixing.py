@@ -1,0 +1,221 @@
+"""From findings to changes of the user's own files: made where the file is as it was recorded, and written whole.
+
+Needs LibCST, which the extra `fix` installs.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from pathlib import Path
+
+from tb_tidy_plugin.analysis.answers import FixesAnswer
+from tb_tidy_plugin.analysis.checker import Failed, unless_broken
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.files import write_whole
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, collide, spliced
+from tb_tidy_plugin.fixes.code import LINE_END, Code
+from tb_tidy_plugin.report.fix_model import CodeFix, Replacement, Unfixed
+from tb_tidy_plugin.report.model import Finding, Place
+from tb_tidy_plugin.rulekit import Rule
+from tb_tidy_plugin.rulekit.recipe import Recipe
+from tb_tidy_plugin.sources.files import OwnFile, Unavailable, lines_of, own_file
+
+NOT_AS_RECORDED = "The file was changed since the recording. Record again."
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A fix, the change, and the file it changes; only its captured text is here where the file is unavailable."""
+
+    fix: CodeFix
+    file: OwnFile | Unavailable
+    change: Change
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the program computes the same afterwards, with nothing left to check."""
+        return self.change.safety == SAME_RESULTS and not self.change.check
+
+
+@dataclass(frozen=True, slots=True)
+class Fixer:
+    """Makes the fixes of findings, each file read once.
+
+    Attributes:
+        rules: by name.
+        roots: folders whose files may be changed.
+    """
+
+    rules: Mapping[str, Rule]
+    roots: Sequence[Path]
+    _files: dict[str, OwnFile | Unavailable] = field(default_factory=dict)
+    _codes: dict[str, Code | Unfixable] = field(default_factory=dict)
+
+    def proposals(self, answer: FixesAnswer) -> Iterator[Proposal | Unfixed]:
+        """A fix, or the reason why there is none, for each place of each finding whose rule can change code."""
+        made: set[tuple[str, str, tuple[Splice, ...]]] = set()
+        for finding in answer.report.findings:
+            facts = answer.facts.get(finding.id)
+            for place in finding.places if facts is not None else ():
+                assert facts is not None
+                try:
+                    found = self._proposal(finding, place, facts, answer.captured.get(place.file))
+                except Unfixable as reason:
+                    yield _unfixed(finding, place, str(reason))
+                    continue
+                key = (finding.id, place.file, found.change.splices)
+                if key not in made:
+                    made.add(key)
+                    yield found
+
+    def _proposal(self, finding: Finding, place: Place, facts: Recipe, captured: str | None) -> Proposal:
+        file = self._file(place.file)
+        if isinstance(file, Unavailable):
+            if captured is None:
+                raise Unfixable(file.reason)
+            text = captured
+        else:
+            _hold_as_recorded(file, place, captured)
+            text = file.text
+        code = self._code(text)
+        rule = self.rules[finding.rule]
+        spot = Spot(range(place.line, place.end_line + 1), place.function.rpartition(".")[2])
+
+        def change_of() -> Change | Unfixable:
+            try:
+                return type(rule)(facts.settings).fixer(code, spot, facts.evidence(type(rule)))
+            except Unfixable as reason:
+                return reason
+
+        change = unless_broken(rule, change_of)
+        if isinstance(change, Failed):
+            raise Unfixable(f"The rule failed: {change.error}")
+        if isinstance(change, Unfixable):
+            raise change
+        changed = spliced(text, change.splices)
+        if collide(change.splices) or changed == text:
+            raise Unfixable("The change does not fit the file.")
+        Code(changed)  # whatever a rule of the user's own has made of it is Python
+        fix = CodeFix(
+            finding=finding.id,
+            rule=finding.rule,
+            file=place.file,
+            line=place.line,
+            saving_ns=finding.saving.expected_ns if finding.saving else None,
+            safety=change.safety,
+            check=change.check,
+            diff=_diff(place.file, text, changed),
+            replacements=[_replacement(text, splice) for splice in sorted(change.splices)],
+        )
+        return Proposal(fix, file, change)
+
+    def _file(self, name: str) -> OwnFile | Unavailable:
+        if name not in self._files:
+            try:
+                self._files[name] = own_file(name, self.roots)
+            except OSError as problem:
+                reason = problem.strerror or type(problem).__name__
+                self._files[name] = Unavailable(f"`{name}` could not be read: {reason}.")
+        return self._files[name]
+
+    def _code(self, text: str) -> Code:
+        if text not in self._codes:
+            try:
+                self._codes[text] = Code(text)
+            except Unfixable as reason:
+                self._codes[text] = reason
+        found = self._codes[text]
+        if isinstance(found, Unfixable):
+            raise found
+        return found
+
+
+def written(proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Unfixed]]:
+    """Writes the proposals into their files, each file whole or not at all: those that were written, and the others.
+
+    Of two that change the same characters, the first is written.
+    """
+    done: list[Proposal] = []
+    others: list[Unfixed] = []
+    by_file: dict[Path, tuple[OwnFile, list[Proposal]]] = {}
+    for each in proposals:
+        if isinstance(each.file, Unavailable):
+            others.append(_not_written(each, each.file.reason))
+            continue
+        _, fitting = by_file.setdefault(each.file.path, (each.file, []))
+        if collide([*_splices_of([*fitting, each])]):
+            others.append(_not_written(each, "Another fix changes the same characters. Record again after it."))
+        else:
+            fitting.append(each)
+    for file, fitting in by_file.values():
+        try:
+            _write(file, fitting)
+        except TidyError as problem:
+            others += [_not_written(each, f"{problem.error} {problem.advice}") for each in fitting]
+        else:
+            done += fitting
+    return done, others
+
+
+def _splices_of(proposals: Sequence[Proposal]) -> set[Splice]:
+    return {splice for each in proposals for splice in each.change.splices}
+
+
+def _write(file: OwnFile, proposals: Sequence[Proposal]) -> None:
+    """Raises TidyError where the file is not as it was read, or cannot be written; it is as it was then."""
+    path = file.path
+    try:
+        text = spliced(file.text, _splices_of(proposals))
+        Code(text)
+        content = file.written(text)
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode) or path.read_bytes() != file.content:
+            raise TidyError(f"`{path}` was changed meanwhile.", "Try again.")
+        write_whole(path, content, stat.S_IMODE(about.st_mode))
+    except (Unfixable, UnicodeEncodeError):
+        raise TidyError("The changes do not fit together.", "Apply them one by one with `--rule`.") from None
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise TidyError(f"`{path}` could not be written: {reason}.", "Check its permissions.") from None
+
+
+def _hold_as_recorded(file: OwnFile, place: Place, captured: str | None) -> None:
+    """Raises Unfixable where a file is not known to be as it was recorded."""
+    lines = lines_of(file.text)
+    if captured is not None:
+        if lines != lines_of(captured):
+            raise Unfixable(NOT_AS_RECORDED)
+        return
+    if place.precision == "definition" or not place.text:
+        raise Unfixable("The line is not known: the file does not fit the recording, or no calls were recorded.")
+    if place.line > len(lines) or lines[place.line - 1].strip() != place.text.strip():
+        raise Unfixable(NOT_AS_RECORDED)
+
+
+def _unfixed(finding: Finding, place: Place, reason: str) -> Unfixed:
+    return Unfixed(finding=finding.id, rule=finding.rule, file=place.file, line=place.line, reason=reason)
+
+
+def _not_written(proposal: Proposal, reason: str) -> Unfixed:
+    fix = proposal.fix
+    return Unfixed(finding=fix.finding, rule=fix.rule, file=fix.file, line=fix.line, reason=reason)
+
+
+def _diff(name: str, before: str, after: str) -> str:
+    lines = unified_diff(lines_of(before), lines_of(after), f"a/{name}", f"b/{name}", lineterm="")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _replacement(text: str, splice: Splice) -> Replacement:
+    first, column = _position(text, splice.start)
+    last, end = _position(text, splice.end)
+    return Replacement(start_line=first, start_column=column, end_line=last, end_column=end, text=splice.new)
+
+
+def _position(text: str, offset: int) -> tuple[int, int]:
+    """Line and column of an offset, both 1-based."""
+    ends = [match.end() for match in LINE_END.finditer(text, 0, offset)]
+    return len(ends) + 1, offset - (ends[-1] if ends else 0) + 1

@@ -1,0 +1,139 @@
+"""`tb-tidy fix`: the fixes of findings in the user's own code, as diffs or written into the files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from tb_tidy_plugin import __version__
+from tb_tidy_plugin.analysis.answers import FIXES
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyse
+from tb_tidy_plugin.analysis.runs import run_report
+from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.jobs import with_job
+from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.progress import progress_bar
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.report.fix_model import Fixes, Unfixed
+from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, Report, RunReport
+from tb_tidy_plugin.sources.files import OwnFile
+from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.units import Nanoseconds, plural
+from tb_tidy_plugin.visible import visible
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.fixing import Proposal
+
+NOT_WRITTEN = 1
+
+
+@click.command(short_help="Print or write fixes in your own code.")
+@click.argument("path", type=PLACE)
+@click.option("--apply", is_flag=True, help="Write the fixes that need no review.")
+@click.option("--reviewed", is_flag=True, help="With --apply: write those that need review, too.")
+@click.option("--safe-only", is_flag=True, help="Only fixes with the same results that need no review.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
+@with_job
+def fix(job: Job, path: Place, apply: bool, reviewed: bool, safe_only: bool, form: str) -> None:
+    """Print the fixes of the findings in PATH as diffs of your own files: a trace file, a run folder or a logdir.
+
+    `--apply` writes them into files in the current folder or under a `--source-root` that are as they were recorded.
+
+    Exit codes: 0 done, 1 `--apply` could not write a fix, 2 nothing could be read.
+    """
+    if find_spec("libcst") is None:
+        raise TidyError("`tb-tidy fix` needs LibCST.", "Run `pip install 'tb-tidy-plugin[fix]'`.")
+    from tb_tidy_plugin.analysis.fixing import written
+
+    report, proposals, unfixed = _found(path, job)
+    if safe_only:
+        proposals = [each for each in proposals if each.is_safe]
+    done: list[Proposal] = []
+    failed: list[Unfixed] = []
+    if apply:
+        done, failed = written([each for each in proposals if reviewed or not each.change.check])
+    if form == "sarif":
+        from tb_tidy_plugin.report.sarif import to_sarif
+
+        kinds = [type(rule) for rule in job.rules]
+        click.echo(to_sarif(report, kinds, [each.fix for each in proposals]), nl=False)
+    elif form == "json":
+        answer = Fixes(
+            schema=SCHEMA_VERSION,
+            version=__version__,
+            fixes=[each.fix for each in proposals],
+            unfixed=[*unfixed, *failed],
+            problems=report.problems,
+            written=_paths(done),
+        )
+        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+    else:
+        _say(proposals, [*unfixed, *failed], done, report.problems)
+    sys.exit(NOTHING_READ if not report.runs else NOT_WRITTEN if failed else DONE)
+
+
+def _found(path: Place, job: Job) -> tuple[Report, list[Proposal], list[Unfixed]]:
+    """The report, the fixes of its findings and the places without one; each finding once, whatever its ranks."""
+    from tb_tidy_plugin.analysis.fixing import Fixer
+
+    fixer = Fixer({rule.name(): rule for rule in job.of_profiles}, job.source_roots)
+    runs: list[RunReport] = []
+    problems: list[Problem] = []
+    proposals: dict[tuple[str, str], Proposal] = {}
+    unfixed: dict[tuple[str, str, int], Unfixed] = {}
+    with progress_bar(job) as watched:
+        for run, found in groupby(analyse(watched, path, FIXES), key=lambda each: each.file.run):
+            of_run = list(found)
+            answers = [each.answer for each in of_run if each.answer is not None]
+            problems += [each.problem for each in of_run if each.problem is not None]
+            for answer in answers:
+                for each in fixer.proposals(answer):
+                    if isinstance(each, Unfixed):
+                        unfixed.setdefault((each.finding, each.file, each.line), each)
+                    else:
+                        proposals.setdefault((each.fix.finding, each.fix.diff), each)
+            if answers:
+                summaries = [summary for answer in answers for summary in answer.summaries]
+                reports = [answer.report for answer in answers]
+                runs.append(run_report(run, reports, summaries, job.of_runs, job.ignores))
+    report = Report(schema=SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
+    return report, list(proposals.values()), list(unfixed.values())
+
+
+def _paths(proposals: Iterable[Proposal]) -> list[str]:
+    return sorted({str(each.file.path) for each in proposals if isinstance(each.file, OwnFile)})
+
+
+def _say(
+    proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: Sequence[Proposal], problems: Sequence[Problem]
+) -> None:
+    for problem in problems:
+        click.echo(f"{visible(problem.path)}: {visible(problem.error)}\n{visible(problem.advice)}", err=True)
+    for each in proposals:
+        click.echo("\n".join(_lines(each)) + "\n")
+    for place in unfixed:
+        click.echo(visible(f"{place.file}:{place.line}: {place.rule}: no fix. {place.reason}"))
+    if not proposals and not unfixed:
+        click.echo("No finding has a fix.")
+    for path in _paths(done):
+        click.echo(visible(f"written: {path}"))
+    left = [each for each in proposals if each not in done and each.change.check]
+    if done and left:
+        click.echo(f"{plural(len(left), 'fix', 'fixes')} to review: `--reviewed` writes them, too.")
+
+
+def _lines(proposal: Proposal) -> Iterator[str]:
+    """The fix as the lines of a patch, with what it is about before it."""
+    fix = proposal.fix
+    saving = f"saves {Nanoseconds(fix.saving_ns)} per step, " if fix.saving_ns else ""
+    yield visible(f"# {fix.rule}: {saving}{fix.safety}")
+    if fix.check:
+        yield visible(f"# needs review: {fix.check}")
+    yield from ("\t".join(map(visible, line.split("\t"))) for line in fix.diff.split("\n")[:-1])

@@ -1,0 +1,72 @@
+"""A change of a source text as splices: everything outside them stays as it is, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+SAME_RESULTS = "same results"
+SAME_UP_TO_ROUNDING = "same up to rounding"
+
+
+def changes_behaviour(how: str) -> str:
+    """The safety of a change after which the program does something else."""
+    return f"changes behaviour: {how}"
+
+
+class Unfixable(Exception):  # noqa: N818 - not an error: the answer of a fixer that does not know a right change
+    """A place for which a rule has no change; the text is a sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place of a finding in a source text.
+
+    Attributes:
+        lines: 1-based, those that may have called the finding's work.
+        function: the name of the function around them, `<module>` at module level.
+    """
+
+    lines: range
+    function: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Splice:
+    """Replaces the characters from `start` up to `end` by `new`; offsets in the text, from 0."""
+
+    start: int
+    end: int
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a source text.
+
+    Attributes:
+        splices: in any order; they do not overlap.
+        safety: `SAME_RESULTS`, `SAME_UP_TO_ROUNDING` or what `changes_behaviour` gives.
+        check: what the user has to check before using the change, one sentence; empty where nothing is left to check.
+    """
+
+    splices: tuple[Splice, ...]
+    safety: str
+    check: str = ""
+
+
+def spliced(text: str, splices: Iterable[Splice]) -> str:
+    """The text with all splices applied."""
+    parts: list[str] = []
+    at = 0
+    for splice in sorted(splices):
+        parts += [text[at : splice.start], splice.new]
+        at = splice.end
+    return "".join((*parts, text[at:]))
+
+
+def collide(splices: Sequence[Splice]) -> bool:
+    """Whether any two of them change the same characters, or insert at the same offset."""
+    ordered = sorted(splices)
+    return any(after.start < before.end or after.start == before.start for before, after in pairwise(ordered))

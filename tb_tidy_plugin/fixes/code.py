@@ -1,0 +1,471 @@
+"""A user's module as a syntax tree, asked by fixers for calls, names and statements.
+
+The only module that imports LibCST, which the extra `fix` installs. LibCST says where something stands; the change is
+made in the text (`fixes.change`), so that comments, line ends and everything else keep their form.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeGuard
+
+import libcst as cst
+from libcst.metadata import (
+    MetadataWrapper,
+    ParentNodeProvider,
+    PositionProvider,
+    QualifiedNameProvider,
+    QualifiedNameSource,
+    WhitespaceInclusivePositionProvider,
+)
+
+from tb_tidy_plugin.fixes.change import Splice, Unfixable
+
+LINE_END = re.compile(r"\r\n?|\n")
+MOST_NODES = 50_000
+"""Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
+
+WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
+"""Callables that hand on the items of their first argument."""
+
+Call = cst.Call
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+class Code:
+    """One module.
+
+    Raises:
+        Unfixable: the text is not Python that can be read here.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of escapes in the user's strings
+                tree = ast.parse(text)  # refuses what is nested too deeply, which LibCST's parser does not
+            if sum(1 for _ in ast.walk(tree)) > MOST_NODES:
+                raise Unfixable("The file is too large to be changed.")
+            wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+            self._positions = wrapper.resolve(PositionProvider)
+            self._whole = wrapper.resolve(WhitespaceInclusivePositionProvider)
+            self._parents = wrapper.resolve(ParentNodeProvider)
+            self._names = wrapper.resolve(QualifiedNameProvider)
+        except (SyntaxError, ValueError, cst.ParserSyntaxError) as problem:
+            reason = str(problem).partition("\n")[0]
+            raise Unfixable(f"The file is not Python that can be read here: {reason}.") from None
+        except (RecursionError, MemoryError):
+            raise Unfixable("The file is nested too deeply to be changed.") from None
+        self.module = wrapper.module
+        self._starts = [0, *(match.end() for match in LINE_END.finditer(text))]
+        if self.module.code != text:
+            raise Unfixable("The file cannot be read without changing it.")
+
+    @cached_property
+    def nodes(self) -> list[cst.CSTNode]:
+        """All nodes, parents first, in the order of the text."""
+        found: list[cst.CSTNode] = []
+        left: list[cst.CSTNode] = [self.module]
+        while left:
+            node = left.pop()
+            found.append(node)
+            left += reversed(node.children)
+        return found
+
+    @property
+    def calls(self) -> list[cst.Call]:
+        """All calls."""
+        return [node for node in self.nodes if isinstance(node, cst.Call)]
+
+    @property
+    def newline(self) -> str:
+        """How the file ends its lines."""
+        return str(self.module.default_newline)
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Start and end of a node in the text; of an expression with its parentheses."""
+        table = self._whole if isinstance(node, cst.BaseExpression) else self._positions
+        place = table[node]
+        return (
+            self._starts[place.start.line - 1] + place.start.column,
+            self._starts[place.end.line - 1] + place.end.column,
+        )
+
+    def source(self, node: cst.CSTNode) -> str:
+        """The text of a node."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def lines(self, node: cst.CSTNode) -> range:
+        """The lines of a node, 1-based."""
+        place = self._positions[node]
+        return range(place.start.line, place.end.line + 1)
+
+    def line_start(self, offset: int) -> int:
+        """The offset at which the line of `offset` starts."""
+        return max(start for start in self._starts if start <= offset)
+
+    def line_end(self, offset: int) -> int:
+        """The offset behind the line end of the line of `offset`."""
+        return next((start for start in self._starts if start > offset), len(self.text))
+
+    def indentation(self, node: cst.CSTNode) -> str:
+        """The white space before the first character of the node's line."""
+        line = self.text[self.line_start(self.span(node)[0]) :]
+        return line[: len(line) - len(line.lstrip(" \t"))]
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node around it; None for the module."""
+        found = self._parents.get(node)
+        return found if isinstance(found, cst.CSTNode) else None
+
+    def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around it, innermost first."""
+        above = self.parent(node)
+        while above is not None:
+            yield above
+            above = self.parent(above)
+
+    def qualified(self, node: cst.CSTNode) -> str:
+        """The imported name that an expression stands for, such as `torch.optim.SGD`; empty where it is not one."""
+        known = self._names.get(node, ())
+        found = known() if callable(known) else known  # worked out when it is asked for
+        names = {name.name for name in found if name.source is QualifiedNameSource.IMPORT}
+        return names.pop() if len(names) == 1 else ""
+
+    def callee(self, call: cst.Call) -> str:
+        """What a call calls: its imported name, else its text."""
+        return self.qualified(call.func) or self.source(call.func)
+
+    def imported_as(self, name: str) -> str:
+        """The name under which module level imports the module `name`; empty where it does not."""
+        for node in self.nodes:
+            if isinstance(node, cst.Import) and self.parent(self.parent(node) or node) is self.module:
+                for alias in node.names:
+                    if self.source(alias.name) == name:
+                        return self.source(alias.asname.name) if alias.asname else name
+        return ""
+
+    def functions(self, name: str) -> list[cst.FunctionDef]:
+        """The functions called `name`."""
+        return [node for node in self.nodes if isinstance(node, cst.FunctionDef) and node.name.value == name]
+
+    def statement_on(self, line: int) -> Statement | None:
+        """The innermost statement on a line; None where there is none."""
+        found: Statement | None = None
+        for node in self.nodes:
+            if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and line in self.lines(node):
+                found = node
+        return found
+
+    def statements_on(self, lines: Iterable[int]) -> list[Statement]:
+        """The innermost statements on these lines, each once."""
+        found = (self.statement_on(line) for line in lines)
+        return list(dict.fromkeys(each for each in found if each is not None))
+
+    def inside(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """A statement's own nodes: without the statements in its body."""
+        found: list[cst.CSTNode] = []
+        left = [node]
+        while left:
+            each = left.pop()
+            if each is not node and isinstance(each, (cst.BaseSuite, cst.BaseCompoundStatement)):
+                continue
+            found.append(each)
+            left += reversed(each.children)
+        return found
+
+    def calls_on(self, lines: Iterable[int]) -> list[cst.Call]:
+        """The calls in the statements on these lines."""
+        return [
+            node
+            for statement in self.statements_on(lines)
+            for node in self.inside(statement)
+            if isinstance(node, cst.Call)
+        ]
+
+    def methods_on(self, lines: Iterable[int], name: str) -> list[cst.Call]:
+        """Those of the calls that call a method of this name."""
+        return [call for call in self.calls_on(lines) if method_of(call) == name]
+
+    def assigned(self, target: str) -> list[cst.BaseExpression]:
+        """All values that the module assigns to `target`, a name or an attribute."""
+        found = []
+        for node in self.nodes:
+            if isinstance(node, cst.Assign):
+                targets = [self.source(each.target) for each in node.targets]
+            elif isinstance(node, cst.AnnAssign) and node.value is not None:
+                targets = [self.source(node.target)]
+            else:
+                continue
+            if target in targets and node.value is not None:
+                found.append(node.value)
+        return found
+
+    def bound(self, name: str) -> int:
+        """How many times a name or attribute is bound: by assignments, loops, parameters and the like."""
+        kinds = (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.CompFor)
+        targets = [self.source(node.target) for node in self.nodes if isinstance(node, kinds)]
+        targets += [node.name.value for node in self.nodes if isinstance(node, cst.Param)]
+        targets += [
+            self.source(element.value)
+            for node in self.nodes
+            if isinstance(node, cst.Tuple) and isinstance(self.parent(node), (cst.AssignTarget, cst.For, cst.CompFor))
+            for element in node.elements
+        ]
+        return targets.count(name)
+
+    def constructor(self, used: Iterable[cst.BaseExpression], is_wanted: Callable[[str], bool], what: str) -> cst.Call:
+        """The one call that made an object.
+
+        Args:
+            used: expressions on the finding's lines that may be the object.
+            is_wanted: whether a callee's imported name makes such objects.
+            what: such an object, for the sentence that says why there is no answer.
+
+        Raises:
+            Unfixable: this file does not say which call it was.
+        """
+        calls = [call for call in self.calls if is_wanted(self.qualified(call.func))]
+        if not calls:
+            raise Unfixable(f"This file does not make the {what}.")
+        made = [self._made(expression) for expression in used]
+        is_open = not made or any(origin is None for origins in made for origin in origins)
+        named = [origin for origins in made for origin in origins if origin in calls]
+        found = calls if is_open else list(dict.fromkeys(named))
+        if not found:
+            raise Unfixable(f"The line does not use the {what} that this file makes.")
+        if len(found) > 1:
+            raise Unfixable(f"This file makes {len(found)} of the kind, and which {what} this is cannot be told.")
+        return found[0]
+
+    def _made(self, expression: cst.BaseExpression, most: int = 8) -> list[cst.Call | None]:
+        """The calls whose result an expression may be; None for what a caller gives."""
+        if isinstance(expression, cst.Call):
+            if self.callee(expression) in WRAPPERS and expression.args:
+                return self._made(expression.args[0].value, most)
+            return [expression]
+        if isinstance(expression, cst.Name) and self._is_parameter(expression):
+            return [None]
+        values = self.assigned(self.source(expression)) if most else []
+        return [origin for value in values for origin in self._made(value, most - 1)]
+
+    def _is_parameter(self, name: cst.Name) -> bool:
+        """Whether a name is a parameter of the innermost function around it."""
+        function = next((each for each in self.around(name) if isinstance(each, cst.FunctionDef)), None)
+        given = function.params if function is not None else None
+        every = (*given.posonly_params, *given.params, *given.kwonly_params) if given is not None else ()
+        return name.value in {each.name.value for each in every}
+
+    def argument(self, call: cst.Call, keyword: str) -> cst.Arg | None:
+        """The argument that a call gives for a keyword; None where it gives none."""
+        return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == keyword), None)
+
+    def with_arguments(self, call: cst.Call, given: Mapping[str, str], *, instead_of: str = "") -> list[Splice]:
+        """Gives a call keyword arguments, or other values where it has `instead_of`.
+
+        Raises:
+            Unfixable: the call has one of them already, with another value, or may have it through `**`.
+        """
+        splices: list[Splice] = []
+        new: list[str] = []
+        for keyword, value in given.items():
+            if (arg := self.argument(call, keyword)) is None:
+                new.append(f"{keyword}={value}")
+            elif (text := self.source(arg.value)) == instead_of:
+                splices.append(Splice(*self.span(arg.value), value))
+            else:
+                raise Unfixable(f"The call has `{keyword}={text}` already.")
+        if any(arg.star for arg in call.args):
+            raise Unfixable("The call takes arguments through `*` or `**`, which may hold the same.")
+        if any(isinstance(arg.value, cst.GeneratorExp) and not arg.value.lpar for arg in call.args):
+            raise Unfixable("The call's only argument is a generator without parentheses.")
+        return [*splices, *(self._appended(call, new) if new else ())]
+
+    def _appended(self, call: cst.Call, new: Sequence[str]) -> list[Splice]:
+        """Arguments behind the last one; on lines of their own where the last one has one."""
+        _, end = self.span(call)
+        if call.rpar:  # parentheses around the call itself
+            raise Unfixable("The call stands in parentheses of its own.")
+        if not call.args:
+            return [Splice(end - 1, end - 1, ", ".join(new))]
+        last = call.args[-1]
+        start, value_end = self.span(last)[0], self.span(last.value)[1]
+        has_comma = isinstance(last.comma, cst.Comma)
+        line = self.text[self.line_start(start) : start]
+        if line.strip(" \t") or not LINE_END.search(self.text[value_end:end]):  # the line is shared with others
+            if has_comma:
+                comma = value_end + self.text[value_end:end].index(",")
+                return [Splice(comma + 1, comma + 1, f" {', '.join(new)},")]
+            return [Splice(value_end, value_end, f", {', '.join(new)}")]
+        behind = self.line_end(value_end)
+        ends = [",", "," if has_comma else ""]
+        lines = [f"{line}{each}{ends[each is new[-1]]}{self.newline}" for each in new]
+        added = Splice(behind, behind, "".join(lines))
+        return [added] if has_comma else [Splice(value_end, value_end, ","), added]
+
+    def without_argument(self, call: cst.Call, arg: cst.Arg) -> list[Splice]:
+        """Takes an argument out of a call.
+
+        Raises:
+            Unfixable: a comment stands beside it.
+        """
+        at = call.args.index(arg)
+        opening = self.span(call.func)[1]
+        opening += self.text[opening:].index("(") + 1
+        if len(call.args) == 1:
+            start, end = opening, self.span(call)[1] - 1
+        elif at:
+            start, end = self.span(call.args[at - 1].value)[1], self.span(arg.value)[1]
+        else:
+            start, end = self.span(arg)[0], self.span(call.args[1])[0]
+        if "#" in self.text[start:end]:
+            raise Unfixable("A comment stands beside the argument.")
+        return [Splice(start, end, "")]
+
+    def wrapped(self, statement: Statement, header: str) -> list[Splice]:
+        """Puts a statement of its own lines under `header`, such as `with torch.no_grad():`.
+
+        Raises:
+            Unfixable: the statement shares its lines, or holds text whose lines cannot be indented.
+        """
+        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+            raise Unfixable("The line is not a statement of its own.")
+        for around in self.around(statement):
+            if isinstance(around, cst.With) and any(self.source(item.item) in header for item in around.items):
+                raise Unfixable("The statement is in such a block already.")
+        start, end = self.span(statement)
+        first = self.line_start(start)
+        if self.text[first:start].strip(" \t"):
+            raise Unfixable("The statement shares its line with another one.")
+        for node in self.inside(statement):
+            is_text = isinstance(node, (cst.SimpleString, cst.FormattedString))
+            if is_text and len(self.lines(node)) > 1:
+                raise Unfixable("The statement holds a text of several lines.")
+        if "\\" in self.text[start:end] and "\\\n" in self.text[start:end].replace("\r\n", "\n"):
+            raise Unfixable("The statement goes on behind a backslash.")
+        indentation, step = self.text[first:start], str(self.module.default_indent)
+        splices = [Splice(first, first, f"{indentation}{header}{self.newline}{step}")]
+        inner = [at for at in self._starts if first < at < end]
+        return [*splices, *(Splice(at, at, step) for at in inner if self.text[at:].lstrip(" \t")[:1] not in "\r\n")]
+
+    def before(self, statement: cst.CSTNode, text: str) -> Splice:
+        """A line before a statement, indented as it is."""
+        at = self.line_start(self.span(statement)[0])
+        return Splice(at, at, f"{self.indentation(statement)}{text}{self.newline}")
+
+    def after_imports(self, text: str) -> Splice:
+        """A line behind the last import at module level.
+
+        Raises:
+            Unfixable: no import stands there on a line of its own.
+        """
+        imports = [
+            each
+            for each in self.module.body
+            if isinstance(each, cst.SimpleStatementLine)
+            and all(isinstance(part, (cst.Import, cst.ImportFrom)) for part in each.body)
+        ]
+        if not imports:
+            raise Unfixable("The file has no import at module level.")
+        at = self.line_end(self.span(imports[-1])[1])
+        if at == len(self.text) and not self.text.endswith(("\n", "\r")):
+            raise Unfixable("The file ends with its imports.")
+        return Splice(at, at, f"{self.newline}{text}{self.newline}")
+
+    def receiver(self, call: cst.Call) -> cst.BaseExpression:
+        """The object whose method a call calls; for a call of a function, the function."""
+        return call.func.value if isinstance(call.func, cst.Attribute) else call.func
+
+    def iterated_on(self, lines: Iterable[int]) -> list[cst.BaseExpression]:
+        """What the `for` statements on these lines, or around them, go through; the innermost first."""
+        statements = self.statements_on(lines)
+        loops = [each for each in statements if isinstance(each, cst.For)]
+        loops += [each for statement in statements for each in self.around(statement) if isinstance(each, cst.For)]
+        return [loop.iter for loop in loops]
+
+    def module_called(self, name: str) -> str:
+        """The name under which module level imports the module `name`.
+
+        Raises:
+            Unfixable: it does not.
+        """
+        found = self.imported_as(name)
+        if not found:
+            raise Unfixable(f"The file does not import `{name}`.")
+        return found
+
+    def collects(self, call: cst.Call) -> bool:
+        """Whether all that becomes of a call's result is an addition to a sum (`+=`) or to a list (`append`)."""
+        above = self.parent(call)
+        if isinstance(above, cst.AugAssign):
+            return isinstance(above.operator, cst.AddAssign) and above.value is call
+        outer = self.parent(above) if isinstance(above, cst.Arg) else None
+        return isinstance(outer, cst.Call) and method_of(outer) == "append" and isinstance(self.parent(outer), cst.Expr)
+
+    def used_by(self, call: cst.Call) -> cst.Call | None:
+        """The call that takes a call's result as its first argument, at once or in the next statement."""
+        above = self.parent(call)
+        outer = self.parent(above) if isinstance(above, cst.Arg) else None
+        if isinstance(outer, cst.Call) and outer.args[0] is above:
+            return outer
+        line = self.parent(above) if isinstance(above, cst.Assign) and len(above.targets) == 1 else None
+        body = self.parent(line) if isinstance(line, cst.SimpleStatementLine) else None
+        if not (isinstance(body, (cst.IndentedBlock, cst.Module)) and isinstance(line, cst.SimpleStatementLine)):
+            return None
+        assert isinstance(above, cst.Assign)
+        target, at = self.source(above.targets[0].target), list(body.body).index(line)
+        for node in self.inside(body.body[at + 1]) if at + 1 < len(body.body) else ():
+            if isinstance(node, cst.Call) and node.args and self.source(node.args[0].value) == target:
+                return node
+        return None
+
+    def made_by(self, used: cst.BaseExpression) -> cst.Call:
+        """The one call whose result a name or an attribute is.
+
+        Raises:
+            Unfixable: it is not assigned here exactly once, or not from a call.
+        """
+        name, values = self.source(used), self.assigned(self.source(used))
+        if len(values) != 1 or not isinstance(values[0], cst.Call):
+            raise Unfixable(f"This file does not say which call makes `{name}`.")
+        return values[0]
+
+    def items(self, expression: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """The items of a list or a tuple that is written out; none of any other expression."""
+        if not isinstance(expression, (cst.List, cst.Tuple)):
+            return []
+        return [each.value for each in expression.elements]
+
+    def is_list(self, expression: cst.BaseExpression) -> bool:
+        """Whether an expression is a list or a comprehension of one."""
+        return isinstance(expression, (cst.List, cst.ListComp))
+
+    def is_call(self, expression: cst.CSTNode) -> TypeGuard[cst.Call]:
+        """Whether an expression is a call."""
+        return isinstance(expression, cst.Call)
+
+    def is_pure(self, function: cst.FunctionDef) -> bool:
+        """Whether a function does nothing but assign names and return: what a compiler takes as a whole."""
+        if function.asynchronous or not isinstance(function.body, cst.IndentedBlock):
+            return False
+        lines = function.body.body
+        parts = [part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body]
+        are_simple = all(isinstance(line, cst.SimpleStatementLine) for line in lines)
+        return are_simple and all(
+            isinstance(part, (cst.Assign, cst.AnnAssign, cst.Return)) or _is_text(part) for part in parts
+        )
+
+
+def method_of(call: cst.Call) -> str:
+    """The name of the method that a call calls; empty for a call of a function."""
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, cst.Expr) and isinstance(part.value, cst.SimpleString)

@@ -1,0 +1,206 @@
+"""`tb-tidy fix`: diffs, and what is written into files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.errors import TidyError
+from tests.support.whole_run import SOURCE, write_run
+
+FIXED = """\
+import torch
+def main():
+    rows = [torch.zeros(4, 8)]
+    for _ in range(6):
+        rows.append(torch.zeros(4, 8))
+    rows = torch.cat(rows)
+    return rows
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose sources lie in the current folder, as the capture kept them."""
+    folder = write_run(tmp_path / "run").parent
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return folder
+
+
+def fix(run: Path, *options: str) -> Result:
+    return CliRunner().invoke(commands, ["fix", str(run), *options])
+
+
+def answer(run: Path, *options: str) -> Any:  # noqa: ANN401 - JSON
+    return json.loads(fix(run, "--format", "json", *options).stdout)
+
+
+def keep_source(run: Path, text: str) -> None:
+    """Has the capture keep this text."""
+    (side,) = run.glob("*.tidy.json.gz")
+    content = side.read_bytes()
+    document = json.loads(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content)
+    document["sources"] = [{"file": "train.py", "text": text}]
+    side.write_bytes(gzip.compress(json.dumps(document).encode()))
+
+
+def test_the_diff_is_printed_with_rule_saving_and_safety(run: Path) -> None:
+    done = fix(run)
+    assert done.exit_code == 0
+    assert re.match(r"# cat-in-loop: saves \d+ µs per step, same results\n--- a/train.py\n", done.output)
+    assert "-    rows = torch.zeros(4, 8)\n+    rows = [torch.zeros(4, 8)]\n" in done.output
+    assert (run / "train.py").read_text() == SOURCE
+
+
+def test_apply_writes_the_file_and_a_second_time_changes_nothing(run: Path) -> None:
+    source = run / "train.py"
+    source.chmod(0o640)
+    first = fix(run, "--apply")
+    assert (first.exit_code, source.read_text()) == (0, FIXED)
+    assert f"written: {source}" in first.output
+    if os.name != "nt":
+        assert stat.S_IMODE(source.stat().st_mode) == 0o640
+    second = fix(run, "--apply")
+    assert (second.exit_code, source.read_text()) == (0, FIXED)
+    assert "no fix." in second.output
+
+
+@pytest.mark.parametrize("options", [("--rule", "zero-grad-memset"), ("--ignore", "cat-in-loop")], ids=" ".join)
+def test_rules_are_chosen(run: Path, options: tuple[str, ...]) -> None:
+    assert fix(run, "--apply", *options).output == "No finding has a fix.\n"
+    assert (run / "train.py").read_text() == SOURCE
+
+
+def test_safe_only_keeps_what_has_the_same_results(run: Path) -> None:
+    assert [each["safety"] for each in answer(run, "--safe-only")["fixes"]] == ["same results"]
+
+
+@pytest.mark.parametrize(
+    ("before", "named"),
+    [
+        (lambda text: b"\xef\xbb\xbf" + text.encode(), "UTF-8 with a byte order mark"),
+        (lambda text: text.replace("\n", "\r\n").encode(), "CRLF"),
+        (lambda text: ("# coding: latin-1" + text[12:] + "import torch  # \xe9\n").encode("latin-1"), "Latin-1"),
+        (lambda text: text.replace("    ", "\t").encode(), "tabs"),
+    ],
+)
+def test_marks_line_ends_encoding_and_tabs_stay(run: Path, before: Callable[[str], bytes], named: str) -> None:
+    content = before(SOURCE)
+    (run / "train.py").write_bytes(content)
+    keep_source(run, content.removeprefix(b"\xef\xbb\xbf").decode("latin-1" if named == "Latin-1" else "utf-8"))
+    done = fix(run, "--apply", "--no-cache")
+    assert done.exit_code == 0, done.output
+    assert (run / "train.py").read_bytes() == before(FIXED)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (SOURCE.replace("6", "7").encode(), "changed since the recording"),
+        (b"# coding: punycode\n" + SOURCE.encode(), "only UTF-8, Latin-1 and ASCII"),
+        (SOURCE.encode() + b"# \xff", "not written in the encoding"),
+        (SOURCE.encode() + b"#" * (600 << 10), "larger than"),
+    ],
+    ids=["changed", "encoding", "not UTF-8", "huge"],
+)
+def test_a_file_that_is_not_as_recorded_stays_as_it_is(run: Path, content: bytes, reason: str) -> None:
+    keep_source(run, SOURCE)
+    (run / "train.py").write_bytes(content)
+    done = fix(run, "--apply", "--no-cache")
+    assert reason in done.output
+    assert (run / "train.py").read_bytes() == content
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_link_out_of_the_folder_is_not_followed(run: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.py"
+    (run / "train.py").rename(outside)
+    (run / "train.py").symlink_to(outside)
+    done = fix(run, "--apply", "--no-cache")
+    assert "neither in the current folder nor under" in done.output
+    assert outside.read_text() == SOURCE
+
+
+def test_a_file_outside_of_the_current_folder_needs_a_source_root(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert "neither in the current folder nor under" in fix(run, "--apply").output
+    assert (run / "train.py").read_text() == SOURCE
+    assert fix(run, "--apply", "--source-root", str(run)).exit_code == 0
+    assert (run / "train.py").read_text() == FIXED
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything may be written here")
+def test_a_folder_that_cannot_be_written_ends_with_1(run: Path) -> None:
+    run.chmod(0o555)
+    try:
+        done = fix(run, "--apply")
+    finally:
+        run.chmod(0o755)
+    assert (done.exit_code, (run / "train.py").read_text()) == (1, SOURCE)
+    assert "could not be written" in done.output
+
+
+def test_a_rule_that_crashes_is_named_and_nothing_else_happens(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise TypeError("no such thing")
+
+    monkeypatch.setattr("tb_tidy_plugin.fixes.growing.collected", broken)
+    done = fix(run, "--apply")
+    assert (done.exit_code, (run / "train.py").read_text()) == (0, SOURCE)
+    assert re.search("no fix. The rule failed: .*no such thing", done.output)
+
+
+def test_a_full_disk_ends_with_1(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tb_tidy_plugin.analysis.fixing.write_whole", full)
+    done = fix(run, "--apply")
+    assert (done.exit_code, (run / "train.py").read_text()) == (1, SOURCE)
+    assert "could not be written: No space left on device" in done.output
+
+
+def test_json_and_sarif_hold_the_regions_of_the_change(run: Path) -> None:
+    (found,) = answer(run)["fixes"]
+    assert (found["rule"], found["file"], found["safety"], found["check"]) == (
+        "cat-in-loop", "train.py", "same results", "",
+    )  # fmt: skip
+    assert found["replacements"][0] == {
+        "start_line": 3, "start_column": 12, "end_line": 3, "end_column": 12, "text": "[",
+    }  # fmt: skip
+    sarif = json.loads(fix(run, "--format", "sarif").stdout)
+    (result,) = [each for each in sarif["runs"][0]["results"] if "fixes" in each]
+    (change,) = result["fixes"][0]["artifactChanges"]
+    assert change["artifactLocation"]["uri"] == "train.py"
+    assert len(change["replacements"]) == len(found["replacements"]) == 4
+
+
+def test_without_libcst_the_extra_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "libcst", None)
+    monkeypatch.setattr("tb_tidy_plugin.cli.fix.find_spec", lambda _: None)
+    error = fix(run).exception
+    assert isinstance(error, TidyError)
+    assert "tb-tidy-plugin[fix]" in error.advice
+
+
+def test_the_catalogue_needs_no_libcst() -> None:
+    import subprocess
+
+    program = "import sys; sys.modules['libcst'] = None; from tb_tidy_plugin.rules import catalogue; len(catalogue())"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

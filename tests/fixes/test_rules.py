@@ -1,0 +1,292 @@
+"""What each rule makes of code with its pattern, and what it declines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import pytest
+
+from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, collide, spliced
+from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Rule, Sizes
+from tb_tidy_plugin.rules import catalogue
+
+RULES: Mapping[str, type[Rule]] = {rule.name(): rule for rule in catalogue() if issubclass(rule, Rule)}
+FIXERS = sorted(name for name, rule in RULES.items() if rule.can_fix())
+
+HERE = "# here"
+"""Marks the finding's line in a source; the comment stays."""
+
+TRAIN = """\
+import torch
+from torch import nn, optim
+from torch.utils.data import DataLoader
+"""
+
+FACTS: Mapping[str, Mapping[str, object]] = {
+    "optimizer-single-tensor": {"optimizer": "SGD", "algorithm": "sgd"},
+    "dataloader-num-workers-zero": {"at_once": 3},
+    "tensor-from-python-data": {"holds_arrays": True},
+    "fp32-on-ordinary-cores": {"has_bfloat16": True},
+    "hidden-contiguous-copy": {"is_needed": False},
+}
+"""Those facts of a match that its fixer reads."""
+
+# Rule, lines of the source with HERE on the finding's, and the lines that differ afterwards.
+CASES: list[tuple[str, str, dict[str, str]]] = [
+    (
+        "optimizer-single-tensor",
+        "optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)  # as in the paper\noptimizer.step()  # here",
+        {
+            "optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)  # as in the paper": (
+                "optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9, fused=True)  # as in the paper"
+            )
+        },
+    ),
+    (
+        "optimizer-single-tensor",
+        "a = optim.SGD(one, fused=False)\nb = optim.SGD(two)\na.step()  # here",
+        {"a = optim.SGD(one, fused=False)": "a = optim.SGD(one, fused=True)"},
+    ),
+    (
+        "optimizer-single-tensor",
+        "a = optim.SGD(\n\tone,\n\tlr=0.1,  # rate\n)\nscaler.step(a)  # here",
+        {"\tlr=0.1,  # rate": "\tlr=0.1,  # rate\n\tfused=True,"},
+    ),
+    (
+        "optimizer-single-tensor",
+        "a = optim.SGD(one)\ndef start(self, opt):\n    self.opt = opt\ndef fit(self):\n    self.opt.step()  # here",
+        {"a = optim.SGD(one)": "a = optim.SGD(one, fused=True)"},
+    ),
+    (
+        "zero-grad-memset",
+        "optimizer.zero_grad(set_to_none=False)  # here",
+        {"optimizer.zero_grad(set_to_none=False)  # here": "optimizer.zero_grad()  # here"},
+    ),
+    (
+        "dataloader-num-workers-zero",
+        "loader = DataLoader(data, 64, num_workers=0)\nfor x in tqdm(loader):  # here\n    train(x)",
+        {
+            "loader = DataLoader(data, 64, num_workers=0)": (
+                "loader = DataLoader(data, 64, num_workers=3, persistent_workers=True)"
+            )
+        },
+    ),
+    (
+        "pageable-h2d-copy",
+        "loader = DataLoader(data)\nfor x, y in loader:\n    x, y = x.to(device), y.to(device)  # here",
+        {
+            "loader = DataLoader(data)": "loader = DataLoader(data, pin_memory=True)",
+            "    x, y = x.to(device), y.to(device)  # here": (
+                "    x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)  # here"
+            ),
+        },
+    ),
+    (
+        "tensor-created-on-cpu-then-moved",
+        'mask = torch.ones(batch, length).to("cuda")  # here',
+        {
+            'mask = torch.ones(batch, length).to("cuda")  # here': (
+                'mask = torch.ones(batch, length, device="cuda")  # here'
+            )
+        },
+    ),
+    (
+        "tensor-created-on-cpu-then-moved",
+        "x = torch.zeros(4, dtype=torch.long).to(y.device) + 1  # here",
+        {
+            "x = torch.zeros(4, dtype=torch.long).to(y.device) + 1  # here": (
+                "x = torch.zeros(4, dtype=torch.long, device=y.device) + 1  # here"
+            )
+        },
+    ),
+    (
+        "tensor-from-python-data",
+        "import numpy as np\nx = torch.tensor([buffer[i] for i in picked])  # here",
+        {
+            "x = torch.tensor([buffer[i] for i in picked])  # here": (
+                "x = torch.from_numpy(np.stack([buffer[i] for i in picked]))  # here"
+            )
+        },
+    ),
+    (
+        "cat-in-loop",
+        "rows = torch.empty(0, 8)\nfor x in xs:\n    rows = torch.cat([rows, model(x)], dim=0)  # here\nprint(rows)",
+        {
+            "rows = torch.empty(0, 8)": "rows = [torch.empty(0, 8)]",
+            "    rows = torch.cat([rows, model(x)], dim=0)  # here": (
+                "    rows.append(model(x))  # here\nrows = torch.cat(rows, dim=0)"
+            ),
+        },
+    ),
+    (
+        "host-sync-scalar-readback",
+        "for x in xs:\n    total += loss(x).item()  # here",
+        {"    total += loss(x).item()  # here": "    total += loss(x).detach()  # here"},
+    ),
+    (
+        "grad-graph-never-consumed",
+        "def validate():\n    y = model(\n        x,\n    )  # here\n    return y",
+        {
+            "    y = model(": "    with torch.no_grad():\n        y = model(",
+            "        x,": "            x,",
+            "    )  # here": "        )  # here",
+        },
+    ),
+    (
+        "fp32-matmul-no-tf32",
+        "y = model(x)  # here",
+        {
+            "from torch.utils.data import DataLoader": (
+                'from torch.utils.data import DataLoader\n\ntorch.set_float32_matmul_precision("high")'
+            )
+        },
+    ),
+    (
+        "fp32-on-ordinary-cores",
+        "loss = loss_fn(model(x), y)  # here\nloss.backward()",
+        {
+            "loss = loss_fn(model(x), y)  # here": (
+                'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = loss_fn(model(x), y)  # here'
+            )
+        },
+    ),
+    (
+        "conv-bias-before-batchnorm",
+        "conv = nn.Conv2d(3, 64, 3)\nnorm = nn.BatchNorm2d(64)\nx = conv(x)  # here\nx = norm(x)",
+        {"conv = nn.Conv2d(3, 64, 3)": "conv = nn.Conv2d(3, 64, 3, bias=False)"},
+    ),
+    (
+        "convolution-layout-converted",
+        "model = build().cuda()\ny = model(x)  # here",
+        {"model = build().cuda()": "model = build().cuda().to(memory_format=torch.channels_last)"},
+    ),
+    (
+        "anomaly-mode-enabled",
+        "torch.autograd.set_detect_anomaly(True)\nloss.backward()  # here",
+        {"torch.autograd.set_detect_anomaly(True)": "torch.autograd.set_detect_anomaly(False)"},
+    ),
+    (
+        "anomaly-mode-enabled",
+        "with torch.autograd.detect_anomaly():\n    loss.backward()  # here",
+        {"with torch.autograd.detect_anomaly():": "with torch.autograd.set_detect_anomaly(False):"},
+    ),
+    (
+        "hidden-contiguous-copy",
+        "y = (x.transpose(1, 2).contiguous() - mean)  # here",
+        {"y = (x.transpose(1, 2).contiguous() - mean)  # here": "y = (x.transpose(1, 2) - mean)  # here"},
+    ),
+    (
+        "torch-compile-recompilation",
+        "run = torch.compile(loss, dynamic=False)\nrun(x)  # here",
+        {"run = torch.compile(loss, dynamic=False)": "run = torch.compile(loss, dynamic=True)"},
+    ),
+    (
+        "elementwise-op-flood",
+        "def gelu(x):\n    y = torch.tanh(0.8 * x)  # here\n    return 0.5 * x * (1 + y)",
+        {"def gelu(x):": "@torch.compile\ndef gelu(x):"},
+    ),
+]
+
+DECLINED: list[tuple[str, str, str]] = [
+    ("optimizer-single-tensor", "a = optim.SGD(one)\nb = optim.SGD(two)\nstep()  # here", "makes 2 of the kind"),
+    ("optimizer-single-tensor", "a = optim.SGD(one, **more)\na.step()  # here", "through `*` or `**`"),
+    ("optimizer-single-tensor", "a = optim.Adam(one)\na.step()  # here", "does not make the optimizer"),
+    ("optimizer-single-tensor", "a = optim.SGD(one, fused=quick)\na.step()  # here", "has `fused=quick` already"),
+    ("optimizer-single-tensor", "a, b = both\nb = optim.SGD(one)\na.step()  # here", "does not use"),
+    (
+        "dataloader-num-workers-zero",
+        "loader = DataLoader(a)\nother = DataLoader(b)\ndef f(loader):\n    for x in loader:  # here\n        x()",
+        "makes 2 of the kind",
+    ),
+    ("dataloader-num-workers-zero", "held_out = DataLoader(a)\nfor x in batches:  # here\n    x()", "does not use"),
+    ("zero-grad-memset", "optimizer.zero_grad(set_to_none=flag)  # here", "does not say `set_to_none=False`"),
+    ("dataloader-num-workers-zero", "loader = Loader(data)\nfor x in loader:  # here\n    f(x)", "does not make the"),
+    ("tensor-created-on-cpu-then-moved", "x = torch.ones(4).to(torch.float16)  # here", "more than a device"),
+    ("tensor-created-on-cpu-then-moved", "x = make(4).to(device)  # here", "do not hold a factory"),
+    ("tensor-from-python-data", "x = torch.tensor([1, 2], device=d)  # here", "nothing else"),
+    (
+        "cat-in-loop",
+        "rows = first\nfor x in xs:\n    rows = torch.cat([rows, x])  # here\n    print(rows)",
+        "does more with `rows`",
+    ),
+    ("cat-in-loop", "for x in xs:\n    rows = torch.cat([rows, x])  # here\nprint(rows)", "first value"),
+    (
+        "cat-in-loop",
+        "rows = first\nfor x in xs:\n    rows = torch.cat([x, rows])  # here\nprint(rows)",
+        "do not hold one",
+    ),
+    ("host-sync-scalar-readback", "print(loss.item())  # here", "do not add"),
+    ("grad-graph-never-consumed", "def forward(self, x):\n    return net(x)  # here", "belongs to a model"),
+    ("grad-graph-never-consumed", "if model(x):  # here\n    pass", "not a statement of its own"),
+    ("fp32-on-ordinary-cores", "model(x).backward()  # here", "forward pass"),
+    ("conv-bias-before-batchnorm", "y = self.norm(self.conv(x))  # here", "do not hold one convolution"),
+    ("hidden-contiguous-copy", "y = x.reshape(2, 3)  # here", "do not hold one call of `contiguous`"),
+    (
+        "elementwise-op-flood",
+        "def f(x):\n    for y in x:\n        x = x + y  # here\n    return x",
+        "function of their",
+    ),
+    ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
+]
+
+
+def changed(rule: str, source: str) -> Change:
+    """What the rule makes of a source whose finding is on the line of HERE."""
+    line = next(at for at, text in enumerate(source.splitlines(), 1) if text.endswith(HERE))
+    code = Code(source)
+    around = [name for name in ("validate", "forward", "gelu", "f") if f"def {name}(" in source]
+    spot = Spot(range(line, line + 1), next(iter(around), "<module>"))
+    return RULES[rule]().fixer(code, spot, facts(RULES[rule], FACTS.get(rule, {})))
+
+
+def facts(rule: type[Rule], given: Mapping[str, object]) -> Any:  # noqa: ANN401 - each rule has its own
+    """Evidence with the given fields, all others empty."""
+    kind = rule.evidence()
+    assert kind is not None
+    hints = get_type_hints(kind)
+    empty = {each.name: _empty(hints[each.name]) for each in fields(kind)}
+    return kind(**(empty | dict(given)))
+
+
+def _empty(kind: object) -> object:
+    return kind(()) if kind is Sizes else kind(0) if isinstance(kind, type) and issubclass(kind, (int, float)) else ""
+
+
+def test_at_least_fifteen_rules_change_code_and_each_has_a_case() -> None:
+    assert len(FIXERS) >= 15
+    assert sorted({rule for rule, _, _ in CASES}) == FIXERS
+
+
+@pytest.mark.parametrize(("rule", "source", "lines"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_only_the_lines_of_the_fix_change(rule: str, source: str, lines: dict[str, str], newline: str) -> None:
+    before = (TRAIN + source + "\n").replace("\n", newline)
+    change = changed(rule, before)
+    expected = newline.join(lines.get(line, line).replace("\n", newline) for line in before.split(newline))
+    assert spliced(before, change.splices) == expected
+    assert not collide(change.splices)
+    assert change.safety in {"same results", "same up to rounding"} or change.safety.startswith("changes behaviour: ")
+
+
+@pytest.mark.parametrize(("rule", "source", "lines"), CASES, ids=[case[0] for case in CASES])
+def test_a_second_time_is_declined(rule: str, source: str, lines: dict[str, str]) -> None:
+    before = TRAIN + source + "\n"
+    once = spliced(before, changed(rule, before).splices)
+    compile(once, "train.py", "exec")
+    with pytest.raises(Unfixable):
+        changed(rule, once)
+
+
+@pytest.mark.parametrize(("piece", "needs_review"), [("torch.ones(1)", False), ("x + 1", False), ("buffer", True)])
+def test_pieces_that_something_may_write_to_need_review(piece: str, *, needs_review: bool) -> None:
+    loop = f"rows = torch.empty(0)\nfor x in xs:\n    rows = torch.cat([rows, {piece}])  # here\nprint(rows)\n"
+    assert bool(changed("cat-in-loop", TRAIN + loop).check) is needs_review
+
+
+@pytest.mark.parametrize(("rule", "source", "reason"), DECLINED)
+def test_what_cannot_be_told_is_declined_in_words(rule: str, source: str, reason: str) -> None:
+    with pytest.raises(Unfixable, match=reason.replace("*", r"\*")):
+        changed(rule, TRAIN + source + "\n")
