@@ -17,7 +17,17 @@ from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks.statements import complaint_about
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.rulekit import TORCH_DTYPES, Benchmark, Bytes, Match, Nanoseconds, Rule, Share, Sizes, known_dtype
+from tb_tidy_plugin.rulekit import (
+    TORCH_DTYPES,
+    Benchmark,
+    Bytes,
+    Match,
+    Nanoseconds,
+    Rule,
+    Share,
+    Sizes,
+    known_dtype,
+)
 from tb_tidy_plugin.rulekit.recipe import Recipe, recipe_of
 from tb_tidy_plugin.rulekit.statements import OF_ONE, OF_TWO, OTHERS
 from tb_tidy_plugin.rulekit.testing import draw
@@ -26,6 +36,7 @@ from tb_tidy_plugin.rules.host_device.tensor_created_on_cpu_then_moved import ME
 from tb_tidy_plugin.rules.host_device.tensor_from_python_data import FILLS
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop, Evidence
 from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.units import Count
 from tests.accuracy.corpus import programs
 from tests.support.recordings import ROOT
 
@@ -72,6 +83,7 @@ WRITTEN: Mapping[str, list[Facts]] = {
         {"shape": Sizes((64, 512)), "dtype": dtype, "other": other, "size": Bytes(65_536)}
         for dtype, other in product(FLOATS, FLOATS)
     ],
+    "full-vocabulary-sort": [{"requests": 2, "vocabulary": Count(32_768)}],
     "elementwise-op-flood": [
         chain(sorted(OF_ONE | OF_TWO | set(OTHERS))),
         *(chain(["aten::mul", "aten::add"], dtype, gradients=3, on_device=True) for dtype in FLOATS),

@@ -73,7 +73,7 @@ TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
 MEASURED = aten.names("factory", "ones rand randn zeros")  # that need no more than a shape
 
 RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
-FACTORIES = RANDOM | {"zeros", "ones", "empty", "full", "arange", "eye"}
+WITH_DEVICE = RANDOM | {"zeros", "ones", "empty", "full", "arange", "eye"}
 DEVICE = re.compile(r"""(?:device=)?([\w.]*\bdevice|["'](?:cuda|xpu|mps)(?::\d+)?["'])""")
 """An argument of `to` that can be nothing but a device."""
 
@@ -172,7 +172,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
         for move in [call for method in ("to", "cuda") for call in code.methods_on(spot.lines, method)]:
             factory = code.receiver(move)
             name = code.qualified(factory.func) if code.is_call(factory) else ""
-            if not code.is_call(factory) or name.removeprefix("torch.") not in FACTORIES or factory.lpar:
+            if not code.is_call(factory) or name.removeprefix("torch.") not in WITH_DEVICE or factory.lpar:
                 continue
             device = _device(code.source(move), [code.source(arg) for arg in move.args])
             splices += code.with_arguments(factory, {"device": device})

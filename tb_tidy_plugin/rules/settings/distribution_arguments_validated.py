@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
+from tb_tidy_plugin.rulekit import Match, Profile, Rule, Threshold
 
 CHECKS = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"
 
@@ -42,11 +42,10 @@ class Evidence:
     """The checks of a profile.
 
     Attributes:
-        checks: per step. time: what they take per step. least: from how many per step on they are reported.
+        checks: per step. least: from how many per step on they are reported.
     """
 
     checks: int
-    time: Nanoseconds
     least: int
 
 
@@ -55,7 +54,7 @@ class DistributionArgumentsValidated(Rule[Evidence]):
 
     code = "TT1450"
     needs = frozenset({"stacks"})
-    message = "Distributions check their arguments {checks} times per step, which takes {time}"
+    message = "Distributions check their arguments {checks} times per step"
     why = (
         "`Distribution.__init__` and `_validate_sample` run operators and read their results. Reported for {least} "
         "checks per step or more"
@@ -73,5 +72,5 @@ class DistributionArgumentsValidated(Rule[Evidence]):
         rows = rows_of(row for row in frames.tolist() if profile.calls.operators_in([row]))
         checks = profile.per_step_count(rows)
         if checks >= self.min_checks:
-            evidence = Evidence(round(checks), Nanoseconds(profile.per_step_ns(rows)), round(self.min_checks))
+            evidence = Evidence(round(checks), round(self.min_checks))
             yield from (Match(row, (row,), evidence) for row in rows.tolist())

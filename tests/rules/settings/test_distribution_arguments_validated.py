@@ -33,7 +33,7 @@ def job(samples: int = 3, check: str = "aten::gt", step: str = "ProfilerStep#1")
 class TestReports:
     def test_checks_of_parameters_and_values_at_the_users_function(self) -> None:
         (finding,) = findings(DistributionArgumentsValidated, job())
-        assert finding.message == "Distributions check their arguments 4 times per step, which takes 200 µs"
+        assert finding.message == "Distributions check their arguments 4 times per step"
         assert [(place.file, place.function) for place in finding.places] == [("policy.py", "act")]
         assert finding.matches == 4
 
