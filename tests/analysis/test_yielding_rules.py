@@ -149,6 +149,22 @@ def on_device(lines: Iterable[str]) -> Profile:
     )
 
 
+def updates() -> Profile:
+    """SGD with weight decay and momentum of twelve parameters, one at a time: each kernel takes 200 µs for 12 MB."""
+    calls = ["mul_", "add_", "add_"] * 12
+    return steps(
+        [
+            "    Optimizer.step#SGD.step 90-600",
+            *(
+                f"      aten::{name} {100 + 10 * at}-{105 + 10 * at} dims=1024x1024,1024x1024 types=float,float"
+                f" kernel=elementwise_kernel@{700 + 200 * at}-{900 + 200 * at}"
+                for at, name in enumerate(calls)
+            ),
+        ],
+        gpu=A100,
+    )
+
+
 def attention_on_device(last: int) -> Profile:
     """Attention in half precision, whose last product takes `last` µs."""
     return steps(
@@ -231,6 +247,7 @@ DRAWN: dict[tuple[str, str], Callable[[], Profile]] = {
     (FAR, "convolution-layout-converted"): lambda: steps([CONVERTED], gpu=A100),
     (FAR, "hidden-contiguous-copy"): lambda: steps(HEADS_ON_DEVICE, gpu=A100),
     (FAR, "dtype-ping-pong"): lambda: steps(CAST, gpu=A100),
+    (FAR, "optimizer-single-tensor"): updates,
     (FAR, SIBLING): lambda: products(
         "4096x4096,4096x8192", (100, 2100), (2100, 4100), (4100, 5200), small="4096x4096,4096x4096"
     ),

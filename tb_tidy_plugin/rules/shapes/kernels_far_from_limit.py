@@ -127,7 +127,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
     yields_to = (
         "fp32-matmul-no-tf32", "fp32-on-ordinary-cores", "tensor-core-shape-misaligned", "unfused-attention",
         "decoder-pieces-written-out", "elementwise-op-flood", "convolution-layout-converted", "hidden-contiguous-copy",
-        "dtype-ping-pong", "product-slower-than-sibling",
+        "dtype-ping-pong", "optimizer-single-tensor", "product-slower-than-sibling",
         "small-batch-product-below-bandwidth",
     )  # fmt: skip
     message = "`{op}` takes {time} of a step ({share}) and reaches {reached} of the device's {limit}"
