@@ -1,7 +1,7 @@
 """Analysis of one trace file in a process of its own, so that its memory and its crashes are never TensorBoard's.
 
-`python -m tb_tidy_plugin.plugin.worker FILE` reads one line from its input (a `Request`), writes one JSON message per
-line, the last of which is a `Result` or a `Failure`, and ends.
+`python -m tb_tidy_plugin.plugin.analysis_worker FILE` reads one line from its input (a `Request`), writes one JSON
+message per line, the last of which is a `Result` or a `Failure`, and ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
-from tb_tidy_plugin.plugin.payloads import StackAnswer, StackFrame
+from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.rulekit.recipe import Recipe
