@@ -27,6 +27,7 @@ COMMANDS = (
     "fix",
     "merge-device-events",
     "rules",
+    "serve",
     "summary",
 )
 """Each is a function in a module of its name."""

@@ -36,7 +36,7 @@ WORKER = child.command_for("tb_tidy_plugin.plugin.analysis_worker", arguments=1)
 
 AGAIN = "Starting again, since the first try was killed"
 STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
-TRY_AGAIN = "See TensorBoard's log, then try again."
+TRY_AGAIN = "See the server's log, then try again."
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> C
     try:
         answer: Answer = msgspec.json.decode(said, type=Answer)
     except msgspec.MsgspecError:
-        raise ComparisonError("The comparison broke off with an internal error.", "See TensorBoard's log.") from None
+        raise ComparisonError("The comparison broke off with an internal error.", "See the server's log.") from None
     if isinstance(answer, Refused):
         raise StepsError(answer.error, answer.advice)
     if isinstance(answer, GivenUp):

@@ -13,7 +13,7 @@ PATH_START = ("/", "\\", "~")  # a part that begins so has no name, whatever col
 
 @dataclass(frozen=True, slots=True)
 class Logdir:
-    """One folder to look in.
+    """One folder to look in, or one trace.
 
     Attributes:
         path: absolute, or the address of a remote folder as it was given.

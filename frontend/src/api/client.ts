@@ -132,7 +132,7 @@ async function faultOf(response: Response): Promise<Error> {
     return new ApiError({ code, message: answer.error.message, advice: answer.error.advice });
   } catch {
     if (GATEWAY_FAULTS.has(code)) return new ServerGone();
-    return new ApiError({ code, message: `The server answered with status ${code}.`, advice: 'See the log of TensorBoard.' });
+    return new ApiError({ code, message: `The server answered with status ${code}.`, advice: 'See the server’s log.' });
   }
 }
 
