@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import signal
 import subprocess
@@ -64,3 +65,14 @@ def test_a_path_that_is_not_there_is_said() -> None:
         said, complained = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, said) == (2, "")
     assert complained.startswith("tb-tidy: There is no file or folder `nowhere`.")
+
+
+def test_the_docs_name_what_is_needed_without_tensorboard() -> None:
+    [packages] = re.findall(r"^pip install (click .*)$", (ROOT / "docs/serve.md").read_text(), re.MULTILINE)
+    [setup] = [
+        each.value
+        for each in ast.walk(ast.parse((ROOT / "setup.py").read_text()))
+        if isinstance(each, ast.keyword) and each.arg == "install_requires"
+    ]
+    needed = {re.split("[<>=]", str(text))[0] for text in ast.literal_eval(setup) if ";" not in str(text)}
+    assert set(packages.split()) == needed - {"tensorboard"}
