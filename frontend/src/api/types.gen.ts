@@ -1318,9 +1318,11 @@ export interface RunReport {
  * all were recorded as they are.
  * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
  * it is part of the saving only where the basis of that says so.
+ * `code_fixes` are changes of the user's own files, null for rules that change no code.
  */
 export interface Finding {
   category: string;
+  code_fixes?: CodeFixes | null;
   confidence: "high" | "low" | "medium";
   cost_ns: number;
   details: (Note | CodeChange)[];
@@ -1337,6 +1339,51 @@ export interface Finding {
   saving: Saving | null;
   severity: "high" | "info" | "low" | "medium";
   share: number | null;
+}
+/**
+ * What `tb-tidy fix` can change for a finding in the user's own files.
+ *
+ * Attributes:
+ *     changes: one for each place whose change is known; several places may share one.
+ *     reason: why a place has no change, a sentence; null where each of them has one.
+ */
+export interface CodeFixes {
+  changes: CodeFix[];
+  reason?: string | null;
+}
+/**
+ * The change of one file that fixes one place of a finding.
+ *
+ * Attributes:
+ *     finding: its id.
+ *     file, line: the place, as the recording names it.
+ *     saving_ns: expected saving of the whole finding per step; null where it is not known.
+ *     safety: `same results`, `same up to rounding` or `changes behaviour: …`.
+ *     needs_review: whether the file alone cannot prove the change right; `check` then says what to check first.
+ *     diff: unified, without carriage returns.
+ *     replacements: the same change by regions, in the order of the file.
+ */
+export interface CodeFix {
+  check: string;
+  diff: string;
+  file: string;
+  finding: string;
+  line: number;
+  needs_review: boolean;
+  replacements: Replacement[];
+  rule: string;
+  safety: string;
+  saving_ns: number | null;
+}
+/**
+ * A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive.
+ */
+export interface Replacement {
+  end_column: number;
+  end_line: number;
+  start_column: number;
+  start_line: number;
+  text: string;
 }
 /**
  * Sentences with the numbers and thresholds that made the rule speak.
