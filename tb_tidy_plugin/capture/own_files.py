@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 FRAME = re.compile(r"(?P<file>[^<(][^(]*)\(\d+\): ", re.DOTALL)
@@ -42,6 +42,18 @@ class OwnFiles:
     def path_of(self, name: str) -> str | None:
         """Where a file of the user's own is, None for what is none."""
         return self._path(name)
+
+    def name_of(self, path: str) -> str:
+        """The name that the profiler gives a path."""
+        return next((path.removeprefix(prefix) for prefix in self._prefixes if path.startswith(prefix)), path)
+
+    @cached_property
+    def _prefixes(self) -> list[str]:
+        import torch
+
+        entries: list[str] = [*site.getsitepackages(), *sys.path, site.getuserbase(), site.getusersitepackages()]
+        folders = {os.path.abspath(entry) for entry in (*entries, str(Path(torch.__file__).parents[1]))}  # noqa: PTH100
+        return [folder + os.sep for folder in sorted(folders, reverse=True)]
 
     def _named_in(self, frame: str) -> str | None:
         match = FRAME.match(frame)
