@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from torch._inductor.graph import GraphLowering
     from torch._inductor.ir import ExternKernel
     from torch._inductor.output_code import CompiledFxGraph
+    from torch._inductor.pattern_matcher import Match
     from torch._inductor.scheduler import BaseSchedulerNode
     from torch.fx import GraphModule, Node
 
@@ -41,7 +42,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 DYNAMO, UTILS = "torch._dynamo.output_graph", "torch._dynamo.utils"
-INDUCTOR, CODE = "torch._inductor.debug", "torch._inductor.output_code"
+OF_INDUCTOR = ("torch._inductor.debug", "torch._inductor.output_code", "torch._inductor.pattern_matcher")
 NOTE = "set_kernel_post_grad_provenance_tracing"
 FOLDER = "torchtidy"
 VERSION = 1
@@ -49,12 +50,20 @@ MOST_REGIONS = 4096
 """Compiled functions whose graphs are kept in memory, a few kilobytes for a usual one."""
 
 FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
+MAJOR = re.compile(r"mm\b|conv|linear|attention|softmax")
 EXPLANATION = re.compile(r"^\s*Explanation: (.+)$", re.MULTILINE)
 KEY = re.compile(r"[a-z0-9]{1,100}")
+ORIGINS = "tidy_origins"
+ADDED = "Gradient addition node due to multiple use of tensor around:"
+"""Ends the stack of an addition that autograd makes of two gradients; the stack is that of a use of the tensor."""
+
 THEN = "its lines are unknown"
 
 Names: TypeAlias = tuple[str, ...]
 """Names of nodes of Dynamo's graph, any of which may be what a node of the generated graph came from."""
+
+Origin: TypeAlias = tuple[str, str, Names]
+"""Operator and stack of a node, and the names of its sources."""
 
 Stack: TypeAlias = tuple[tuple[str, int, str], ...]
 """File, line and function of each frame, outermost first."""
@@ -69,7 +78,7 @@ class Launch:
 
 
 @dataclass(slots=True)
-class Graph:
+class Generated:
     """A generated graph; `launches` in the order of its calls, None where it came from a cache without notes."""
 
     key: str
@@ -92,7 +101,7 @@ class Region:
     function: str
     stacks: dict[str, str]
     names: dict[str, Names]
-    graphs: list[Graph] = field(default_factory=list)
+    graphs: list[Generated] = field(default_factory=list)
     making: list[tuple[GraphLowering, list[Launch]]] = field(default_factory=list)
 
 
@@ -136,18 +145,22 @@ def _wrap_dynamo(module: ModuleType) -> None:
     _wrap(getattr(module, "OutputGraph", None), "call_user_compiler", lambda self, gm, *_: _begin(self, gm))
 
 
-def _wrap(owner: object, name: str, note: Callable[..., object]) -> None:
-    """Lets `note` look at the arguments of a function before each call."""
+def _wrap(owner: object, name: str, note: Callable[..., Callable[[], None] | None]) -> None:
+    """Lets `note` look at the arguments of a function before each call, and what it answers run after the call."""
     original = getattr(owner, name, None)
     if original is not None and not hasattr(original, "tidy_note"):
         setattr(owner, name, _noted(original, note))
 
 
-def _noted(original: Callable[P, R], note: Callable[..., object]) -> Callable[P, R]:
+def _noted(original: Callable[P, R], note: Callable[..., Callable[[], None] | None]) -> Callable[P, R]:
     @wraps(original)
     def wrapped(*arguments: P.args, **named: P.kwargs) -> R:
-        unless_it_fails("a compiled graph", lambda: note(*arguments, **named), THEN)
-        return original(*arguments, **named)
+        after = unless_it_fails("a compiled graph", lambda: note(*arguments, **named), THEN)
+        try:
+            return original(*arguments, **named)
+        finally:
+            if after is not None:
+                unless_it_fails("a compiled graph", after, THEN)
 
     wrapped.tidy_note = note  # type: ignore[attr-defined]
     return wrapped
@@ -177,7 +190,8 @@ def _wrap_inductor() -> None:
     """All modules that call the function by a name of their own; those that are imported later find it wrapped."""
     if "torch._inductor" not in sys.modules:
         return
-    debug, code = (unless_it_fails("a compiled graph", partial(import_module, name), THEN) for name in (INDUCTOR, CODE))
+    modules = (unless_it_fails("a compiled graph", partial(import_module, name), THEN) for name in OF_INDUCTOR)
+    debug, code, patterns = modules
     original = getattr(debug, NOTE, None)
     if not hasattr(original, "tidy_note"):
         _wrap(debug, NOTE, lambda schedule, kernel=None, *_, **__: _note(schedule, kernel))
@@ -185,6 +199,9 @@ def _wrap_inductor() -> None:
             if name.startswith("torch._inductor.") and vars(module).get(NOTE) is original and original is not None:
                 setattr(module, NOTE, getattr(debug, NOTE))
     _wrap(getattr(code, "CompiledFxGraph", None), "post_compile", lambda graph, *_, **__: _finish(graph))
+    for name, entry in vars(patterns).items() if patterns else ():
+        if name.endswith("PatternEntry"):
+            _wrap(entry, "apply", lambda _, match, graph, node: _replacing(match, node))
 
 
 def _compile_id() -> str | None:
@@ -209,7 +226,7 @@ def _note(schedule: ExternKernel | Sequence[BaseSchedulerNode], kernel: str | No
         launches = []
         region.making.append((graph, launches))
     nodes = _fused(schedule) if isinstance(schedule, Sequence) else _extern(schedule)
-    known = (_known(region, node) for node in dict.fromkeys(nodes) if node is not None)
+    known = (names for node in dict.fromkeys(nodes) if node is not None for names in _known(region, node))
     launches.append(Launch(kernel, tuple(dict.fromkeys(filter(None, known)))))
 
 
@@ -226,12 +243,47 @@ def _fused(schedule: Sequence[BaseSchedulerNode]) -> Iterator[Node | None]:
         yield from node.origins
 
 
-def _known(region: Region, node: Node) -> Names:
-    """The nodes of Dynamo's graph that a generated node stands for: that of its history, else all of its stack."""
-    stack = node.meta.get("stack_trace") or ""
-    sources = [source.name for source in node.meta.get("from_node") or ()]
-    found = next((name for name in sources if region.stacks.get(name) == stack), None)
-    return (found,) if found else region.names.get(stack, ())
+def _replacing(match: Match, node: Node) -> Callable[[], None]:
+    """Inductor puts nodes before `node` in the place of others: keeps in the new ones what these were."""
+    replaced = set(match.nodes)
+    origins = tuple(sorted((origin for each in match.nodes for origin in _origins(each)), key=_is_minor))
+    before, after = node.prev, node.next
+    while before in replaced:
+        before = before.prev
+
+    def keep() -> None:
+        at = after.prev
+        while at is not before and at.op != "root":
+            if at not in replaced:
+                at.meta[ORIGINS] = origins
+            at = at.prev
+
+    return keep
+
+
+def _is_minor(origin: Origin) -> bool:
+    """Whether an operator is a small part of what it is fused into."""
+    return MAJOR.search(origin[0]) is None
+
+
+def _origins(node: Node) -> tuple[Origin, ...]:
+    """What a node computes: its own operator and stack, or those of the nodes whose place it took."""
+    kept: tuple[Origin, ...] | None = node.meta.get(ORIGINS)
+    if kept is not None:
+        return kept
+    sources = tuple(source.name for source in node.meta.get("from_node") or ())
+    return ((str(node.target), node.meta.get("stack_trace") or "", sources),)
+
+
+def _known(region: Region, node: Node) -> Iterator[Names]:
+    """The nodes of Dynamo's graph that a generated node stands for: those of its history, else all of its stack."""
+    origins = _origins(node)
+    for _, stack, sources in origins:
+        if len(origins) > 1 and stack.endswith(ADDED):
+            continue
+        text = stack.removesuffix(ADDED)
+        found = next((name for name in sources if region.stacks.get(name) == text), None)
+        yield (found,) if found else region.names.get(text, ())
 
 
 def _finish(compiled: CompiledFxGraph) -> None:
@@ -246,7 +298,7 @@ def _finish(compiled: CompiledFxGraph) -> None:
     if made is not None and path is not None:
         unless_it_fails("a compiled graph", partial(_keep, path, made), "its lines are unknown once it is cached")
     launches = tuple(made) if made is not None else _kept(path) if path is not None and path.is_file() else None
-    region.graphs.append(Graph(str(key), bool(compiled.fx_kwargs.get("is_backward")), launches))
+    region.graphs.append(Generated(str(key), bool(compiled.fx_kwargs.get("is_backward")), launches))
 
 
 def _kept_at(key: object, code: object) -> Path | None:
@@ -316,7 +368,7 @@ def _described(ident: str, region: Region, stacks: _Stacks) -> Mapping[str, obje
     return {"id": ident, "function": region.function, "graphs": graphs}
 
 
-def _lines(region: Region, graph: Graph, stacks: _Stacks) -> list[tuple[str, list[int]]] | None:
+def _lines(region: Region, graph: Generated, stacks: _Stacks) -> list[tuple[str, list[int]]] | None:
     """Each kernel with its stacks; without any where the code changed so that one of them cannot be told."""
     if graph.launches is None:
         return None
