@@ -70,7 +70,7 @@ VALUES = (
 METHODS = frozenset(
     {
         "add_", "append", "as_strided", "backward", "bool", "contiguous", "dtype", "item", "masked_fill", "numpy",
-        "softmax", "step", "sum", "to", "tolist", "transpose", "tril", "triu", "zero_grad",
+        "softmax", "sort", "step", "sum", "to", "tolist", "topk", "transpose", "tril", "triu", "zero_grad",
     }
 )  # fmt: skip
 """Attributes of whatever is no module."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import libcst as cst
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.fixes.code import Code
 
-FACTORIES = frozenset(f"torch.{name}" for name in ("arange", "empty", "full", "ones", "rand", "randn", "zeros"))
+FACTORIES = frozenset(
+    f"torch.{aten.plain(name)}" for name in aten.names("factory", "arange empty full ones rand randn zeros")
+)
 IN_PLACE = "Nothing writes to a piece in place after the loop took it."
 
 

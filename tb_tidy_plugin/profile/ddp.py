@@ -11,8 +11,13 @@ from tb_tidy_plugin.trace.columns import Category, Rows
 
 GRADIENT_COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 FORWARD = r"^DistributedDataParallel\.forward$"
-BROADCAST, COPY, PACK = "c10d::broadcast_", "aten::copy_", "aten::flatten_dense_tensors"
-COALESCED = frozenset({BROADCAST, COPY, PACK, "aten::unflatten_dense_tensors", "record_param_comms"})
+BROADCAST = "c10d::broadcast_"
+COPY = "aten::copy_"
+PACK = "aten::flatten_dense_tensors"
+COALESCED = aten.names("known", "flatten_dense_tensors unflatten_dense_tensors") | {
+    COPY,
+    BROADCAST, "record_param_comms",
+}  # fmt: skip
 """Operators that a coalesced broadcast consists of."""
 
 

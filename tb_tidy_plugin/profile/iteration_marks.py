@@ -22,7 +22,7 @@ LONG = re.compile(rf"execute_{NUMBER}_context_{NUMBER}{GROUP}_generation_{NUMBER
 SHORT = re.compile(rf"execute_context_{NUMBER}\({NUMBER}(?:_{NUMBER})?\)_generation_{NUMBER}\({NUMBER}(?:_{NUMBER})?\)")
 STEP = re.compile(r"step\[(\w{1,40})((?: \w{1,20}=\d{1,15}){0,8})\]")
 DIFFUSION = re.compile(rf"execute_diffusion_{NUMBER}_(\d{{1,6}}x\d{{1,6}})")
-FIELD = re.compile(r"(\w+)=(\d+)")
+FIELD = re.compile(r"(\w{1,20})=(\d{1,15})")
 
 MODES: dict[str, Phase] = {
     "EXTEND": "prefill", "PREFILL": "prefill", "DRAFT_EXTEND": "prefill", "DECODE": "decode", "TARGET_VERIFY": "decode",

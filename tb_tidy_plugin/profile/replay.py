@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile import graph_match
 from tb_tidy_plugin.profile.graph_match import DONOR, Pairs, numbered
 from tb_tidy_plugin.profile.graph_records import (
@@ -260,17 +261,18 @@ def _by_place(replay: Replay, record: Record) -> Pairs:
 
 
 OPERATOR_FAMILIES = (
-    ("matrix", re.compile(r"^aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm)\b|gemm", re.IGNORECASE)),
     ("attention", re.compile(r"attention|attn|fmha", re.IGNORECASE)),
-    ("convolution", re.compile(r"^aten::.*convolution", re.IGNORECASE)),
+    ("convolution", re.compile(r"convolution", re.IGNORECASE)),
     ("normalisation", re.compile(r"(?:rms|layer|group|batch)_?norm", re.IGNORECASE)),
+    ("matrix", re.compile(r"gemm", re.IGNORECASE)),
 )
 
 
 def _same_kind(operator: str, kernel: str) -> bool | None:
     """Whether an operator and a kernel do the same, None where their names do not tell."""
     family = family_of(kernel)
-    wanted = next((kind for kind, pattern in OPERATOR_FAMILIES if pattern.search(operator)), None)
+    named = next((kind for kind, pattern in OPERATOR_FAMILIES if pattern.search(operator)), None)
+    wanted = "matrix" if named is None and aten.is_a("product", operator) else named
     return None if wanted is None else family == wanted or wanted in kernel.lower()
 
 

@@ -12,13 +12,14 @@ from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules import all_rules
 from tests.accuracy.corpus import CORPUS
 from tests.support.answers import matches_of
-from tests.support.drawn import A100, Gpu, draw
+from tests.support.drawn import A100, MI300, Gpu, draw
 
 RULES = {rule.name(): rule for rule in all_rules()}
 PAIRS = [(name, other) for name, rule in RULES.items() for other in rule.yields_to]
 TIMES = re.compile(r"(?<=[ @=])(\d+)-(\d+)(?=[ :\n]|$)")
 STEP_US = 10_000
 LARGE, SCORES = "512x1024", "8x512x512"
+FAR, SIBLING, CHAIN = "kernels-far-from-limit", "product-slower-than-sibling", "kernel-chain-at-launch-floor"
 MISH = ("abs", "neg", "exp", "log1p", "clamp", "tanh", "sigmoid", "mul")
 
 
@@ -134,7 +135,133 @@ def reads(count: int) -> list[str]:
     ]
 
 
+def slow(rule: str) -> Profile:
+    """The drawn program of the corpus."""
+    return draw((CORPUS / rule / "slow.txt").read_text(encoding="utf-8"))
+
+
+def on_device(lines: Iterable[str]) -> Profile:
+    """Each operator with a kernel of 1.1 ms, one after the other."""
+    spans = ((start, start + 1100) for start in range(200, STEP_US, 1100))
+    return steps(
+        [f"{line} kernel=elementwise_kernel@{start}-{end}" for line, (start, end) in zip(lines, spans, strict=False)],
+        gpu=A100,
+    )
+
+
+def updates() -> Profile:
+    """SGD with weight decay and momentum of twelve parameters, one at a time: each kernel takes 200 µs for 12 MB."""
+    calls = ["mul_", "add_", "add_"] * 12
+    return steps(
+        [
+            "    Optimizer.step#SGD.step 90-600",
+            *(
+                f"      aten::{name} {100 + 10 * at}-{105 + 10 * at} dims=1024x1024,1024x1024 types=float,float"
+                f" kernel=elementwise_kernel@{700 + 200 * at}-{900 + 200 * at}"
+                for at, name in enumerate(calls)
+            ),
+        ],
+        gpu=A100,
+    )
+
+
+def attention_on_device(last: int) -> Profile:
+    """Attention in half precision, whose last product takes `last` µs."""
+    return steps(
+        [
+            "    aten::bmm 100-110 dims=8x512x64,8x64x512 types=half,half kernel=gemm_a@200-260",
+            f"    aten::mul 120-130 dims={SCORES},- types=half,double kernel=elementwise@260-660",
+            f"    aten::softmax 140-150 dims={SCORES},-,- types=half,Scalar,- scalars=,-1, kernel=softmax@660-1060",
+            f"    aten::bmm 160-170 dims=8x512x512,8x512x64 types=half,half kernel=gemm_b@1060-{1060 + last}",
+        ],
+        gpu=A100,
+    )
+
+
+def layers(*body: str, took: int = 4) -> Profile:
+    """Eight layers: a product of 100 µs, and then operators with kernels of `took` µs, or 20 µs for products."""
+    lines, host, at = ["    nn.Module: Block_0 2-9000"], 3, 3000
+    for call in ("mm dims=1024x1024,1024x1024 types=half,half", *body) * 8:
+        name, _, given = call.partition(" ")
+        end = at + {"mm": 100, "bmm": 20}.get(name, took)
+        lines.append(f"      aten::{name} {host}-{host + 3} {given} kernel={name}@{at}-{end}")
+        host, at = host + 4, end
+    return steps(lines, gpu=A100)
+
+
+NORM = (
+    "to dims=4x512x64 types=bfloat16",
+    "pow dims=4x512x64, types=float,Scalar",
+    "mean dims=4x512x64 types=float",
+    "add dims=4x512x1, types=float,Scalar",
+    "rsqrt dims=4x512x1 types=float",
+    "mul dims=4x512x64,4x512x1 types=float,float",
+    "to dims=4x512x64 types=float",
+    "mul dims=64,4x512x64 types=bfloat16,bfloat16",
+)
+SMALL_ATTENTION = (
+    "bmm dims=8x128x64,8x64x128 types=half,half",
+    "mul dims=8x128x128,- types=half,double",
+    "add dims=8x128x128,8x128x128 types=half,half",
+    "softmax dims=8x128x128,-,- types=half,Scalar,- scalars=,-1,",
+    "bmm dims=8x128x128,8x128x64 types=half,half",
+)
+SGEMM = ["    aten::mm 10-60 dims=2048x4096,4096x4096 types=float,float kernel=ampere_sgemm_128x64@100-9900"]
+CONVERTED = (
+    "    aten::cudnn_convolution 10-90 dims=8x64x56x56,64x64x3x3,,,,,,,"
+    " types=half,half,ScalarList,ScalarList,ScalarList,Scalar,Scalar,Scalar,Scalar"
+    " scalars=,,[1x1],[1x1],[1x1],1,False,False,True"
+    " kernel=cudnn::ops::nchwToNhwcKernel@100-3600 kernel=sm80_xmma_fprop_implicit_gemm_f16f16_nhwckrsc_nhwc@3600-4600"
+    " kernel=cudnn::ops::nhwcToNchwKernel@4600-8100"
+)
+CAST = [
+    "    aten::to 100-190 dims=4096x4096 types=bfloat16",
+    "      aten::_to_copy 105-185 dims=4096x4096 types=bfloat16",
+    "        aten::copy_ 110-180 dims=4096x4096,4096x4096 types=float,bfloat16 kernel=copy@1000-4000",
+    "    aten::to 900-990 dims=4096x4096 types=float",
+    "      aten::_to_copy 905-985 dims=4096x4096 types=float",
+    "        aten::copy_ 910-980 dims=4096x4096,4096x4096 types=bfloat16,float kernel=copy@4000-7000",
+]
+HEADS_ON_DEVICE = [f"{line} kernel=copy@500-4500" if "copy_" in line else line for line in MERGED_HEADS]
+
+
+def products(large: str, *spans: tuple[int, int], gpu: Gpu = A100, small: str = "") -> Profile:
+    """The same product in each span but the last, and a faster one there."""
+    dims = [small or large] * (len(spans) - 1) + [large]
+    return steps(
+        [
+            f"    aten::mm {20 * at}-{20 * at + 9} dims={size} types=half,half kernel=gemm_{size}@{start}-{end}"
+            for at, (size, (start, end)) in enumerate(zip(dims, spans, strict=True), 1)
+        ],
+        gpu=gpu,
+    )
+
+
 DRAWN: dict[tuple[str, str], Callable[[], Profile]] = {
+    (FAR, "fp32-matmul-no-tf32"): lambda: steps(SGEMM, gpu=A100),
+    (FAR, "fp32-on-ordinary-cores"): lambda: steps(SGEMM, gpu=A100),
+    (FAR, "tensor-core-shape-misaligned"): lambda: slow("tensor-core-shape-misaligned"),
+    (FAR, "unfused-attention"): lambda: attention_on_device(last=3000),
+    (FAR, "decoder-pieces-written-out"): lambda: slow("decoder-pieces-written-out"),
+    (FAR, "elementwise-op-flood"): lambda: on_device(pointwise(100)),
+    (FAR, "convolution-layout-converted"): lambda: steps([CONVERTED], gpu=A100),
+    (FAR, "hidden-contiguous-copy"): lambda: steps(HEADS_ON_DEVICE, gpu=A100),
+    (FAR, "dtype-ping-pong"): lambda: steps(CAST, gpu=A100),
+    (FAR, "optimizer-single-tensor"): updates,
+    (FAR, SIBLING): lambda: products(
+        "4096x4096,4096x8192", (100, 2100), (2100, 4100), (4100, 5200), small="4096x4096,4096x4096"
+    ),
+    (FAR, "small-batch-product-below-bandwidth"): lambda: products(
+        "32x8192,8192x65536", (100, 900), (900, 1700), gpu=MI300
+    ),
+    (SIBLING, "tensor-core-shape-misaligned"): lambda: slow("tensor-core-shape-misaligned"),
+    (SIBLING, "small-batch-product-below-bandwidth"): lambda: products(
+        "32x8192,8192x65536", (100, 800), (800, 1500), (1500, 1800), gpu=MI300, small="32x8192,8192x32768"
+    ),
+    (SIBLING, "unfused-attention"): lambda: attention_on_device(last=400),
+    (CHAIN, "decoder-pieces-written-out"): lambda: layers(*NORM),
+    (CHAIN, "elementwise-op-flood"): lambda: layers(*(f"{name} dims={LARGE} types=float" for name in MISH)),
+    (CHAIN, "unfused-attention"): lambda: layers(*SMALL_ATTENTION),
     ("constant-rebuilt-every-step", "python-loop-tensor-indexing"): lambda: steps(loop(ones), count=2),
     ("elementwise-op-flood", "unfused-attention"): lambda: steps(attention(*scaled())),
     ("elementwise-op-flood", "python-loop-tensor-indexing"): lambda: steps(
@@ -151,13 +278,9 @@ DRAWN: dict[tuple[str, str], Callable[[], Profile]] = {
     ("host-work-holds-device", "python-loop-tensor-indexing"): lambda: with_kernel(
         loop(lambda at: pointwise(at, size="16", each=24), count=39)
     ),
-    ("host-work-holds-device", "tensor-created-on-cpu-then-moved"): lambda: draw(
-        (CORPUS / "tensor-created-on-cpu-then-moved" / "slow.txt").read_text(encoding="utf-8")
-    ),
+    ("host-work-holds-device", "tensor-created-on-cpu-then-moved"): lambda: slow("tensor-created-on-cpu-then-moved"),
     ("host-work-holds-device", "tensor-from-python-data"): lambda: with_kernel(converted(), count=2),
-    ("pageable-h2d-copy", "tensor-created-on-cpu-then-moved"): lambda: draw(
-        (CORPUS / "tensor-created-on-cpu-then-moved" / "slow.txt").read_text(encoding="utf-8")
-    ),
+    ("pageable-h2d-copy", "tensor-created-on-cpu-then-moved"): lambda: slow("tensor-created-on-cpu-then-moved"),
     ("python-loop-tensor-indexing", "host-sync-scalar-readback"): lambda: steps(reads(100)),
 }
 

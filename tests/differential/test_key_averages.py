@@ -202,7 +202,8 @@ def test_formulas_know_where_operators_have_what(folder: Path) -> None:
             assert found.bytes is not None or found.flops is not None, name
             if "conv" in name and "trans" not in name and "backward" not in name:
                 assert found.flops == 2 * (2 * 3 * 3) * (4 * 4 * 3 * 3), name  # images × places × weights
-    unknown = {name for name in FORMULAS if name not in arguments and not any(part in name for part in OVERLOADED)}
+    ours = {name for name in FORMULAS if "::" not in name}  # the others are of servers, which torch does not know
+    unknown = {name for name in ours if name not in arguments and not any(part in name for part in OVERLOADED)}
     assert not unknown
 
 

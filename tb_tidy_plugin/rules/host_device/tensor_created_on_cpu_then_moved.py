@@ -72,8 +72,8 @@ COPY = frozenset({"aten::copy_"})
 TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
 MEASURED = aten.names("factory", "ones rand randn zeros")  # that need no more than a shape
 
-RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
-WITH_DEVICE = RANDOM | {"zeros", "ones", "empty", "full", "arange", "eye"}
+RANDOM = frozenset(map(aten.plain, aten.names("factory", "rand randn randint randperm")))
+WITH_DEVICE = RANDOM | set(map(aten.plain, aten.names("factory", "zeros ones empty full arange eye")))
 DEVICE = re.compile(r"""(?:device=)?([\w.]*\bdevice|["'](?:cuda|xpu|mps)(?::\d+)?["'])""")
 """An argument of `to` that can be nothing but a device."""
 

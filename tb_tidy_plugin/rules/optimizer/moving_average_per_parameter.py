@@ -44,7 +44,9 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.trace.columns import ABSENT
 
-LERP, MUL, ADD = "aten::lerp_", "aten::mul_", "aten::add_"
+LERP = "aten::lerp_"
+MUL = "aten::mul_"
+ADD = "aten::add_"
 LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62)}
 """Of the time, by operators for each parameter: most likely, at least, at most; see the page."""
 

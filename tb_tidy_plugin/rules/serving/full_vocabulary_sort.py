@@ -60,7 +60,7 @@ class FullVocabularySort(Rule[Evidence]):
 
     code = "TT1505"
     needs = frozenset({"shapes", "device"})
-    message = "`aten::sort` orders all {vocabulary} values of {requests} requests, which takes {time}"
+    message = "`torch.sort` orders all {vocabulary} values of {requests} requests, which takes {time}"
     why = "Sampling needs the largest of them only. Reported for rows of {least} values or more"
     fix = "Select with `torch.topk`, or sample with a fused kernel for top-k and top-p, such as FlashInfer's"
     caveat = "With `topk`, tokens beyond the first k have no chance at all."

@@ -83,7 +83,9 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
     fix = "Tune these sizes for the batch sizes that are served, or store the weights in FP8 or INT8"
 
     max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels come to 0.8 of it")
-    max_rows = Threshold(64, "of the left factor: with more, computing begins to matter")
+    max_rows = Threshold(
+        64, "of the one factor, and at least as many columns: with more rows, computing begins to matter"
+    )
     min_kernel_ns = Threshold(10_000, "for one product: shorter ones are as short as a launch, whatever they read")
 
     min_bytes = Threshold(8 << 20, "read for one product: a smaller matrix may stay in caches, and is read in no time")
@@ -105,7 +107,7 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
             moved = sum(each.product.bytes * len(each.rows) for each in group)
             rate = moved / time_ns * 1e9
             evidence = Evidence(
-                rows=max(each.product.m for each in group),
+                rows=max(min(each.product.m, each.product.n) for each in group),
                 calls=sum(len(each.rows) for each in group),
                 time=Nanoseconds(time_ns),
                 rate=PerSecond(rate),
@@ -124,8 +126,8 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
 
     def _is_small(self, each: RatedProduct) -> bool:
         product = each.product
-        few = min(product.m, product.n) <= self.max_rows and product.batch == 1 and product.bytes >= self.min_bytes
-        return few and each.time_ns >= self.min_kernel_ns * len(each.rows)
+        few = min(product.m, product.n) <= self.max_rows < product.k and product.batch == 1
+        return few and product.bytes >= self.min_bytes and each.time_ns >= self.min_kernel_ns * len(each.rows)
 
 
 def _caller(profile: Profile, row: int) -> str:

@@ -24,7 +24,7 @@ The checks go, with all that they run.
 
 ## When it stays quiet
 Distributions that are made with `validate_args=False`: their frames run no operator. Fewer than 2 checks per step.
-Steps that are not marked, and recordings without stacks.
+Less than 1 % of the step. Steps that are not marked, and recordings without stacks.
 """
 
 from collections.abc import Iterator
@@ -65,6 +65,7 @@ class DistributionArgumentsValidated(Rule[Evidence]):
     )
     caveat = "An argument out of its range gives NaN instead of an error."
 
+    min_share = Threshold(0.01, "of the step: for less nobody gives up a check that finds errors")
     min_checks = Threshold(2, "per step: one is found early and costs little")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

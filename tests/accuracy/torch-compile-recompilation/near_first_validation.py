@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+ALSO = {"recording-not-steady": "the score is compiled within the few steps that are recorded, and takes most of them"}
+
 
 def scaled(x):
     return x * 0.5

@@ -16,7 +16,7 @@ SORT = """
 class TestReports:
     def test_a_sort_of_all_logits(self) -> None:
         (finding,) = findings(FullVocabularySort, draw(SORT, A100))
-        assert finding.message == "`aten::sort` orders all 151,936 values of 32 requests, which takes 500 µs"
+        assert finding.message == "`torch.sort` orders all 151,936 values of 32 requests, which takes 500 µs"
 
 
 class TestSaves:
