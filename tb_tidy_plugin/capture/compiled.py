@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from tb_tidy_plugin.capture.guarded import MOST_CHARACTERS, unless_it_fails
 from tb_tidy_plugin.files import write_whole
+from tb_tidy_plugin.private import opened
 
 if TYPE_CHECKING:
     from torch._dynamo.output_graph import OutputGraph
@@ -52,6 +53,7 @@ MOST_REGIONS = 4096
 FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 MAJOR = re.compile(r"mm\b|conv|linear|attention|softmax")
 EXPLANATION = re.compile(r"^\s*Explanation: (.+)$", re.MULTILINE)
+FOLDER_OF_FILE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\\/](?:[^\s`'\"\\/]+[\\/])+")
 KEY = re.compile(r"[a-z0-9]{1,100}")
 ORIGINS = "tidy_origins"
 ADDED = "Gradient addition node due to multiple use of tensor around:"
@@ -295,9 +297,12 @@ def _finish(compiled: CompiledFxGraph) -> None:
     made = next((launches for graph, launches in region.making if graph.cache_key == code), None)
     region.making.clear()
     path = _kept_at(key, code)
-    if made is not None and path is not None:
-        unless_it_fails("a compiled graph", partial(_keep, path, made), "its lines are unknown once it is cached")
-    launches = tuple(made) if made is not None else _kept(path) if path is not None and path.is_file() else None
+    launches = None if made is None else tuple(made)
+    if path is not None and launches is not None:
+        then = "its lines are unknown once it is cached"
+        unless_it_fails("a compiled graph", partial(_keep, path, launches), then)
+    elif path is not None:
+        launches = unless_it_fails("a compiled graph", partial(_kept, path), THEN)
     region.graphs.append(Generated(str(key), bool(compiled.fx_kwargs.get("is_backward")), launches))
 
 
@@ -317,7 +322,11 @@ def _keep(path: Path, launches: Iterable[Launch]) -> None:
 
 
 def _kept(path: Path) -> tuple[Launch, ...] | None:
-    content = json.loads(path.read_bytes())
+    """What was noted when the graph was made; None where nothing was."""
+    if not path.is_file():
+        return None
+    with opened(path) as file:
+        content = json.load(file)
     if content["version"] != VERSION:
         return None
     return tuple(Launch(str(kernel), tuple(map(tuple, nodes))) for kernel, nodes in content["launches"])
@@ -405,7 +414,10 @@ def _recompiles(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
 
 
 def said(reason: str) -> str:
-    """What Dynamo explains, on one line; else its first line. Hints and stacks follow."""
+    """What Dynamo explains, on one line, without folders of this machine; else its first line.
+
+    Hints and stacks follow.
+    """
     explained = EXPLANATION.search(reason)
     text = explained[1] if explained else reason.strip().partition("\n")[0]
-    return " ".join(text.split())[:MOST_CHARACTERS]
+    return FOLDER_OF_FILE.sub("", " ".join(text.split()))[:MOST_CHARACTERS]

@@ -141,7 +141,8 @@ def _document(prof: Profiler, made_at: float, wanted: Wanted) -> Document:
     if wanted.tensors:
         document["tensors"] = _columns(("start_ns", "name", "tensors", "storages"), walked.tensors)
     compiled = unless_it_fails("compiled code", lambda: compiled_code(own.name_of))
-    document["compiled"] = compiled
+    if compiled:
+        document["compiled"] = compiled
     if wanted.sources:
         names = walked.files | (files_in(compiled) if compiled else set())
         document["sources"] = unless_it_fails("the sources", lambda: list(sources_of(names, own, made_at)))

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
+from tb_tidy_plugin.inductor import is_generated
+
 FRAME = re.compile(r"(?P<file>[^<(][^(]*)\(\d+\): ", re.DOTALL)
 
 MAX_FILE_BYTES = 512_000
@@ -63,7 +65,7 @@ class OwnFiles:
         paths = [os.path.join(base, name) for base in self._bases]  # noqa: PTH118 - an absolute name stays as it is
         there = [path for path in dict.fromkeys(paths) if os.path.isfile(path) or path in linecache.cache]  # noqa: PTH113
         path = next((path for path in there if path in self._imported), next(iter(there), None))
-        is_own = path is not None and path.endswith(".py") and not self._is_library(path)
+        is_own = path is not None and path.endswith(".py") and not (self._is_library(path) or is_generated(path))
         return path if is_own else None
 
     def _is_library(self, path: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 
@@ -23,12 +24,6 @@ Pass: TypeAlias = Literal["forward", "backward"]
 FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 DYNAMO_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 CALL_STACK_KEY = b'"Call stack"'
-
-GENERATED = re.compile(
-    r"(?:^|/)(?P<folder>[a-z2-7]{2})/c(?P=folder)[a-z2-7]{49}\.py$|(?:^|/)torchinductor_[^/]+/"
-    r"|(?:^|/)torch_compile_debug/|(?:^|/)output_code\.py$"
-)
-"""Files that Inductor writes, wherever its cache is: named by 51 characters of a hash, in a folder of the first two."""
 
 INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|(?:^|/)lib/python3\.\d+/")
 
@@ -138,11 +133,6 @@ def goes_on(name: str) -> bool:
     """Whether a frame, by its name, is of a function that goes on behind a graph break."""
     match = FRAME.fullmatch(name)
     return match is not None and DYNAMO_RESUME.fullmatch(match["function"]) is not None
-
-
-def is_generated(file: str) -> bool:
-    """Whether `torch.compile` wrote the file."""
-    return GENERATED.search(file.replace("\\", "/")) is not None
 
 
 def _is_own(file: str) -> bool:
