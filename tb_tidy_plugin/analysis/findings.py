@@ -63,7 +63,7 @@ Measured: TypeAlias = Callable[[str, Benchmark], Measurement | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class TracedFinding:
     """A finding and what it was made from.
 
     Attributes:
@@ -127,7 +127,9 @@ class Group:
         return [self.key[1]] if any(frame is not None for _, frame in self.matches) else []
 
 
-def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match], known: Known = NOTHING_KNOWN) -> list[Evidence]:
+def findings_of(
+    profile: Profile, rule: Rule, matches: Sequence[Match], known: Known = NOTHING_KNOWN
+) -> list[TracedFinding]:
     """One finding per subject and function, in the order of `by_saving`."""
     return described(profile, rule, groups_of(profile, matches, known.locate), known)
 
@@ -181,7 +183,9 @@ def groups_of(profile: Profile, matches: Sequence[Match], locate: Locate | None 
     return found
 
 
-def described(profile: Profile, rule: Rule, groups: Sequence[Group], known: Known = NOTHING_KNOWN) -> list[Evidence]:
+def described(
+    profile: Profile, rule: Rule, groups: Sequence[Group], known: Known = NOTHING_KNOWN
+) -> list[TracedFinding]:
     """The findings of these groups, in the order of `by_saving`."""
     return sorted((_finding(profile, rule, group, known) for group in groups), key=by_saving)
 
@@ -205,9 +209,9 @@ def left_out_of(rule: AnyRule, yielded: Mapping[str, int], small: int, ignored: 
     return f"Left out: {'; '.join(parts)}." if parts else None
 
 
-def by_saving(evidence: Evidence) -> tuple[int, int, str]:
+def by_saving(traced: TracedFinding) -> tuple[int, int, str]:
     """Sort key: largest expected saving first, then largest cost, then a stable order."""
-    return order_of(evidence.finding)
+    return order_of(traced.finding)
 
 
 def order_of(finding: Finding) -> tuple[int, int, str]:
@@ -216,7 +220,7 @@ def order_of(finding: Finding) -> tuple[int, int, str]:
     return (-expected_ns, -finding.cost_ns, finding.id)
 
 
-def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Evidence:
+def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> TracedFinding:
     matches, estimates = [match for match, _ in group.matches], known.estimates
     rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
@@ -254,7 +258,8 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
         known_by=profile.replayed.least_certain(rows),
     )
     facts = facts_of(rule, lead.evidence) if type(rule).can_fix() else None
-    return Evidence(finding, rows, tuple(anchor for _, anchor in places), recipe if pair else None, pair, fix, facts)
+    anchors = tuple(anchor for _, anchor in places)
+    return TracedFinding(finding, rows, anchors, recipe if pair else None, pair, fix, facts)
 
 
 def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> list[Note]:
@@ -294,7 +299,7 @@ def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estim
     )
 
 
-def measured_in(found: Sequence[Evidence]) -> tuple[estimated.Basis, ...]:
+def measured_in(found: Sequence[TracedFinding]) -> tuple[estimated.Basis, ...]:
     """The basis that measured findings add to what is said of all of them."""
     savings = [each.finding.saving for each in found]
     return MEASURED if any(saving is not None and "measured" in saving.basis for saving in savings) else ()

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.analysis import operator_tables
-from tb_tidy_plugin.analysis.findings import Evidence
+from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.analysis.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.profile.cpu_work import CpuGroup, CpuWork
 from tb_tidy_plugin.profile.flops import Estimates, rates
@@ -47,14 +47,14 @@ class Parts:
     linked: Mapping[str, Rows]
 
 
-def linked_calls(profile: Profile, evidence: Sequence[Evidence]) -> dict[str, Rows]:
+def linked_calls(profile: Profile, traced: Sequence[TracedFinding]) -> dict[str, Rows]:
     """For each finding the calls it is about, as positions in `Profile.nested`.
 
     These are matched events that are calls; operators and annotations inside a matched event; and calls that launched
     matched device work. What lies around a match is not meant, nor are calls of the runtime that the match only holds:
     nearly every finding would then be one of `cudaLaunchKernel`.
     """
-    return {each.finding.id: _linked(profile, each.rows) for each in evidence}
+    return {each.finding.id: _linked(profile, each.rows) for each in traced}
 
 
 def _linked(profile: Profile, rows: Rows) -> Rows:

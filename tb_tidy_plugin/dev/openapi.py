@@ -10,7 +10,7 @@ import msgspec
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.dev.schemas import cleaned
-from tb_tidy_plugin.plugin import payloads, timeline_payloads
+from tb_tidy_plugin.plugin import models, timeline_models
 from tb_tidy_plugin.plugin.answers import ACTING_HEADER, MOST_POSTED
 from tb_tidy_plugin.plugin.events import ORDERS
 from tb_tidy_plugin.plugin.queries import MOST_ROWS, USUAL_ROWS
@@ -89,10 +89,10 @@ WIDTH = Parameter("width", NUMBER | {"minimum": 1, "maximum": MOST_PIXELS, "defa
 MARKED = Parameter("finding", TEXT)
 
 ROUTES = (
-    Route("/api/runs", payloads.RunsAnswer),
+    Route("/api/runs", models.RunsAnswer),
     Route(
         "/api/report",
-        payloads.ReportAnswer,
+        models.ReportAnswer,
         (
             RUN,
             Parameter("worker", TEXT),
@@ -100,22 +100,22 @@ ROUTES = (
             Parameter("ranks", one_of(["known", "all"], "known")),
         ),
     ),
-    Route("/api/ranks", payloads.RanksAnswer, (RUN,)),
-    Route("/api/progress", payloads.ProfileState, PROFILE, streamed=True),
-    Route("/api/retry", payloads.ProfileState, posted=payloads.RetryRequest),
-    Route("/api/rules", payloads.RulesAnswer),
-    Route("/api/export", payloads.ExportAnswer, (*PROFILE, Parameter("muted", TEXT))),
-    Route("/api/source", payloads.SourceAnswer, (*PROFILE, FILE)),
-    Route("/api/lines", payloads.LinesAnswer, (*PROFILE, FILE)),
+    Route("/api/ranks", models.RanksAnswer, (RUN,)),
+    Route("/api/progress", models.ProfileState, PROFILE, streamed=True),
+    Route("/api/retry", models.ProfileState, posted=models.RetryRequest),
+    Route("/api/rules", models.RulesAnswer),
+    Route("/api/export", models.ExportAnswer, (*PROFILE, Parameter("muted", TEXT))),
+    Route("/api/source", models.SourceAnswer, (*PROFILE, FILE)),
+    Route("/api/lines", models.LinesAnswer, (*PROFILE, FILE)),
     Route(
         "/api/stack",
-        payloads.StackAnswer,
+        models.StackAnswer,
         (*PROFILE, FINDING, Parameter("place", NUMBER | {"default": 0})),
     ),
-    Route("/api/events", payloads.EventsAnswer, (*PROFILE, FINDING, *PAGE, sorted_by(ORDERS, "start"))),
+    Route("/api/events", models.EventsAnswer, (*PROFILE, FINDING, *PAGE, sorted_by(ORDERS, "start"))),
     Route(
         "/api/operators",
-        payloads.OperatorsAnswer,
+        models.OperatorsAnswer,
         (
             *PROFILE,
             *PAGE,
@@ -127,7 +127,7 @@ ROUTES = (
     ),
     Route(
         "/api/kernels",
-        payloads.KernelsAnswer,
+        models.KernelsAnswer,
         (
             *PROFILE,
             *PAGE,
@@ -136,29 +136,27 @@ ROUTES = (
             sorted_by(KERNEL_ORDERS, "-total_ns"),
         ),
     ),
-    Route("/api/modules", payloads.ModulesAnswer, PROFILE),
-    Route("/api/memory", payloads.MemoryAnswer, PROFILE),
-    Route("/api/cpu", payloads.CpuAnswer, PROFILE),
-    Route("/api/timeline/lanes", timeline_payloads.TimelineLanes, PROFILE),
+    Route("/api/modules", models.ModulesAnswer, PROFILE),
+    Route("/api/memory", models.MemoryAnswer, PROFILE),
+    Route("/api/cpu", models.CpuAnswer, PROFILE),
+    Route("/api/timeline/lanes", timeline_models.TimelineLanes, PROFILE),
     Route(
         "/api/timeline",
-        timeline_payloads.TimelineSlice,
+        timeline_models.TimelineSlice,
         (*PROFILE, *WINDOW, WIDTH, MARKED, Parameter("lanes", TEXT | {"pattern": f"^{LANES.pattern}$"})),
     ),
-    Route(
-        "/api/timeline/event", timeline_payloads.TimelineEvent, (*PROFILE, Parameter("event", NUMBER, required=True))
-    ),
-    Route("/api/timeline/marks", timeline_payloads.TimelineMarks, (*PROFILE, *WINDOW, WIDTH, MARKED)),
+    Route("/api/timeline/event", timeline_models.TimelineEvent, (*PROFILE, Parameter("event", NUMBER, required=True))),
+    Route("/api/timeline/marks", timeline_models.TimelineMarks, (*PROFILE, *WINDOW, WIDTH, MARKED)),
     Route("/api/timeline/trace", None, (*PROFILE, *WINDOW, Parameter("around_ns", NUMBER))),
-    Route("/api/compare", payloads.CompareAnswer, (*SIDES, *PAGE, Parameter("q", TEXT))),
-    Route("/api/mutes", payloads.MutesAnswer),
-    Route("/api/mutes", payloads.MutesAnswer, posted=payloads.MuteChange),
-    Route("/api/benchmarks", payloads.BenchmarksAnswer, PROFILE),
-    Route("/api/benchmarks", payloads.BenchmarkState, posted=payloads.BenchmarkRequest),
-    Route("/api/benchmarks/cancel", payloads.BenchmarkState, posted=payloads.BenchmarkCancel),
+    Route("/api/compare", models.CompareAnswer, (*SIDES, *PAGE, Parameter("q", TEXT))),
+    Route("/api/mutes", models.MutesAnswer),
+    Route("/api/mutes", models.MutesAnswer, posted=models.MuteChange),
+    Route("/api/benchmarks", models.BenchmarksAnswer, PROFILE),
+    Route("/api/benchmarks", models.BenchmarkState, posted=models.BenchmarkRequest),
+    Route("/api/benchmarks/cancel", models.BenchmarkState, posted=models.BenchmarkCancel),
     Route(
         "/api/benchmarks/progress",
-        payloads.BenchmarkState,
+        models.BenchmarkState,
         (Parameter("job", NUMBER, required=True),),
         streamed=True,
     ),
@@ -170,9 +168,9 @@ def openapi(routes: Sequence[Route] = ROUTES) -> str:
     used: list[type[msgspec.Struct]] = [
         model for route in routes for model in (route.answer, route.posted) if model is not None
     ]
-    models: list[type[msgspec.Struct]] = [*dict.fromkeys(used), payloads.ErrorAnswer]
-    references, definitions = msgspec.json.schema_components(models, ref_template="#/components/schemas/{name}")
-    schema_of: dict[type[msgspec.Struct], Json] = dict(zip(models, references, strict=True))
+    described: list[type[msgspec.Struct]] = [*dict.fromkeys(used), models.ErrorAnswer]
+    references, definitions = msgspec.json.schema_components(described, ref_template="#/components/schemas/{name}")
+    schema_of: dict[type[msgspec.Struct], Json] = dict(zip(described, references, strict=True))
     paths: dict[str, Json] = {}
     for route in routes:
         method = "post" if route.posted else "get"
@@ -210,5 +208,5 @@ def _operation(route: Route, schema_of: Mapping[type[msgspec.Struct], Json]) -> 
 
 def _errors(schema_of: Mapping[type[msgspec.Struct], Json]) -> Iterator[tuple[str, Json]]:
     for code, description in ERRORS.items():
-        answer: Json = {"application/json": {"schema": schema_of[payloads.ErrorAnswer]}}
+        answer: Json = {"application/json": {"schema": schema_of[models.ErrorAnswer]}}
         yield code, {"description": description, "content": answer}

@@ -6,36 +6,36 @@ import inspect
 
 import msgspec
 
-from tb_tidy_plugin.plugin import payloads, timeline_payloads
+from tb_tidy_plugin.plugin import models, timeline_models
 from tb_tidy_plugin.report.model import Report
 
 API_VALUES = (
-    payloads.RunsAnswer,
-    payloads.ReportAnswer,
-    payloads.ExportAnswer,
-    payloads.RanksAnswer,
-    payloads.RulesAnswer,
-    payloads.SourceAnswer,
-    payloads.EventsAnswer,
-    payloads.OperatorsAnswer,
-    payloads.KernelsAnswer,
-    payloads.ModulesAnswer,
-    payloads.MemoryAnswer,
-    payloads.CpuAnswer,
-    payloads.CompareAnswer,
-    payloads.MutesAnswer,
-    payloads.LinesAnswer,
-    payloads.StackAnswer,
-    timeline_payloads.TimelineLanes,
-    timeline_payloads.TimelineSlice,
-    timeline_payloads.TimelineEvent,
-    timeline_payloads.TimelineMarks,
-    payloads.MuteChange,
-    payloads.RetryRequest,
-    payloads.BenchmarksAnswer,
-    payloads.BenchmarkRequest,
-    payloads.BenchmarkCancel,
-    payloads.ErrorAnswer,
+    models.RunsAnswer,
+    models.ReportAnswer,
+    models.ExportAnswer,
+    models.RanksAnswer,
+    models.RulesAnswer,
+    models.SourceAnswer,
+    models.EventsAnswer,
+    models.OperatorsAnswer,
+    models.KernelsAnswer,
+    models.ModulesAnswer,
+    models.MemoryAnswer,
+    models.CpuAnswer,
+    models.CompareAnswer,
+    models.MutesAnswer,
+    models.LinesAnswer,
+    models.StackAnswer,
+    timeline_models.TimelineLanes,
+    timeline_models.TimelineSlice,
+    timeline_models.TimelineEvent,
+    timeline_models.TimelineMarks,
+    models.MuteChange,
+    models.RetryRequest,
+    models.BenchmarksAnswer,
+    models.BenchmarkRequest,
+    models.BenchmarkCancel,
+    models.ErrorAnswer,
 )
 
 

@@ -16,9 +16,11 @@ import msgspec
 
 from tb_tidy_plugin import child
 from tb_tidy_plugin.allowance import limit_of
+from tb_tidy_plugin.analysis.remembered import Remembered
+from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.plugin.worker import Failure, Findings, Message, Progress, Request, Result
+from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Message, Progress, Request, Result
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import USUAL
@@ -29,7 +31,7 @@ log = log_called("tensorboard.torchtidy")
 Outcome: TypeAlias = Result | Failure
 OnNews: TypeAlias = Callable[[Progress | Findings], object]
 
-WORKER = child.command_for("tb_tidy_plugin.plugin.worker", arguments=1)
+WORKER = child.command_for("tb_tidy_plugin.plugin.analysis_worker", arguments=1)
 """Starts a worker; the path of the trace follows."""
 
 AGAIN = "Starting again, since the first try was killed"
@@ -147,3 +149,30 @@ def died(code: int, configuration: Path | None = None) -> Failure:
         )
     name = next((known.name for known in signal.Signals if known.value == -code), f"signal {-code}")
     return Failure(f"The analysis was ended twice, last by {name}.", TRY_AGAIN)
+
+
+def remembered(analysis: Analysis, on_news: OnNews) -> Outcome:
+    """The outcome of an analysis: what is kept of an earlier one, else that of a worker, which is kept."""
+    known = _known(analysis.asked)
+    key = known.key(analysis.file)
+    if (result := known.load(analysis.file, key)) is not None:
+        return result
+    outcome = analysis.outcome(on_news)
+    if isinstance(outcome, Result):
+        known.keep(analysis.file, key, outcome, outcome.looked_at)
+    return outcome
+
+
+def _known(asked: Asked) -> Remembered[Result]:
+    return Remembered(asked.cache, "result", Result, _settings(asked), asked.source_roots)
+
+
+def _settings(asked: Asked) -> object:
+    """What the configuration asks for; None where it cannot be read, or names rules whose code is unknown here."""
+    if asked.configuration is None:
+        return []
+    try:
+        settings = read_configuration(asked.configuration).settings
+    except ConfigurationError:
+        return None
+    return None if settings.rules else settings

@@ -13,17 +13,17 @@ from tb_tidy_plugin.benchmarks.devices import of_kinds
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.plugin.analysis_worker import Result, printable
 from tb_tidy_plugin.plugin.answers import BadQueryError, json_answer, posted, streamed
-from tb_tidy_plugin.plugin.desk import Desk
-from tb_tidy_plugin.plugin.library import Library
-from tb_tidy_plugin.plugin.payloads import (
+from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
+from tb_tidy_plugin.plugin.models import (
     BenchmarkCancel,
     BenchmarkRequest,
     BenchmarksAnswer,
     BenchmarkStatements,
 )
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.worker import Result, printable
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.remote import Place
@@ -31,27 +31,27 @@ from tb_tidy_plugin.trace.remote import Place
 PATIENCE_S = 10.0  # for an analysis that was given up to make room and has to be made again
 
 
-def add_benchmarks(api: Blueprint, library: Library, desk: Desk) -> None:
+def add_benchmarks(api: Blueprint, profiles: Profiles, queue: BenchmarkQueue) -> None:
     """Adds the routes to `api`. Clients only name findings; their statements are made here, by the findings' rules."""
 
     @api.get("/benchmarks")
     def benchmarks() -> Response:
         key = Key(*(request.args.get(name, "") for name in ("run", "worker", "span")))
-        kept = library.kept(key, PATIENCE_S)
-        result, pairs = kept.result, _pairs(kept.result, library.configuration)
+        kept = profiles.kept(key, PATIENCE_S)
+        result, pairs = kept.result, _pairs(kept.result, profiles.configuration)
         stored = Measurements(kept.file.path, result.kind)
         known = {finding: stored.of(result.recipes[finding].rule, pair) for finding, pair in pairs.items()}
         measurements = {finding: found for finding, found in known.items() if found is not None}
         news = _not_in(result.report, measurements)
-        if news and not desk.is_busy:
-            library.renew(key, news)
+        if news and not queue.is_busy:
+            profiles.renew(key, news)
         return json_answer(
             BenchmarksAnswer(
-                refusal=desk.refusal,
-                command=_command(kept.file.path, library.configuration),
+                refusal=queue.refusal,
+                command=_command(kept.file.path, profiles.configuration),
                 kind=result.kind if pairs else "",
-                findings={finding: _statements(pair, desk) for finding, pair in pairs.items()},
-                jobs=desk.states(*key),
+                findings={finding: _statements(pair, queue) for finding, pair in pairs.items()},
+                jobs=queue.states(*key),
                 measurements=measurements,
             )
         )
@@ -59,23 +59,23 @@ def add_benchmarks(api: Blueprint, library: Library, desk: Desk) -> None:
     @api.post("/benchmarks")
     def measure() -> Response:
         asked = posted(BenchmarkRequest)
-        result = library.kept(Key(asked.run, asked.worker, asked.span), PATIENCE_S).result
-        pair = _pairs(result, library.configuration).get(asked.finding)
+        result = profiles.kept(Key(asked.run, asked.worker, asked.span), PATIENCE_S).result
+        pair = _pairs(result, profiles.configuration).get(asked.finding)
         if pair is None:
             raise NotFoundError(f"The finding `{asked.finding}` has no statements.", "Reload the report.")
         how = Measuring(asked=asked.device, budget_s=asked.budget_s)
-        return json_answer(desk.add(asked, request_for(result.recipes[asked.finding].rule, pair, result.kind, how)))
+        return json_answer(queue.add(asked, request_for(result.recipes[asked.finding].rule, pair, result.kind, how)))
 
     @api.post("/benchmarks/cancel")
     def cancel() -> Response:
-        return json_answer(desk.cancel(posted(BenchmarkCancel).job))
+        return json_answer(queue.cancel(posted(BenchmarkCancel).job))
 
     @api.get("/benchmarks/progress")
     def benchmark_progress() -> Response:
         job = request.args.get("job", type=int)
         if job is None:
             raise BadQueryError("The query names no benchmark.", "Add `job=…`.")
-        return streamed(desk.progress(job))
+        return streamed(queue.progress(job))
 
 
 def _pairs(result: Result, configuration: Path | None) -> dict[str, Benchmark]:
@@ -110,8 +110,8 @@ def _command(trace: Place, configuration: Path | None) -> str:
     return shlex.join(["tb-tidy", "bench", printable(str(trace)), *configured])
 
 
-def _statements(pair: Benchmark, desk: Desk) -> BenchmarkStatements:
-    devices = of_kinds(desk.devices, pair.devices)
+def _statements(pair: Benchmark, queue: BenchmarkQueue) -> BenchmarkStatements:
+    devices = of_kinds(queue.devices, pair.devices)
     return BenchmarkStatements(
         before=pair.before, after=pair.after, setup=pair.setup, of_events=pair.of_events, devices=devices
     )

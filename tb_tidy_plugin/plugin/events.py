@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import msgspec
 
-from tb_tidy_plugin.plugin.payloads import EventRow, EventsAnswer
+from tb_tidy_plugin.plugin.models import EventRow, EventsAnswer
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.findings import Locate

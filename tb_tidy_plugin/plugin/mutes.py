@@ -15,7 +15,7 @@ import msgspec
 
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes, MutesAnswer
+from tb_tidy_plugin.plugin.models import MuteChange, Mutes, MutesAnswer
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, RemotePath, can_be_opened, write_small
 

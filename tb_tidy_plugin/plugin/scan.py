@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.plugin.analysis_worker import printable
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
 from tb_tidy_plugin.trace.files import Link, TraceFile, log_once, passed_over, traces_among, traces_below
@@ -60,7 +60,7 @@ class Found:
 
     Attributes:
         file: its names are printable, its path is as the system has it.
-        span_index: see `payloads.ProfileState`.
+        span_index: see `models.ProfileState`.
         is_link: whether it is a link that was passed over; what it leads to may be a trace.
     """
 

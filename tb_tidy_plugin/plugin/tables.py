@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from tb_tidy_plugin.plugin.payloads import (
+from tb_tidy_plugin.plugin.models import (
     CpuAnswer,
     KernelsAnswer,
     LineColumns,

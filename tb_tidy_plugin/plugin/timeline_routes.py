@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.answers import JSON, BadQueryError
 from tb_tidy_plugin.plugin.queries import number, profile_key
-from tb_tidy_plugin.plugin.timeline_reader import About, Crop, Event, Lanes, Marks, Slice
+from tb_tidy_plugin.plugin.timeline_worker import About, Crop, Event, Lanes, Marks, Slice
 from tb_tidy_plugin.plugin.timelines import Timelines
 
 PATIENCE_S = 20.0

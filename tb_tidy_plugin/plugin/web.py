@@ -1,4 +1,4 @@
-"""The web API and the built frontend, as a Flask app: `create_app(library, …)`.
+"""The web API and the built frontend, as a Flask app: `create_app(profiles, …)`.
 
 Nothing that a query names is opened: runs, findings and files are looked up among what the plugin's own search and its
 own analyses have found.
@@ -14,16 +14,15 @@ import msgspec
 from flask import Blueprint, Flask, Response, request, send_from_directory
 
 from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.plugin.allowed_hosts import AllowedHosts
+from tb_tidy_plugin.plugin.analysis_worker import printable
 from tb_tidy_plugin.plugin.answers import install, json_answer, posted, streamed
 from tb_tidy_plugin.plugin.bench_routes import add_benchmarks
+from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.comparisons import Comparisons, Rows, Side
-from tb_tidy_plugin.plugin.desk import Desk
 from tb_tidy_plugin.plugin.events import ORDERS, EventColumns, page_of
 from tb_tidy_plugin.plugin.export import exported
-from tb_tidy_plugin.plugin.hosts import Hosts
-from tb_tidy_plugin.plugin.library import Library
-from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import (
+from tb_tidy_plugin.plugin.models import (
     MuteChange,
     RetryRequest,
     RuleInfo,
@@ -32,6 +31,8 @@ from tb_tidy_plugin.plugin.payloads import (
     SourceAnswer,
     ThresholdInfo,
 )
+from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.queries import given, number, one_of, page_asked, profile_key, sort_asked
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import (
@@ -50,7 +51,6 @@ from tb_tidy_plugin.plugin.tables import (
 )
 from tb_tidy_plugin.plugin.timeline_routes import add_timeline
 from tb_tidy_plugin.plugin.timelines import Timelines
-from tb_tidy_plugin.plugin.worker import printable
 from tb_tidy_plugin.report.figures import CallKind
 from tb_tidy_plugin.sources.files import Unavailable, read_source
 
@@ -77,19 +77,19 @@ PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer 
 
 
 def create_app(
-    library: Library,
+    profiles: Profiles,
     source_roots: Sequence[Path],
     mutes: MuteStore,
-    desk: Desk | None = None,
-    hosts: Hosts | None = None,
+    queue: BenchmarkQueue | None = None,
+    hosts: AllowedHosts | None = None,
 ) -> Flask:
     """The app, with addresses relative to where it is mounted; `hosts` are the names by which it may be asked for."""
     app = Flask(__name__, static_folder=None)
     app.url_map.strict_slashes = False  # a redirect has a body of HTML
     install(app, ("/api/retry", "/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"), hosts)
-    api = _api(library, source_roots)
+    api = _api(profiles, source_roots)
     _add_mutes(api, mutes)
-    add_benchmarks(api, library, desk or Desk())
+    add_benchmarks(api, profiles, queue or BenchmarkQueue())
     app.register_blueprint(api)
 
     @app.get("/<path:name>")
@@ -108,61 +108,61 @@ def create_app(
     return app
 
 
-def _api(library: Library, source_roots: Sequence[Path]) -> Blueprint:
+def _api(profiles: Profiles, source_roots: Sequence[Path]) -> Blueprint:
     api = Blueprint("api", __name__, url_prefix="/api")
 
     @api.get("/runs")
     def runs() -> Response:
-        return json_answer(library.runs())
+        return json_answer(profiles.runs())
 
     @api.get("/report")
     def report() -> Response:
         every_rank = one_of("ranks", request.args.get("ranks", "known"), ("known", "all")) == "all"
         return json_answer(
-            library.report(given("run"), request.args.get("worker"), request.args.get("span"), every_rank=every_rank)
+            profiles.report(given("run"), request.args.get("worker"), request.args.get("span"), every_rank=every_rank)
         )
 
     @api.get("/ranks")
     def ranks() -> Response:
-        return json_answer(library.ranks(given("run")))
+        return json_answer(profiles.ranks(given("run")))
 
     @api.get("/progress")
     def progress() -> Response:
-        return streamed(library.progress(profile_key()))
+        return streamed(profiles.progress(profile_key()))
 
     @api.post("/retry")
     def retry() -> Response:
         asked = posted(RetryRequest)
-        return json_answer(library.retry(Key(asked.run, asked.worker, asked.span)))
+        return json_answer(profiles.retry(Key(asked.run, asked.worker, asked.span)))
 
     @api.get("/rules")
     def rules() -> Response:
         from tb_tidy_plugin.configuration.checks import known_rules
         from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 
-        file = library.configuration
+        file = profiles.configuration
         known = known_rules(Configuration() if file is None else read_configuration(file))
         return json_answer(RulesAnswer(rules=[rule_info(rule) for rule in known]))
 
     @api.get("/export")
     def export() -> Response:
         muted = frozenset(request.args.get("muted", "").split(","))
-        return json_answer(exported(library, profile_key(), muted, PATIENCE_S))
+        return json_answer(exported(profiles, profile_key(), muted, PATIENCE_S))
 
-    _add_evidence(api, library, source_roots)
-    _add_tables(api, library)
-    add_timeline(api, Timelines(library))
-    _add_comparisons(api, Comparisons(library))
+    _add_evidence(api, profiles, source_roots)
+    _add_tables(api, profiles)
+    add_timeline(api, Timelines(profiles))
+    _add_comparisons(api, Comparisons(profiles))
     return api
 
 
-def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]) -> None:
+def _add_evidence(api: Blueprint, profiles: Profiles, source_roots: Sequence[Path]) -> None:
     """The routes of what a finding shows: source files, what their lines cost, callers, events."""
 
     @api.get("/source")
     def source() -> Response:
         name = given("file")
-        kept = library.kept(profile_key(), PATIENCE_S)
+        kept = profiles.kept(profile_key(), PATIENCE_S)
         result = kept.result
         found = read_source(name, result.source_files, kept.file, source_roots, result.captured_sources)
         if isinstance(found, Unavailable):
@@ -171,7 +171,7 @@ def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]
 
     @api.get("/lines")
     def lines() -> Response:
-        name, result = given("file"), library.kept(profile_key(), PATIENCE_S).result
+        name, result = given("file"), profiles.kept(profile_key(), PATIENCE_S).result
         if name not in result.source_files:
             raise NotFoundError(f"This profile names no file `{name}`.", "Reload the report.")
         return json_answer(lines_answer(result.tables, name))
@@ -179,7 +179,7 @@ def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]
     @api.get("/stack")
     def stack() -> Response:
         finding, place = given("finding"), number("place", 0)
-        stacks = library.kept(profile_key(), PATIENCE_S).result.stacks.get(finding, [])
+        stacks = profiles.kept(profile_key(), PATIENCE_S).result.stacks.get(finding, [])
         if place >= len(stacks):
             raise NotFoundError(
                 f"This profile has no finding `{finding}` with {place + 1} places.", "Reload the report."
@@ -189,18 +189,18 @@ def _add_evidence(api: Blueprint, library: Library, source_roots: Sequence[Path]
     @api.get("/events")
     def events() -> Response:
         finding, (offset, limit), (order, descending) = given("finding"), page_asked(), sort_asked("start", ORDERS)
-        columns = library.kept(profile_key(), PATIENCE_S).result.events.get(finding)
+        columns = profiles.kept(profile_key(), PATIENCE_S).result.events.get(finding)
         if columns is None:
             raise NotFoundError(f"This profile has no finding `{finding}`.", "Reload the report.")
         found = msgspec.json.decode(columns, type=EventColumns)
         return json_answer(page_of(found, offset, limit, order, descending=descending))
 
 
-def _add_tables(api: Blueprint, library: Library) -> None:
+def _add_tables(api: Blueprint, profiles: Profiles) -> None:
     """The routes of what is shown beside the report."""
 
     def tables() -> Tables:
-        return library.kept(profile_key(), PATIENCE_S).result.tables
+        return profiles.kept(profile_key(), PATIENCE_S).result.tables
 
     @api.get("/operators")
     def operators() -> Response:

@@ -9,7 +9,7 @@ import pytest
 
 from tb_tidy_plugin.analysis import operator_rows
 from tb_tidy_plugin.analysis.checker import Found, check_rule
-from tb_tidy_plugin.analysis.findings import Evidence, findings_of
+from tb_tidy_plugin.analysis.findings import TracedFinding, findings_of
 from tb_tidy_plugin.analysis.lines import LineCosts
 from tb_tidy_plugin.analysis.operator_rows import MOST_KERNELS
 from tb_tidy_plugin.analysis.tables import figures_of
@@ -36,8 +36,8 @@ ProfilerStep#1                        0-2000
 """
 
 
-def table(profile: Profile, by: OperatorGroup, evidence: list[Evidence] | None = None) -> list[OperatorRow]:
-    return figures_of(profile, evidence or []).operators[by]
+def table(profile: Profile, by: OperatorGroup, traced: list[TracedFinding] | None = None) -> list[OperatorRow]:
+    return figures_of(profile, traced or []).operators[by]
 
 
 def named(rows: list[OperatorRow], name: str) -> OperatorRow:
@@ -159,12 +159,12 @@ ProfilerStep#1             0-3000
 """
 
 
-def found(profile: Profile, *rows: int) -> list[Evidence]:
+def found(profile: Profile, *rows: int) -> list[TracedFinding]:
     """One finding whose matched events are `rows`."""
     outcome = check_rule(profile, SlowMultiplication())
     assert isinstance(outcome, Found)
-    (evidence,) = findings_of(profile, SlowMultiplication(), outcome.matches)
-    return [Evidence(evidence.finding, np.array(sorted(rows), np.int64))]
+    (traced,) = findings_of(profile, SlowMultiplication(), outcome.matches)
+    return [TracedFinding(traced.finding, np.array(sorted(rows), np.int64))]
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ def found(profile: Profile, *rows: int) -> list[Evidence]:
 )
 def test_a_row_is_linked_with_findings_on_its_calls(matched: tuple[str, ...], linked: set[str]) -> None:
     profile = draw(NESTED, A100)
-    evidence = found(profile, *(row_of(profile, name) for name in matched))
-    rows = table(profile, "name", evidence)
+    traced = found(profile, *(row_of(profile, name) for name in matched))
+    rows = table(profile, "name", traced)
     assert {row.name for row in rows if row.findings} == linked
-    assert all(row.findings == [evidence[0].finding.id] for row in rows if row.findings)
+    assert all(row.findings == [traced[0].finding.id] for row in rows if row.findings)
 
 
 def test_lines_and_shapes_are_linked_too() -> None:

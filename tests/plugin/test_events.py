@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tb_tidy_plugin.plugin.events import EventColumns, Order, columns_of, page_of
-from tb_tidy_plugin.plugin.payloads import EventRow
+from tb_tidy_plugin.plugin.models import EventRow
 from tb_tidy_plugin.profile.inputs import Sizes
 from tb_tidy_plugin.profile.timeline import shapes_text
 from tb_tidy_plugin.sources.places import place_of

@@ -23,9 +23,9 @@ from schemathesis.specs.openapi import checks as conformance
 
 from tb_tidy_plugin.dev.openapi import ROUTES, Route, openapi
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.logdirs import trace
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
@@ -46,10 +46,10 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
     logs = tmp_path_factory.mktemp("api")
     trace(logs / "run" / "w.7.pt.trace.json", 20)
     logdirs = [Logdir(str(logs))]
-    library = Library(logdirs, WITH_MADE_UP_RULE)
-    library.start()
-    until(lambda: not library.scanning)
-    made = web.create_app(library, (), MuteStore(logdirs))
+    profiles = Profiles(logdirs, WITH_MADE_UP_RULE)
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    made = web.create_app(profiles, (), MuteStore(logdirs))
     made.test_client().get("/api/progress?run=run&worker=w&span=7").get_data()
     return made
 

@@ -15,7 +15,7 @@ import msgspec
 from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
-from tb_tidy_plugin.plugin.worker import OUT_OF_MEMORY, printable
+from tb_tidy_plugin.plugin.analysis_worker import OUT_OF_MEMORY, printable
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to
 from tb_tidy_plugin.trace.remote import Place, place_of

@@ -13,7 +13,7 @@ from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress, Request
 from tb_tidy_plugin.benchmarks.runner import CANCELLED, Run
 from tb_tidy_plugin.benchmarks.store import StoreError, keep
 from tb_tidy_plugin.errors import NotFoundError, TidyError
-from tb_tidy_plugin.plugin.payloads import BenchmarkRefusal, BenchmarkRequest, BenchmarkState, ErrorInfo
+from tb_tidy_plugin.plugin.models import BenchmarkRefusal, BenchmarkRequest, BenchmarkState, ErrorInfo
 
 MOST_WAITING = 20
 MOST_REMEMBERED = 200
@@ -52,7 +52,7 @@ def refusal_of(flag: str, host: str, *, bind_all: bool, has_torch: bool) -> Benc
     return None if has_torch else WITHOUT_TORCH
 
 
-class Desk:
+class BenchmarkQueue:
     """All methods may be called from any thread."""
 
     def __init__(self, refusal: BenchmarkRefusal | None = OFF) -> None:

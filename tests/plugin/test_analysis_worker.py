@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from tb_tidy_plugin.plugin.analysis_worker import Failure, Message, Progress, Request, Result, printable, throttled
 from tb_tidy_plugin.plugin.events import EventColumns
-from tb_tidy_plugin.plugin.worker import Failure, Message, Progress, Request, Result, printable, throttled
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.waiting import until
@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_read_is_a_failure_in_words(tmp_path: Path) -> Non
 
 def test_it_can_be_started_by_hand(tmp_path: Path) -> None:
     path = trace(tmp_path / "w.pt.trace.json")
-    assert isinstance(messages(path, sys.executable, "-m", "tb_tidy_plugin.plugin.worker")[-1], Result)
+    assert isinstance(messages(path, sys.executable, "-m", "tb_tidy_plugin.plugin.analysis_worker")[-1], Result)
 
 
 def test_it_ends_when_whoever_started_it_does(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ ADVICE = "Start TensorBoard with `--torchtidy_hosts=NAME` if that is how you rea
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
+class AllowedHosts:
     """The names that this TensorBoard is known by.
 
     Attributes:
@@ -45,7 +45,7 @@ class Hosts:
         return name == "localhost" or name.endswith(".localhost") or name in self.names or _is_address(name)
 
 
-def hosts_of(host: str, *, bind_all: bool, named: str, environment: Mapping[str, str] | None = None) -> Hosts:
+def hosts_of(host: str, *, bind_all: bool, named: str, environment: Mapping[str, str] | None = None) -> AllowedHosts:
     """The names by TensorBoard's flags and the machine's own.
 
     Args:
@@ -57,7 +57,7 @@ def hosts_of(host: str, *, bind_all: bool, named: str, environment: Mapping[str,
     proxy = (os.environ if environment is None else environment).get("TENSORBOARD_PROXY_URL", "")
     known = [host, *named.split(","), *_own_names(), _host_in(proxy)]
     names = frozenset(name.strip().lower().removesuffix(".") for name in known if name.strip())
-    return Hosts(names, is_local=not bind_all and host in LOOPBACK)
+    return AllowedHosts(names, is_local=not bind_all and host in LOOPBACK)
 
 
 def _own_names() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a configuration given to TensorBoard does to the library's analyses, with the package's own worker."""
+"""What a configuration given to TensorBoard does to the analyses of profiles, with the package's own worker."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis import WORKER
-from tb_tidy_plugin.plugin.library import Library
-from tb_tidy_plugin.plugin.timeline_reader import Lanes
+from tb_tidy_plugin.plugin.profiles import Profiles
+from tb_tidy_plugin.plugin.timeline_worker import Lanes
 from tb_tidy_plugin.plugin.timelines import Timelines
-from tests.support.libraries import LIMIT_S, RUN, finished, started, states
 from tests.support.logdirs import trace
+from tests.support.profiles import LIMIT_S, RUN, finished, started, states
 from tests.support.user_rule import write_rule
 from tests.support.waiting import until
 
@@ -30,15 +30,15 @@ class TestConfiguration:
         path.write_text(RULES)
         return path
 
-    def findings(self, library: Library) -> list[str]:
-        [profile] = library.report("run").report.profiles
+    def findings(self, profiles: Profiles) -> list[str]:
+        [profile] = profiles.report("run").report.profiles
         return [finding.rule for finding in profile.findings]
 
     def test_its_rules_are_checked(self, path: Path, file: Path) -> None:
         trace(path, operators=9)
-        library = started(path.parents[1], WORKER, configuration=file)
-        assert finished(library).state == "done"
-        assert self.findings(library) == ["slow-multiplication"]
+        profiles = started(path.parents[1], WORKER, configuration=file)
+        assert finished(profiles).state == "done"
+        assert self.findings(profiles) == ["slow-multiplication"]
 
     def test_one_in_the_logdir_is_not_read(self, path: Path) -> None:
         for folder in (path.parent, path.parents[1]):
@@ -48,23 +48,23 @@ class TestConfiguration:
     def test_a_broken_one_is_said_and_a_mended_one_is_used(self, path: Path, file: Path) -> None:
         trace(path, operators=9)
         file.write_text('rules = ["checks/gone.py"]')
-        library = started(path.parents[1], WORKER, configuration=file)
-        broken = finished(library)
-        assert (broken.state, library.report("run").report.profiles) == ("error", [])
+        profiles = started(path.parents[1], WORKER, configuration=file)
+        broken = finished(profiles)
+        assert (broken.state, profiles.report("run").report.profiles) == ("error", [])
         assert broken.problem is not None
         assert broken.problem.error == f"There is no file `{file.parent / 'checks/gone.py'}`, which `rules` names."
         assert broken.problem.advice == "Check the path in `rules`."
         file.write_text(RULES)
-        until(lambda: states(library)["run"].version > broken.version)
-        mended = finished(library)
-        assert (mended.state, self.findings(library)) == ("done", ["slow-multiplication"])
+        until(lambda: states(profiles)["run"].version > broken.version)
+        mended = finished(profiles)
+        assert (mended.state, self.findings(profiles)) == ("done", ["slow-multiplication"])
 
     def test_its_limits_hold_for_reports_and_timelines(self, path: Path, file: Path) -> None:
-        library = started(path.parents[1], WORKER, configuration=file)
-        assert finished(library).state == "done"
+        profiles = started(path.parents[1], WORKER, configuration=file)
+        assert finished(profiles).state == "done"
         file.write_text("[limits]\nmax-text-gb = 1e-8\n")
         with pytest.raises(TraceError, match="the limit `max-text-gb`"):
-            Timelines(library).answer(RUN, Lanes(), LIMIT_S)
+            Timelines(profiles).answer(RUN, Lanes(), LIMIT_S)
         refused = finished(started(path.parents[1], WORKER, configuration=file))
         assert (refused.state, refused.problem and "--torchtidy_config" in refused.problem.advice) == ("error", True)
 

@@ -1,7 +1,7 @@
 """Analysis of one trace file in a process of its own, so that its memory and its crashes are never TensorBoard's.
 
-`python -m tb_tidy_plugin.plugin.worker FILE` reads one line from its input (a `Request`), writes one JSON message per
-line, the last of which is a `Result` or a `Failure`, and ends.
+`python -m tb_tidy_plugin.plugin.analysis_worker FILE` reads one line from its input (a `Request`), writes one JSON
+message per line, the last of which is a `Result` or a `Failure`, and ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
-from tb_tidy_plugin.plugin.payloads import StackAnswer, StackFrame
+from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.rulekit.recipe import Recipe
@@ -200,21 +200,19 @@ def result_of(analysis: Analysis, findings: Findings) -> Result:
         problem=findings.problem,
         source_files=_source_files(analysis),
         events={
-            finding: msgspec.Raw(msgspec.json.encode(columns_of(profile, evidence.rows, analysis.aligner.place_of)))
-            for finding, evidence in analysis.evidence.items()
+            finding: msgspec.Raw(msgspec.json.encode(columns_of(profile, traced.rows, analysis.aligner.place_of)))
+            for finding, traced in analysis.traced.items()
         },
-        recipes={
-            finding: evidence.recipe for finding, evidence in analysis.evidence.items() if evidence.recipe is not None
-        },
+        recipes={finding: traced.recipe for finding, traced in analysis.traced.items() if traced.recipe is not None},
         kind=profile.platform,
         tables=tables_of(
-            figures_of(profile, tuple(analysis.evidence.values())),
+            figures_of(profile, tuple(analysis.traced.values())),
             line_costs(profile, analysis.aligner, LINES_BUDGET_S),
             profile.time_spent.wall_ns,
         ),
         stacks={
-            finding: [stack_around(analysis.aligner, anchor) for anchor in evidence.anchors]
-            for finding, evidence in analysis.evidence.items()
+            finding: [stack_around(analysis.aligner, anchor) for anchor in traced.anchors]
+            for finding, traced in analysis.traced.items()
         },
         summaries=msgspec.Raw(msgspec.json.encode(summaries_of(profile, analysis.report))),
         step_costs=msgspec.Raw(msgspec.json.encode(analysis.step_costs)),

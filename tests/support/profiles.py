@@ -1,12 +1,12 @@
-"""Libraries over folders of traces, asked as the web API asks them."""
+"""`Profiles` of folders of traces, asked as the web API asks them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.payloads import ProfileState
+from tb_tidy_plugin.plugin.models import ProfileState
+from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tests.support.waiting import PATIENCE_S, until
@@ -22,19 +22,19 @@ def started(
     kept_bytes: int = KEPT_BYTES,
     configuration: Path | None = None,
     cache: Cache = NOWHERE,
-) -> Library:
-    library = Library([Logdir(str(folder))], command, kept_bytes, configuration, cache=cache)
-    library.start()
-    until(lambda: not library.scanning)
-    return library
+) -> Profiles:
+    profiles = Profiles([Logdir(str(folder))], command, kept_bytes, configuration, cache=cache)
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    return profiles
 
 
-def states(library: Library) -> dict[str, ProfileState]:
+def states(profiles: Profiles) -> dict[str, ProfileState]:
     """By run; each run here has one profile."""
-    return {run.run: run.profiles[0] for run in library.runs().runs}
+    return {run.run: run.profiles[0] for run in profiles.runs().runs}
 
 
-def finished(library: Library, key: Key = RUN) -> ProfileState:
+def finished(profiles: Profiles, key: Key = RUN) -> ProfileState:
     """The state after its analysis, which this asks for."""
-    *_, last = library.progress(key)
+    *_, last = profiles.progress(key)
     return last

@@ -10,10 +10,17 @@ import pytest
 from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.desk import OFF, REACHABLE, WITHOUT_TORCH, BenchmarksRefusedError, Desk, refusal_of
-from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.benchmark_queue import (
+    OFF,
+    REACHABLE,
+    WITHOUT_TORCH,
+    BenchmarkQueue,
+    BenchmarksRefusedError,
+    refusal_of,
+)
+from tb_tidy_plugin.plugin.models import BenchmarkRefusal, BenchmarkRequest, BenchmarkState
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import BenchmarkRefusal, BenchmarkRequest, BenchmarkState
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.support.measurements import PAIR
 
@@ -56,67 +63,67 @@ def test_without_pytorch_it_says_how_to_get_it(flag: str, refusal: BenchmarkRefu
 
 def test_nothing_is_run_where_it_is_off() -> None:
     with pytest.raises(BenchmarksRefusedError, match="Benchmarks are off"):
-        Desk().add(ASKED, of(PAIR))
+        BenchmarkQueue().add(ASKED, of(PAIR))
 
 
 def test_no_benchmark_of_that_number() -> None:
     with pytest.raises(NotFoundError):
-        Desk(None).cancel(7)
+        BenchmarkQueue(None).cancel(7)
     with pytest.raises(NotFoundError):
-        Desk(None).progress(7)
+        BenchmarkQueue(None).progress(7)
 
 
 def test_a_queue_has_an_end() -> None:
-    desk = Desk(None)
-    jobs = [desk.add(about(f"f{number}"), of(ENDLESS)).job for number in range(20)]
+    queue = BenchmarkQueue(None)
+    jobs = [queue.add(about(f"f{number}"), of(ENDLESS)).job for number in range(20)]
     with pytest.raises(BenchmarksRefusedError, match="wait already"):
-        desk.add(about("one more"), of(ENDLESS))
+        queue.add(about("one more"), of(ENDLESS))
     for job in reversed(jobs):
-        desk.cancel(job)
-    assert {list(desk.progress(job))[-1].state for job in jobs} == {"cancelled"}
+        queue.cancel(job)
+    assert {list(queue.progress(job))[-1].state for job in jobs} == {"cancelled"}
 
 
 def test_two_tabs_that_ask_for_the_same_finding_get_the_same_benchmark() -> None:
-    desk = Desk(None)
-    first = desk.add(ASKED, of(ENDLESS))
-    assert desk.add(ASKED, of(ENDLESS)).job == first.job
-    assert [each.job for each in desk.states("run", "w", "1")] == [first.job]
-    desk.cancel(first.job)
-    assert list(desk.progress(first.job))[-1].state == "cancelled"
-    again = desk.add(ASKED, of(ENDLESS))
+    queue = BenchmarkQueue(None)
+    first = queue.add(ASKED, of(ENDLESS))
+    assert queue.add(ASKED, of(ENDLESS)).job == first.job
+    assert [each.job for each in queue.states("run", "w", "1")] == [first.job]
+    queue.cancel(first.job)
+    assert list(queue.progress(first.job))[-1].state == "cancelled"
+    again = queue.add(ASKED, of(ENDLESS))
     assert again.job != first.job
-    desk.cancel(again.job)
+    queue.cancel(again.job)
 
 
 def test_who_waits_knows_how_many_come_first_and_leaves_the_queue_at_once() -> None:
-    desk = Desk(None)
-    running, second, third = (desk.add(about(finding), of(ENDLESS)) for finding in "abc")
+    queue = BenchmarkQueue(None)
+    running, second, third = (queue.add(about(finding), of(ENDLESS)) for finding in "abc")
     assert [running.ahead, second.ahead, third.ahead] == [0, 1, 2]
-    watched = desk.progress(third.job)
+    watched = queue.progress(third.job)
     assert next(watched).ahead == 2
-    assert desk.cancel(second.job).state == "cancelled", "while the first is still measured"
+    assert queue.cancel(second.job).state == "cancelled", "while the first is still measured"
     assert next(state for state in watched if state.ahead < 2).ahead == 1
-    assert desk.is_busy
+    assert queue.is_busy
     for each in (third, running):
-        desk.cancel(each.job)
-    assert list(desk.progress(running.job))[-1].state == "cancelled"
-    assert not desk.is_busy
+        queue.cancel(each.job)
+    assert list(queue.progress(running.job))[-1].state == "cancelled"
+    assert not queue.is_busy
 
 
 @pytest.mark.slow
 @pytest.mark.torch
 def test_one_after_the_other_each_watched_to_its_end() -> None:
-    desk = Desk(None)
-    first, second = desk.add(ASKED, of(PAIR)), desk.add(about("g"), of(PAIR))
-    seen = list(desk.progress(first.job))
-    assert [each.state for each in desk.states("run", "w", "1")] in (["done", "queued"], ["done", "measuring"])
+    queue = BenchmarkQueue(None)
+    first, second = queue.add(ASKED, of(PAIR)), queue.add(about("g"), of(PAIR))
+    seen = list(queue.progress(first.job))
+    assert [each.state for each in queue.states("run", "w", "1")] in (["done", "queued"], ["done", "measuring"])
     assert (seen[-1].state, seen[-1].measurement is not None) == ("done", True)
-    assert list(desk.progress(second.job))[-1].state == "done"
+    assert list(queue.progress(second.job))[-1].state == "done"
 
 
 def test_only_the_tab_itself_may_post_and_a_get_starts_nothing(tmp_path: Path) -> None:
-    desk = Desk(None)
-    client = web.create_app(Library([]), (), MuteStore(()), desk).test_client()
+    queue = BenchmarkQueue(None)
+    client = web.create_app(Profiles([]), (), MuteStore(()), queue).test_client()
     asked = msgspec.to_builtins(ASKED)
     assert client.post("/api/benchmarks", json=asked).status_code == 403
     assert (
@@ -126,13 +133,13 @@ def test_only_the_tab_itself_may_post_and_a_get_starts_nothing(tmp_path: Path) -
     assert client.post("/api/benchmarks", json=asked | {"budget_s": 1e9}, headers=OURS).status_code == 400
     assert client.post("/api/benchmarks", json=asked | {"before": "1"}, headers=OURS).status_code == 400
     assert client.get("/api/benchmarks/cancel").status_code == 404
-    assert desk.states("run", "w", "1") == []
+    assert queue.states("run", "w", "1") == []
 
 
 def test_cancelled_and_watched_over_http() -> None:
-    desk = Desk(None)
-    client = web.create_app(Library([]), (), MuteStore(()), desk).test_client()
-    job = desk.add(ASKED, of(ENDLESS)).job
+    queue = BenchmarkQueue(None)
+    client = web.create_app(Profiles([]), (), MuteStore(()), queue).test_client()
+    job = queue.add(ASKED, of(ENDLESS)).job
     assert client.post("/api/benchmarks/cancel", json={"job": job}).status_code == 403
     assert client.post("/api/benchmarks/cancel", json={"job": job}, headers=OURS).status_code == 200
     lines = client.get(f"/api/benchmarks/progress?job={job}").data.splitlines()

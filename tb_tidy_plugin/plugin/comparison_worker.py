@@ -1,6 +1,6 @@
 """One comparison in a process of its own: many ranks of large recordings must not hold TensorBoard up.
 
-`python -m tb_tidy_plugin.plugin.comparing` reads a line from its input, a `Question`, and writes an `Answer`.
+`python -m tb_tidy_plugin.plugin.comparison_worker` reads a line from its input, a `Question`, and writes an `Answer`.
 """
 
 from __future__ import annotations

@@ -7,23 +7,22 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, groupby
 from pathlib import Path
 
 import msgspec
 
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked, Outcome
-from tb_tidy_plugin.plugin.entries import Entry, Kept
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked, Outcome, remembered
+from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Progress, Result, printable
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.payloads import LoadState, ProfileState, RanksAnswer, ReportAnswer, RunsAnswer, RunState
-from tb_tidy_plugin.plugin.remembering import remembered
+from tb_tidy_plugin.plugin.models import LoadState, ProfileState, RanksAnswer, ReportAnswer, RunsAnswer, RunState
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
-from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Key, look
-from tb_tidy_plugin.plugin.worker import Failure, Findings, Progress, printable
+from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Found, Key, look
 from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
+from tb_tidy_plugin.trace.files import TraceFile
 
 FRESH_S = 2.0  # what was seen later than this ago is believed
 PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
@@ -34,11 +33,58 @@ KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
 SMALL_BYTES = 64 << 20  # of text that a trace should hold; the largest of such recordings take 2 s and 150 MB
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One trace and how far its analysis is.
+
+    `recording` is the version in which the file was as it is now; `reported` says that its findings are known.
+    """
+
+    found: Found
+    version: int
+    recording: int
+    state: LoadState = "queued"
+    fraction: float = 0.0
+    stage: str = ""
+    problem: Problem | None = None
+    reported: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether waiting is of no use."""
+        return self.state in {"done", "error"}
+
+    def described(self) -> ProfileState:
+        """The state as it is answered."""
+        return ProfileState(
+            worker=self.found.file.worker,
+            span=self.found.file.span,
+            span_index=self.found.span_index,
+            state=self.state,
+            size=self.found.stamp.size,
+            fraction=self.fraction,
+            stage=self.stage,
+            problem=self.problem,
+            version=self.version,
+            recording=self.recording,
+            reported=self.reported,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result, the file it is of, and the memory it takes."""
+
+    file: TraceFile
+    result: Result
+    size: int
+
+
 class StillAnalysingError(TidyError):
     """The answer needs an analysis that is not finished."""
 
 
-class Library:
+class Profiles:
     """All methods may be called from any thread. Nothing is read before `start`."""
 
     def __init__(
