@@ -331,18 +331,36 @@ export interface FindingChange {
  * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
  * lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
  * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
+ * `generated` is there for code that `torch.compile` generated; a `definition` is then the function that was compiled.
  */
 export interface Place {
   duration_ns: number;
   end_line: number;
   file: string;
   function: string;
+  generated?: Generated | null;
   line: number;
   matches: number;
   own_code: boolean;
   precision: "aligned" | "definition" | "exact";
   text?: string;
   ties?: number[];
+}
+/**
+ * That a place is of code which `torch.compile` generated: `of` its forward or its backward pass.
+ *
+ * `also` are further lines that the same kernel computes; time is never split between them.
+ */
+export interface Generated {
+  also: CodeLine[];
+  of: "backward" | "forward";
+}
+/**
+ * A line of a source file, from 1.
+ */
+export interface CodeLine {
+  file: string;
+  line: number;
 }
 /**
  * Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did.
@@ -820,6 +838,7 @@ export interface LinesAnswer {
  *     host_ns: time of the calls on the line, with all that they call in turn.
  *     device_ns: time of the kernels, copies and fills that they launch.
  *     calls: their number.
+ *     shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
  *     left_out: functions whose lines are not counted, since going through their calls would have taken too long.
  */
 export interface LineColumns {
@@ -828,6 +847,7 @@ export interface LineColumns {
   host_ns: number[];
   left_out: string[];
   line: number[];
+  shared: number[];
   wall_ns: number;
 }
 /**
@@ -991,6 +1011,7 @@ export interface OperatorsAnswer {
  *     findings: ids of the findings whose matched events are among the calls.
  *     replayed_calls: calls of a graph's capture whose device work is that of its replays; they take no host time.
  *     known_by: the least certain way in which those are known; null without any.
+ *     generated: for groups by line of code that `torch.compile` generated.
  */
 export interface OperatorRow {
   bytes_per_second: number | null;
@@ -1003,6 +1024,7 @@ export interface OperatorRow {
   flops: number | null;
   flops_per_second: number | null;
   function?: string;
+  generated?: Generated | null;
   high_ns?: number | null;
   host_self_ns: number;
   host_total_ns: number;
@@ -1088,6 +1110,8 @@ export interface OperatorsQuery {
     | "-line"
     | "function"
     | "-function"
+    | "generated"
+    | "-generated"
     | "module"
     | "-module"
     | "kind"
