@@ -85,7 +85,9 @@ def _shapes(profile: Profile, rows: Rows) -> list[str]:
 
 
 def _place_text(frame: Frame | None) -> str:
-    return f"{frame.file}:{frame.line}" if frame else ""
+    from tb_tidy_plugin.report.generated import generated_of, place_text
+
+    return place_text(frame.file, frame.line, generated_of(frame)) if frame else ""
 
 
 def page_of(columns: EventColumns, offset: int, limit: int, order: str, *, descending: bool) -> EventsAnswer:

@@ -9,7 +9,7 @@ from tb_tidy_plugin.plugin.events import EventColumns, columns_of, page_of
 from tb_tidy_plugin.plugin.models import EventRow
 from tb_tidy_plugin.profile.inputs import Sizes
 from tb_tidy_plugin.profile.timeline import shapes_text
-from tb_tidy_plugin.sources.frames import place_of
+from tb_tidy_plugin.sources.places import place_of
 from tests.support.drawn import A100, draw, row_of
 
 PROFILE = draw(

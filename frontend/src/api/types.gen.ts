@@ -331,18 +331,36 @@ export interface FindingChange {
  * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
  * lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
  * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
+ * `generated` is there for code that `torch.compile` generated; a `definition` is then the function that was compiled.
  */
 export interface Place {
   duration_ns: number;
   end_line: number;
   file: string;
   function: string;
+  generated?: Generated | null;
   line: number;
   matches: number;
   own_code: boolean;
   precision: "aligned" | "definition" | "exact";
   text?: string;
   ties?: number[];
+}
+/**
+ * That a place is of code which `torch.compile` generated: `of` its forward or its backward pass.
+ *
+ * `also` are further lines that the same kernel computes; time is never split between them.
+ */
+export interface Generated {
+  also: CodeLine[];
+  of: "backward" | "forward";
+}
+/**
+ * A line of a source file, from 1.
+ */
+export interface CodeLine {
+  file: string;
+  line: number;
 }
 /**
  * Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did.
@@ -820,6 +838,7 @@ export interface LinesAnswer {
  *     host_ns: time of the calls on the line, with all that they call in turn.
  *     device_ns: time of the kernels, copies and fills that they launch.
  *     calls: their number.
+ *     shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
  *     left_out: functions whose lines are not counted, since going through their calls would have taken too long.
  */
 export interface LineColumns {
@@ -828,6 +847,7 @@ export interface LineColumns {
   host_ns: number[];
   left_out: string[];
   line: number[];
+  shared: number[];
   wall_ns: number;
 }
 /**
@@ -991,6 +1011,7 @@ export interface OperatorsAnswer {
  *     findings: ids of the findings whose matched events are among the calls.
  *     replayed_calls: calls of a graph's capture whose device work is that of its replays; they take no host time.
  *     known_by: the least certain way in which those are known; null without any.
+ *     generated: for groups by line of code that `torch.compile` generated.
  */
 export interface OperatorRow {
   bytes_per_second: number | null;
@@ -1003,6 +1024,7 @@ export interface OperatorRow {
   flops: number | null;
   flops_per_second: number | null;
   function?: string;
+  generated?: Generated | null;
   high_ns?: number | null;
   host_self_ns: number;
   host_total_ns: number;
@@ -1088,6 +1110,8 @@ export interface OperatorsQuery {
     | "-line"
     | "function"
     | "-function"
+    | "generated"
+    | "-generated"
     | "module"
     | "-module"
     | "kind"
@@ -1318,9 +1342,11 @@ export interface RunReport {
  * all were recorded as they are.
  * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
  * it is part of the saving only where the basis of that says so.
+ * `code_fixes` are changes of the user's own files, null for rules that change no code.
  */
 export interface Finding {
   category: string;
+  code_fixes?: CodeFixes | null;
   confidence: "high" | "low" | "medium";
   cost_ns: number;
   details: (Note | CodeChange)[];
@@ -1337,6 +1363,51 @@ export interface Finding {
   saving: Saving | null;
   severity: "high" | "info" | "low" | "medium";
   share: number | null;
+}
+/**
+ * What `tb-tidy fix` can change for a finding in the user's own files.
+ *
+ * Attributes:
+ *     changes: one for each place whose change is known; several places may share one.
+ *     reason: why a place has no change, a sentence; null where each of them has one.
+ */
+export interface CodeFixes {
+  changes: CodeFix[];
+  reason?: string | null;
+}
+/**
+ * The change of one file that fixes one place of a finding.
+ *
+ * Attributes:
+ *     finding: its id.
+ *     file, line: the place, as the recording names it.
+ *     saving_ns: expected saving of the whole finding per step; null where it is not known.
+ *     safety: `same results`, `same up to rounding` or `changes behaviour: …`.
+ *     needs_review: whether the file alone cannot prove the change right; `check` then says what to check first.
+ *     diff: unified, without carriage returns.
+ *     replacements: the same change by regions, in the order of the file.
+ */
+export interface CodeFix {
+  check: string;
+  diff: string;
+  file: string;
+  finding: string;
+  line: number;
+  needs_review: boolean;
+  replacements: Replacement[];
+  rule: string;
+  safety: string;
+  saving_ns: number | null;
+}
+/**
+ * A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive.
+ */
+export interface Replacement {
+  end_column: number;
+  end_line: number;
+  start_column: number;
+  start_line: number;
+  text: string;
 }
 /**
  * Sentences with the numbers and thresholds that made the rule speak.
