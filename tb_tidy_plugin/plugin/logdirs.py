@@ -30,6 +30,11 @@ class Logdir:
         """Whether it is an address such as `s3://…`."""
         return ADDRESS.match(self.path) is not None
 
+    @property
+    def is_trace(self) -> bool:
+        """Whether it is one trace and not a folder; false where the disk does not answer."""
+        return os.path.isfile(self.path)  # noqa: PTH113 - Path's raises then
+
 
 def parse_logdirs(logdir: str, logdir_spec: str, *, follow_links: bool = False) -> tuple[Logdir, ...]:
     """The folders of `--logdir`, else those of `--logdir_spec` (`name:path,path,…`), each once.

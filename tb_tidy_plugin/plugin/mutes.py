@@ -93,7 +93,7 @@ class MuteStore:
 def folder_of(logdir: Logdir) -> Path:
     """Where the runs of a logdir on this machine are; beside the trace where it is one trace."""
     path = Path(logdir.path)
-    return path.parent if path.is_file() else path
+    return path.parent if logdir.is_trace else path
 
 
 def is_store(logdir: Logdir) -> bool:

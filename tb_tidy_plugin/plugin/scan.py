@@ -117,7 +117,7 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
     unseen: list[OSError] = []
     folder = Path(logdir.path)
     below = traces_below(folder, logdir.name, follow_links=logdir.follow_links, unlisted=unseen.append)
-    for file in find_traces(folder) if folder.is_file() else below:
+    for file in find_traces(folder) if logdir.is_trace else below:
         if isinstance(file, Link):
             links.append(file)
             continue
