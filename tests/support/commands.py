@@ -53,9 +53,10 @@ def _server() -> subprocess.Popen[str]:
 
 def main() -> None:
     """Runs each command that is a line of its input in a fork, and answers with the exit code."""
-    import tb_tidy_plugin.analysis.paths
-    import tb_tidy_plugin.analysis.summary
-    import tb_tidy_plugin.render.terminal  # noqa: F401
+    import tb_tidy_plugin.cli.check
+    import tb_tidy_plugin.cli.summary
+    import tb_tidy_plugin.render.terminal
+    import tb_tidy_plugin.report.json  # noqa: F401
     from tb_tidy_plugin.cli.main import main as command
     from tb_tidy_plugin.rules import all_rules
 
