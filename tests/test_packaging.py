@@ -14,6 +14,8 @@ import pytest
 
 import setup
 
+pytestmark = pytest.mark.slow
+
 PARTS = ("_args.pxi", "_events.pxi", "_expected.pxi", "_interned.pxi", "_json.pxi")  # of `_scan.pyx`
 SHIPPED = ("LICENSE", "CHANGELOG.md", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 
