@@ -43,6 +43,7 @@ def one_event(**fields: bytes) -> bytes:
     return b'{"traceEvents":[' + around + b",{" + pairs + b"}," + around + b"]}"
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.skipif(not RECORDED, reason="no shared traces: set TIDY_SHARED to the folder that holds them")
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parent.name)
