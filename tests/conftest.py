@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.gloo_ranks import recorded
-from tests.support.recordings import NOT_COUNTED_YET
+from tests.support.recordings import COUNTED_ONCE
 
 # No test asserts an absolute time, and a busy machine takes any time.
 settings.register_profile("patient", deadline=None)
@@ -51,14 +51,14 @@ def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
     parted: dict[bool, list[pytest.Item]] = {True: [], False: []}
     for item in items:
         is_wanted = (item.get_closest_marker("timed") is not None) == wanted
-        parted[is_wanted and not _is_about_what_is_not_counted(item)].append(item)
+        parted[is_wanted and not _is_about_what_is_counted_once(item)].append(item)
     config.hook.pytest_deselected(items=parted[False])
     items[:] = parted[True]
 
 
-def _is_about_what_is_not_counted(item: pytest.Item) -> bool:
+def _is_about_what_is_counted_once(item: pytest.Item) -> bool:
     _, _, parameters = item.name.partition("[")
-    return not item.get_closest_marker("any_recording") and any(name in parameters for name in NOT_COUNTED_YET)
+    return not item.get_closest_marker("any_recording") and any(name in parameters for name in COUNTED_ONCE)
 
 
 def _sort(items: list[pytest.Item]) -> None:
