@@ -59,6 +59,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
     rows = found.rows[kept]
     operations, numbers = _operations(profile, found, kept)
     step_ns, typical = typical_step(report)
+    lengths = {each.name: each.end_ns - each.start_ns for each in report.ledger.steps} if report.ledger else {}
     return RankSummary(
         rank=rank,
         worker=report.worker,
@@ -66,7 +67,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
         recorded=list(report.recorded),
         origin_ns=profile.metadata.base_ns + report.origin_ns,
         steps=[
-            StepSummary(item.name, item.start_ns, item.duration_ns, item.oddity == "warmup")
+            StepSummary(item.name, item.start_ns, lengths.get(item.name, item.duration_ns), item.oddity == "warmup")
             for item in report.steps.items
         ],
         parts=_parts(report),

@@ -104,10 +104,14 @@ def _cards(part: ProfileReport | RunReport, elsewhere: int = 0) -> Iterator[Bloc
         yield sentence(f"No finding. {verdict(part.ledger)}")
     for finding in part.findings:
         saving = finding.saving if finding.share is not None else None
-        worth = f"{Nanoseconds(saving.expected_ns)} per step" if saving else ""
+        worth = _worth(saving) if saving else ""
         blocks = tuple(_card(finding, saving))
         yield doc.Section((message(finding.message),), blocks, 3, severity=finding.severity, aside=worth)
     yield from words.extra_hint(part.findings)
+
+
+def _worth(saving: Saving) -> str:
+    return f"{Nanoseconds(saving.expected_ns)} per step" if saving.expected_ns else "no measurable saving"
 
 
 def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:

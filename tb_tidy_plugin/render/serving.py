@@ -97,7 +97,7 @@ def _bound(ledger: Ledger | None) -> str:
 
 def _host(total: PhaseTotal) -> str:
     """How busy the device is, what it waits for, and how far the host leads."""
-    parts = [f"busy {Share(total.busy_share)}"]
+    parts = [f"busy {Share(total.busy_share)} from its first kernel to its last"]
     if total.host_late_ns:
         parts.append(f"waits {Nanoseconds(total.host_late_ns)} for the host")
     if total.queued_ns:

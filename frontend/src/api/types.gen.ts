@@ -1264,7 +1264,7 @@ export interface MeetingPlace {
   waited_ns: number;
 }
 /**
- * One rank beside the others: medians over its steps besides the warm-up.
+ * One rank beside the others: medians over its ledger's steps besides the warm-up.
  *
  * Attributes:
  *     step_ns: null where there are no steps.

@@ -55,7 +55,7 @@ def matches(profile: Profile) -> tuple[Match, ...]:
 class TestReports:
     def test_a_mask_that_each_step_makes(self) -> None:
         (finding,) = findings(ConstantRebuiltEveryStep, steps(MASK, MASK))
-        assert finding.message == "`ones` rebuilds a constant of 1024 elements: 3 operators, 50 µs"
+        assert finding.message == "`ones` rebuilds a constant of 1,024 elements: 3 operators, 50 µs"
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "forward")]
         assert (finding.matches, finding.confidence, finding.cost_ns) == (2, "high", 50_000)
 
