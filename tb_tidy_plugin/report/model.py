@@ -90,6 +90,8 @@ class Finding(Model, frozen=True):
     all were recorded as they are.
     `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
     it is part of the saving only where the basis of that says so.
+    `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
+    folded below the others.
     """
 
     id: str
@@ -109,6 +111,7 @@ class Finding(Model, frozen=True):
     ranks: list[int] = msgspec.field(default_factory=list)
     measurement: Measurement | None = None
     known_by: KnownBy | None = None
+    small: bool = False
 
 
 class Outcome(Model, frozen=True):

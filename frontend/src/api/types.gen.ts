@@ -1042,6 +1042,8 @@ export interface RunReport {
  * all were recorded as they are.
  * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
  * it is part of the saving only where the basis of that says so.
+ * `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
+ * folded below the others.
  */
 export interface Finding {
   category: string;
@@ -1061,6 +1063,7 @@ export interface Finding {
   saving: Saving | null;
   severity: "high" | "info" | "low" | "medium";
   share: number | null;
+  small?: boolean;
 }
 /**
  * Sentences with the numbers and thresholds that made the rule speak.
