@@ -45,6 +45,9 @@ from tb_tidy_plugin.units import Nanoseconds, Share, plural
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
 
+SMALL_SHARE = 0.03
+"""Of a step: a finding that is expected to save something, but less than this, stands folded below the others."""
+
 MOST_FINDINGS = 100
 """Findings of one rule that are described, those that cost most: each is replayed, and nobody reads so many."""
 
@@ -235,11 +238,13 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
     saved = bound(profile, fix.edits, fix.lost) if estimates is None else estimates.saving(fix)
     page = page_of(type(rule))
     places = _places(profile, group.matches, costs)
+    step_ns = profile.pace.step_ns
+    saved_share = saved.expected_ns / step_ns if step_ns else None
     finding = Finding(
         id=hashlib.sha256("\0".join((rule.name(), *group.key)).encode()).hexdigest()[:ID_DIGITS],
         rule=rule.name(),
         category=rule.category(),
-        severity=severity_of(saved.expected_ns / step_ns if (step_ns := profile.pace.step_ns) else None),
+        severity=severity_of(saved_share),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
         message=sentence(rule.message, lead.evidence),
         fix=sentence(rule.fix, lead.evidence),
@@ -256,6 +261,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         ],
         measurement=measurement,
         known_by=profile.replayed.least_certain(rows),
+        small=saved_share is not None and 0 < saved_share < SMALL_SHARE,
     )
     facts = facts_of(rule, lead.evidence) if type(rule).can_fix() else None
     anchors = tuple(anchor for _, anchor in places)

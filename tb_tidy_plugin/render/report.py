@@ -63,10 +63,16 @@ def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem], most_rules:
             ranks = {profile.rank for profile in run.profiles if profile.rank is not None}
             title = f"{run.run} · {plural(len(ranks), 'rank')} together"
             yield doc.Section(
-                (title,), (*ranks_blocks(run.ranks), doc.GAP, *_cards(run), *_outcomes(run.outcomes, most_rules))
+                (title,),
+                (*ranks_blocks(run.ranks), doc.GAP, *_told(run, most_rules)),
             )
         for profile, count in zip(run.profiles, elsewhere, strict=True):
-            blocks = (*_about(profile), doc.GAP, *_cards(profile, count), *_outcomes(profile.outcomes, most_rules))
+            blocks = (
+                *_about(profile),
+                doc.GAP,
+                *_cards(profile, most_rules, count),
+                *_outcomes(profile.outcomes, most_rules),
+            )
             yield doc.Section((words.names_of(run.run, profile),), blocks)
     yield from map(words.problem_paragraph, problems)
 
@@ -97,21 +103,36 @@ def _shares(breakdown: Breakdown) -> Iterator[Block]:
         yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
 
 
-def _cards(part: ProfileReport | RunReport, elsewhere: int = 0) -> Iterator[Block]:
+def _told(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0) -> Iterator[Block]:
+    yield from _cards(part, most_rules, elsewhere)
+    yield from _outcomes(part.outcomes, most_rules)
+
+
+def _cards(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0) -> Iterator[Block]:
     if elsewhere:
         yield sentence(elsewhere_text(elsewhere))
     elif isinstance(part, ProfileReport) and not part.findings:
         yield sentence(f"No finding. {verdict(part.ledger)}")
-    for finding in part.findings:
+    large, small = words.by_size(part.findings)
+    for finding in large if most_rules < sys.maxsize else part.findings:
         saving = finding.saving if finding.share is not None else None
         worth = _worth(saving) if saving else ""
         blocks = tuple(_card(finding, saving))
         yield doc.Section((message(finding.message),), blocks, 3, severity=finding.severity, aside=worth)
+    if small and most_rules < sys.maxsize:
+        title = f"{words.small_title(small)} (`-v` shows them in full)"
+        yield doc.Section((message(title),), (doc.Listing(tuple(map(_in_one_line, small))),), 3, severity="low")
     yield from words.extra_hint(part.findings)
 
 
 def _worth(saving: Saving) -> str:
     return f"{Nanoseconds(saving.expected_ns)} per step" if saving.expected_ns else "no measurable saving"
+
+
+def _in_one_line(finding: Finding) -> Line:
+    where = [piece for place in finding.places[:1] for piece in (*words.place_line(place)[:3], ": ")]
+    saves = f" ({Nanoseconds(finding.saving.expected_ns)}; {finding.rule})" if finding.saving else ""
+    return (*where, message(finding.message), saves)
 
 
 def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
@@ -191,15 +212,20 @@ def _in_short(profile: ProfileReport, elsewhere: int) -> Line:
 
 
 def _tabled(part: ProfileReport | RunReport) -> Iterator[Block]:
-    if part.findings:
-        yield doc.Table(
-            ("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, part.findings))
-        )
-        for finding in part.findings:
-            title = (code(finding.rule), ": ", message(finding.message))
-            yield doc.Fold(title, tuple(_details(finding)), "details")
-        yield from words.extra_hint(part.findings)
+    large, small = words.by_size(part.findings)
+    yield from _table_of(large)
+    if small:
+        yield doc.Fold((words.small_title(small),), tuple(_table_of(small)), "details")
+    yield from words.extra_hint(part.findings)
     yield from words.checks(part.outcomes, "failed", "not_checked")
+
+
+def _table_of(findings: Sequence[Finding]) -> Iterator[Block]:
+    if findings:
+        yield doc.Table(("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, findings)))
+    for finding in findings:
+        title = (code(finding.rule), ": ", message(finding.message))
+        yield doc.Fold(title, tuple(_details(finding)), "details")
 
 
 def _row(finding: Finding) -> tuple[Line, ...]:

@@ -15,7 +15,7 @@ from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.sources.frames import Precision
-from tb_tidy_plugin.units import Count, Nanoseconds, plural
+from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 
 STEP_BASIS: Mapping[StepSource, str] = {
     "profiler_step": "profiler steps",
@@ -92,6 +92,19 @@ def problems_section(title: str, problems: Iterable[Problem]) -> doc.Section:
     """All traces that could not be read."""
     paragraphs = map(problem_paragraph, problems)
     return section(title, doc.Listing(tuple((*each.line, " ", *each.below) for each in paragraphs)), level=2)
+
+
+def by_size(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """The findings to be shown one by one, and the small ones, which are folded below them; with no other, none is."""
+    large = [each for each in findings if not each.small]
+    return (large, [each for each in findings if each.small]) if large else (list(findings), [])
+
+
+def small_title(findings: Sequence[Finding]) -> str:
+    """The heading of small findings, with the part of a step that fixing all of them saves."""
+    speedups = [each.saving.speedup for each in findings if each.saving and each.saving.speedup]
+    together = Share(sum(1 - 1 / speedup for speedup in speedups))
+    return f"{plural(len(findings), 'small finding')}{', together' if len(findings) > 1 else ':'} {together} of a step"
 
 
 def places_listing(finding: Finding, most: int, what: str = "") -> doc.Listing:

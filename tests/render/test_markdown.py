@@ -70,6 +70,15 @@ def html_of(text: str) -> str:
 
 
 class TestShows:
+    def test_small_findings_folded_below_the_others(self, report: Report) -> None:
+        small = finding_of(report)
+        large = msgspec.structs.replace(small, rule="large-rule", small=False)
+        text = markdown_of(with_findings(report, large, small))
+        above, folded = text.split("1 small finding: 0.81 % of a step")
+        assert "| `large-rule` |" in above
+        assert "made-up-rule" not in above
+        assert "| `made-up-rule` |" in folded
+
     def test_a_report(self, report: Report) -> None:
         text = markdown_of(report)
         head, details = text.split("\n<details>", 1)
@@ -268,5 +277,5 @@ def test_real_reports(tmp_path: Path) -> None:
     assert page.count("<h2>") == len(report.runs)
     found = [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
     told = [len([*ledger_blocks(profile, is_terminal=True)]) for profile in profiles]
-    tables = sum(bool(profile.findings) for profile in profiles) + len(profiles)
+    tables = sum(len({finding.small for finding in profile.findings}) for profile in profiles) + len(profiles)
     assert page.count("<tr>") == len(found) + sum(told) + tables

@@ -97,6 +97,22 @@ def test_many_rules_are_counted_unless_all_names_are_wanted(report: Report) -> N
     assert f"passed: {', '.join(names)} not checked: {', '.join(names)}: Record shapes." in verbose
 
 
+def test_small_findings_take_a_line_each_below_the_others(report: Report) -> None:
+    (small,) = report.runs[0].profiles[0].findings
+    assert small.small
+    large = msgspec.structs.replace(small, message="It is large", small=False)
+    second = msgspec.structs.replace(small, message="It is small")
+    run = report.runs[0]
+    profile = msgspec.structs.replace(run.profiles[0], findings=[large, small, second])
+    shown = msgspec.structs.replace(report, runs=[msgspec.structs.replace(run, profiles=[profile])])
+    text = lines(report_document(shown, "text"))
+    assert text.count("fix: Add instead") == 1
+    assert text.index("It is large") < text.index("2 small findings, together 1.61 % of a step (`-v` shows")
+    assert "    ../../outside.py:1 in helper: It is small (8.06 µs; made-up-rule)" in text
+    verbose = lines(report_document(shown, "text", verbose=True))
+    assert (verbose.count("fix: Add instead"), "small findings" in verbose) == (3, False)
+
+
 @pytest.mark.parametrize(("left_out", "said"), [(0, ""), (1, "and 1 more place\n"), (1200, "and 1,200 more places\n")])
 def test_places_that_do_not_fit_are_counted(report: Report, left_out: int, said: str) -> None:
     finding = report.runs[0].profiles[0].findings[0]
