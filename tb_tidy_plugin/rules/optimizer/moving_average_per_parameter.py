@@ -47,8 +47,12 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.trace.columns import ABSENT
 
 LERP = "aten::lerp_"
-IN_PLACE = ("aten::mul_", "aten::add_")
-COPIED = ("aten::mul", "aten::mul", "aten::add", "aten::copy_")
+MUL_ = "aten::mul_"
+ADD_ = "aten::add_"
+MUL = "aten::mul"
+ADD = "aten::add"
+COPY_ = "aten::copy_"
+IN_PLACE, COPIED = (MUL_, ADD_), (MUL, MUL, ADD, COPY_)
 LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62), 4: (0.09, 0.04, 0.3)}
 """Of the time, by operators for each parameter: most likely, at least, at most; see the page."""
 
@@ -123,14 +127,14 @@ class MovingAveragePerParameter(Rule[Evidence]):
 
 def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
     """The operators that average one tensor: `lerp_`, or products by numbers, their sum, and a copy of a new one."""
-    for row in profile.calls.among(profile.named(LERP, IN_PLACE[0], COPIED[0])).tolist():
+    for row in profile.calls.among(profile.named(LERP, MUL_, MUL)).tolist():
         given = profile.inputs(row)
         if given.shape(0) is None or given.dtype(0) not in FLOATING:
             continue
         if profile.name(row) == LERP:
             yield (row,)
             continue
-        wanted = IN_PLACE if profile.name(row) == IN_PLACE[0] else COPIED
+        wanted = IN_PLACE if profile.name(row) == MUL_ else COPIED
         rows = (row, *profile.operators_after(row, len(wanted) - 1))
         if tuple(map(profile.name, rows)) == wanted and _averages_one(profile, rows):
             yield rows
@@ -141,7 +145,7 @@ def _averages_one(profile: Profile, rows: tuple[int, ...]) -> bool:
     shape, body = profile.inputs(rows[0]).shape(0), profile.calls.body[rows[0]]
     for row in rows:
         given = profile.inputs(row)
-        others = {None, ()} if profile.name(row) in {IN_PLACE[0], COPIED[0]} else {shape}
+        others = {None, ()} if profile.name(row) in {MUL_, MUL} else {shape}
         if given.shape(0) != shape or given.shape(1) not in others or profile.calls.body[row] != body:
             return False
     return True
