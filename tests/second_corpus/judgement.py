@@ -111,7 +111,7 @@ def why_not(judgement: Judged, loss: Loss) -> str:
     if later := judgement.named[loss.name]:
         return f"said, but at place {later[0] + 1}"
     reasons = [f"`{rule}`: {judgement.reasons[rule]}" for rule in sorted(loss.rules) if rule in judgement.reasons]
-    return "; ".join(reasons) or f"{_listed(sorted(loss.rules))} found nothing there"
+    return " ".join(reasons) or f"{_listed(sorted(loss.rules))} found nothing there"
 
 
 def _listed(rules: Sequence[str]) -> str:

@@ -38,7 +38,7 @@ class Speaker(nn.Module):
         self.decoder = nn.Linear(hidden, len(LETTERS))
 
     def forward(self, letters, state):
-        output, state = self.gru(self.encoder(letters), state)
+        output, state = self.gru(self.encoder(letters), state)  # loss: one_character_a_call
         return self.decoder(output), state
 
 

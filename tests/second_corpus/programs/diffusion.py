@@ -28,6 +28,9 @@ KNOWN = {
     ),
     "swish_by_hand": ("The activation is two operators, which keep what one would not", ["elementwise-op-flood"]),
 }
+ALSO = {
+    "float32-beside-bfloat16-units": "found on a CPU with such units only, where autocast saves a quarter of a step"
+}
 TINY = {"batch": 2, "picture": 8, "width": 8, "times": 10}
 
 

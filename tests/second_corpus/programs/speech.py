@@ -29,6 +29,7 @@ KNOWN = {
     ),
     "masks_made_per_layer": ("The mask of the padding is made again in each layer", ["constant-rebuilt-every-step"]),
 }
+ALSO = {"constant-rebuilt-every-step": "the window of the spectrogram is made again for each utterance"}
 TINY = {"batch": 2, "samples": 2_000, "width": 4, "letters": 5, "length": 2}
 
 WINDOW, HOP = 400, 160

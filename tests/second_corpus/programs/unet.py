@@ -30,6 +30,7 @@ KNOWN = {
     ),
     "one_hot_laid_out_again": ("The classes of each pixel are copied into another layout", ["hidden-contiguous-copy"]),
 }
+ALSO = {"float32-beside-bfloat16-units": "found on a CPU with such units only, where autocast saves a fifth of a step"}
 TINY = {"batch": 2, "picture": 16, "width": 2}
 
 

@@ -73,7 +73,7 @@ class Autoencoder(nn.Module):
         prior = Normal(torch.zeros(Sizes.code), torch.ones(Sizes.code), validate_args=check)
         code = posterior.rsample()
         divergence = kl_divergence(posterior, prior).sum(1).mean()
-        return self.likelihood(self.decoder(code), batch) + 1e-3 * divergence
+        return self.likelihood(self.decoder(code), batch) + 1e-3 * divergence  # loss: likelihood_by_hand
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=1e-3, fused=True)
