@@ -53,8 +53,9 @@ numbers: $(TEST)/.installed ## write docs/numbers.md; needs the shared traces
 ledger: $(TEST)/.installed ## write the table of docs/ledger.md; needs the shared traces
 	$(BIN)/python -m tests.ledger
 
-accuracy: $(TEST)/.installed ## count what the rules find in the corpus; writes docs/accuracy.md
+accuracy: $(TEST)/.installed ## count what the rules find in both corpora; writes docs/accuracy.md
 	$(BIN)/python -m tests.accuracy
+	$(BIN)/python -m tests.second_corpus
 
 lines: $(TEST)/.installed ## count how often the line inside a function is right; writes docs/lines.md
 	$(BIN)/python -m tests.lines
@@ -89,6 +90,7 @@ proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth
 	$(BIN)/python -m tests.accuracy --proof
 	$(BIN)/python -m tests.accuracy --proof --conditions library
 	$(BIN)/python -m tests.accuracy --proof --conditions cores
+	$(BIN)/python -m tests.second_corpus --proof
 
 fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; leaves what it finds in build/fuzz/
 	$(BIN)/python -m tests.fuzz --what all --minutes $(MINUTES)

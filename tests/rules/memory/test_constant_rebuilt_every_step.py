@@ -59,6 +59,10 @@ class TestReports:
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "forward")]
         assert (finding.matches, finding.confidence, finding.cost_ns) == (2, "high", 50_000)
 
+    def test_one_operator_is_not_many(self) -> None:
+        finding, *_ = findings(ConstantRebuiltEveryStep, steps(ONES, ONES))
+        assert ": 1 operator, " in finding.message
+
     def test_the_whole_chain_is_one_match_of_the_factory(self) -> None:
         first, second = matches(steps(MASK, MASK))
         assert first.evidence.chain == second.evidence.chain == "ones, triu, to"
