@@ -28,6 +28,7 @@ COMMANDS = (
     "merge-device-events",
     "rules",
     "summary",
+    "verify",
 )
 """Each is a function in a module of its name."""
 
