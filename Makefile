@@ -22,7 +22,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers ledger accuracy lines proof gpu-proof gpu-proof-report residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
+.PHONY: help demo test lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -56,6 +56,9 @@ ledger: $(TEST)/.installed ## write the table of docs/ledger.md; needs the share
 accuracy: $(TEST)/.installed ## count what the rules find in both corpora; writes docs/accuracy.md
 	$(BIN)/python -m tests.accuracy
 	$(BIN)/python -m tests.second_corpus
+
+fixes: $(TEST)/.installed ## fix the corpus' slow programs and compare results; writes the table of docs/fixes.md; PROOF=--proof also times
+	$(BIN)/python -m tests.accuracy.fixes $(PROOF)
 
 lines: $(TEST)/.installed ## count how often the line inside a function is right; writes docs/lines.md
 	$(BIN)/python -m tests.lines

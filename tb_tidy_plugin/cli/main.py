@@ -29,6 +29,7 @@ COMMANDS = (
     "rules",
     "serve",
     "summary",
+    "verify",
 )
 """Each is a function in a module of its name."""
 
