@@ -35,6 +35,8 @@ PARTS: dict[Part, str] = {
 }
 RESUMED = re.compile(r"torch_dynamo_resume_in_.{1,500}_at_\d+$")
 COMPILING = r"^(?:dynamo|entire_frame_compile|entire_backward_compile)$|\(dynamo_timed\)$"
+GUARD_OF = re.compile(r"^\d+/\d+: ")
+LONGEST_REASON = 300
 COMPILE_ID = re.compile(r"compile_id=(?:!\d+/)?(?P<function>\d+)/(?P<variant>\d+)")
 
 
@@ -122,6 +124,24 @@ def compilations(profile: Profile) -> list[Compilation]:
     around = profile.covering(marks, outermost).tolist()
     first_mark = dict(zip(around, marks.tolist(), strict=True))
     return [_compilation(profile, row, first_mark.get(row)) for row in outermost.tolist()]
+
+
+def break_reason(profile: Profile, file: str, line: int) -> str:
+    """Why Dynamo broke the graph on a line, as the capture noted it; empty where it did not."""
+    code = profile.metadata.captured.compiled
+    said = (each.reason for each in (code.breaks if code else ()) if (each.file, each.line) == (file, line))
+    return _short(next(said, ""))
+
+
+def recompile_reason(profile: Profile, function: str, variant: int) -> str:
+    """The guard that failed before a function was compiled once more, as the capture noted it; empty otherwise."""
+    code = profile.metadata.captured.compiled
+    said = (each.reason for each in (code.recompiles if code else ()) if each.id == f"{function}/{variant}")
+    return _short(GUARD_OF.sub("", next(said, "")))
+
+
+def _short(reason: str) -> str:
+    return reason[:LONGEST_REASON].rstrip(". ")
 
 
 def _compilation(profile: Profile, row: int, mark: int | None) -> Compilation:

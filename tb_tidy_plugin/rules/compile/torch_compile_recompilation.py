@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import Compilation, compilations
+from tb_tidy_plugin.profile.compiled import Compilation, compilations, recompile_reason
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Evidence:
         variants: how many more there are. late: how many of them come after the warm-up.
         time: what compiling them takes. share: that of the recorded steps.
         warm_up: how many steps are the warm-up. least: from how many late variants on it is reported.
+        reason: the guard that failed last, empty where it was not captured.
     """
 
     name: str
@@ -65,6 +66,12 @@ class Evidence:
     share: Share
     warm_up: int
     least: int
+    reason: str = ""
+
+    @property
+    def because(self) -> str:
+        """The guard that failed, as a sentence of its own."""
+        return f". The guard that failed last: {self.reason}" if self.reason else ""
 
     @property
     def function(self) -> str:
@@ -79,7 +86,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
     message = "`torch.compile` recompiles {function}: {variants} more variants take {time}"
     why = (
         "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, by when all should "
-        "be compiled; the compiler takes {share} of the recorded steps. Reported for {least} variants or more"
+        "be compiled; the compiler takes {share} of the recorded steps{because}. Reported for {least} variants or more"
     )
     fix = (
         "Find what changes with `TORCH_LOGS=recompiles`. Then mark changing sizes with `torch._dynamo.mark_dynamic`, "
@@ -125,6 +132,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
             share=Share(time_ns / steps_ns),
             warm_up=round(self.warm_up_steps),
             least=round(self.min_variants),
+            reason=recompile_reason(profile, function, max(each.variant for each in again)),
         )
         for each in again:
             yield Match(anchor, (each.row,), evidence, function, "high" if function else "medium")
