@@ -126,18 +126,16 @@ def compilations(profile: Profile) -> list[Compilation]:
     return [_compilation(profile, row, first_mark.get(row)) for row in outermost.tolist()]
 
 
-def break_reason(profile: Profile, file: str, line: int) -> str:
-    """Why Dynamo broke the graph on a line, as the capture noted it; empty where it did not."""
+def break_reasons(profile: Profile) -> Mapping[tuple[str, int], str]:
+    """Why Dynamo broke graphs, by file and line, as far as a capture noted it."""
     code = profile.metadata.captured.compiled
-    said = (each.reason for each in (code.breaks if code else ()) if (each.file, each.line) == (file, line))
-    return _short(next(said, ""))
+    return {(each.file, each.line): _short(each.reason) for each in (code.breaks if code else ())}
 
 
-def recompile_reason(profile: Profile, function: str, variant: int) -> str:
-    """The guard that failed before a function was compiled once more, as the capture noted it; empty otherwise."""
+def recompile_reasons(profile: Profile) -> Mapping[str, str]:
+    """The guard that failed before a variant was compiled, by `2/1`, as far as a capture noted it."""
     code = profile.metadata.captured.compiled
-    said = (each.reason for each in (code.recompiles if code else ()) if each.id == f"{function}/{variant}")
-    return _short(GUARD_OF.sub("", next(said, "")))
+    return {each.id: _short(GUARD_OF.sub("", each.reason)) for each in (code.recompiles if code else ())}
 
 
 def _short(reason: str) -> str:

@@ -46,7 +46,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import BrokenCall, Piece, break_reason, broken_calls, time_apart
+from tb_tidy_plugin.profile.compiled import BrokenCall, Piece, break_reasons, broken_calls, time_apart
 from tb_tidy_plugin.profile.readbacks import READS
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, parse_frame
 
@@ -116,9 +116,10 @@ class TorchCompileGraphBreak(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         by_cause: dict[str, list[Match[Evidence]]] = {}
+        reasons = break_reasons(profile)
         for call in broken_calls(profile):
             for cause, pieces in _by_cause(profile, call).items():
-                match = self._match(profile, cause, pieces)
+                match = self._match(profile, cause, pieces, reasons)
                 if match.confidence == "high" or match.evidence.reads_back:
                     by_cause.setdefault(match.evidence.where, []).append(match)
         for matches in by_cause.values():
@@ -129,7 +130,9 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, factor=0.0, low=0.0, high=0.5)
 
-    def _match(self, profile: Profile, cause: Piece, pieces: Sequence[Piece]) -> Match[Evidence]:
+    def _match(
+        self, profile: Profile, cause: Piece, pieces: Sequence[Piece], reasons: Mapping[tuple[str, int], str]
+    ) -> Match[Evidence]:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
         lost = profile.covered(rows_of(events)).plus(time_apart(profile, pieces))
         line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
@@ -145,7 +148,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
                 time=Nanoseconds(lost.total_ns),
                 reads_back=reads_back,
                 least=round(self.min_breaks),
-                reason=break_reason(profile, frame.file, frame.line) if frame else "",
+                reason=reasons.get((frame.file, frame.line), "") if frame else "",
             ),
             confidence="high" if line else "medium",
             lost=lost.spans,
