@@ -14,6 +14,7 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.replay import KnownBy
+from tb_tidy_plugin.report.code_model import CodeFixes
 from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.serving_model import Serving
@@ -93,6 +94,7 @@ class Finding(Model, frozen=True):
     all were recorded as they are.
     `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
     it is part of the saving only where the basis of that says so.
+    `code_fixes` are changes of the user's own files, null for rules that change no code.
     """
 
     id: str
@@ -112,6 +114,7 @@ class Finding(Model, frozen=True):
     ranks: list[int] = msgspec.field(default_factory=list)
     measurement: Measurement | None = None
     known_by: KnownBy | None = None
+    code_fixes: CodeFixes | None = None
 
 
 class Outcome(Model, frozen=True):

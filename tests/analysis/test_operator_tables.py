@@ -104,6 +104,7 @@ def test_stacks_that_operators_carry_themselves(tmp_path: Path) -> None:
     assert figures(operator_table(profile, "line")) == {"train.py:7": (1, 10, 0)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", TRACES, ids=IDS)
 def test_lines_are_those_of_place_of(path: Path) -> None:
     profile = Profile(read_trace(path))
