@@ -135,16 +135,13 @@ def _mask(profile: Profile, rows: Rows) -> Mask:
 def _known_graphs(profile: Profile, calls: Sequence[GraphCall]) -> tuple[CompiledGraph | None, ...]:
     """What the capture knows of each call's graph, where that is one thing."""
     code = profile.metadata.captured.compiled or CompiledCode()
-    known: dict[tuple[str, str, bool], list[CompiledGraph]] = defaultdict(list)
+    known: dict[tuple[str, str, bool], CompiledGraph | None] = {}
     for region in code.regions:
         for graph in region.graphs:
-            if graph.launches is not None and graph not in known[region.id, graph.key, graph.backward]:
-                known[region.id, graph.key, graph.backward].append(graph)
-    return tuple(_only(known.get((_region_id(profile, call.region), call.key, call.is_backward), ())) for call in calls)
-
-
-def _only(graphs: Sequence[CompiledGraph]) -> CompiledGraph | None:
-    return graphs[0] if len(graphs) == 1 else None
+            if graph.launches is not None:
+                at = region.id, graph.key, graph.backward
+                known[at] = graph if known.get(at, graph) == graph else None
+    return tuple(known.get((_region_id(profile, call.region), call.key, call.is_backward)) for call in calls)
 
 
 def _region_id(profile: Profile, region: int) -> str:

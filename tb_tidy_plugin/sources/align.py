@@ -164,9 +164,13 @@ class Aligner:
         return replace(place, line=first, end_line=last, precision="aligned")
 
     def calls_in(self, row: int, frame: Frame) -> Iterator[tuple[int, Frame]]:
-        """What one of the user's own frames called, with the line; without what has none, and without spans."""
+        """What one of the user's own frames called, with the line; without what has none, and without spans.
+
+        The rest of a function behind a graph break is no call of the line that broke it: it has lines of its own.
+        """
         if self._is_compiled(row):
-            found = ((child, self._at_break(row, frame, child)) for child in self._observer.children(row))
+            children = (child for child in self._observer.children(row) if not goes_on(self._entered(child)))
+            found = ((child, self._at_break(row, frame, child)) for child in children)
             yield from ((child, place) for child, place in found if place is not None)
             return
         choices = self._choices(row, frame)

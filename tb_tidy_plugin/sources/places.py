@@ -101,9 +101,13 @@ def _generated(profile: Profile, frames: NumberTable[Frame], number: Rows, row: 
     pairs = np.stack([graphs.call[ours], graphs.launch[ours]])
     _, first, of_pair = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
     by_pair = positions_of_each(of_pair.reshape(-1))
+    lines: dict[tuple[int, int], Frame | None] = {}
     for pair, at in enumerate(ours[first].tolist()):
         rows, in_call = ours[by_pair[pair]], int(graphs.call[at])
-        place, region = kernel_place(profile, at) or functions[in_call], graphs.calls[in_call].region
+        kernel = id(graphs.graphs[in_call]), int(graphs.launch[at])
+        if kernel not in lines:
+            lines[kernel] = kernel_place(profile, at)
+        place, region = lines[kernel] or functions[in_call], graphs.calls[in_call].region
         if place is not None:
             number[rows], row[rows] = frames.number(place), ABSENT
         elif region != ABSENT:

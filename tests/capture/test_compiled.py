@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tb_tidy_plugin.capture import compiled
-from tb_tidy_plugin.capture.compiled import frames, said
+from tb_tidy_plugin.capture.compiled import Launch, frames, said
+from tb_tidy_plugin.private import HAS_OWNERS, NotPrivateError
+
+pytestmark = pytest.mark.torch
 
 STACK = """  File "/job/model.py", line 8, in forward
     h = self.gate(x)
@@ -85,3 +89,24 @@ class TestTexts:
     )  # fmt: skip
     def test_a_reason_is_one_line_without_folders(self, reason: str, short: str) -> None:
         assert said(reason) == short
+
+
+class TestNotes:
+    def test_beside_the_cache_they_come_back(self, tmp_path: Path) -> None:
+        path, launches = (
+            tmp_path / "torchtidy" / "fkey.ccode.json",
+            (Launch("cpp_fused_mul_0", (("mul", "mul_1"), ())),),
+        )
+        assert compiled._kept(path) is None  # noqa: SLF001 - the cache of a compiler that ran before
+        compiled._keep(path, launches)  # noqa: SLF001
+        assert compiled._kept(path) == launches  # noqa: SLF001
+        path.write_text('{"version": 2, "launches": []}')
+        assert compiled._kept(path) is None  # noqa: SLF001
+
+    @pytest.mark.skipif(not HAS_OWNERS, reason="the system has no permissions of this kind")
+    def test_what_others_may_have_written_is_not_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "fkey.ccode.json"
+        compiled._keep(path, ())  # noqa: SLF001
+        path.chmod(0o666)
+        with pytest.raises(NotPrivateError):
+            compiled._kept(path)  # noqa: SLF001

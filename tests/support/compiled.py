@@ -54,7 +54,11 @@ def captured(
     """The same with kernels that the capture noted for the graphs of a region; `again` for the forward graph, too."""
     graphs = [CompiledGraph(FORWARD_KEY, False, _lines(each)) for each in (launches, again) if each or each is launches]
     graphs.append(CompiledGraph(BACKWARD_KEY, True, _lines(backward)))
-    code = CompiledCode(STACKS, [CompiledRegion(region, "forward", graphs)])
+    return with_compiled(profile, CompiledCode(STACKS, [CompiledRegion(region, "forward", graphs)]))
+
+
+def with_compiled(profile: Profile, code: CompiledCode) -> Profile:
+    """The same with what a capture noted of compiled code."""
     metadata = replace(profile.metadata, captured=Captured(compiled=code))
     return Profile(replace(profile.table, metadata=metadata))
 
