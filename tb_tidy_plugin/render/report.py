@@ -106,10 +106,11 @@ def _cards(part: ProfileReport | RunReport, elsewhere: int = 0) -> Iterator[Bloc
         saving = finding.saving if finding.share is not None else None
         worth = f"{Nanoseconds(saving.expected_ns)} per step" if saving else ""
         blocks = tuple(_card(finding, saving))
-        yield doc.Section((message(finding.message),), blocks, 3, severity=finding.severity, aside=worth)
+        yield doc.Section((message(finding.title),), blocks, 3, severity=finding.severity, aside=worth)
 
 
 def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
+    yield sentence(finding.message)
     yield words.places_listing(finding, MOST_PLACES_ON_SCREEN, "place")
     if saving and finding.share is not None:
         taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
@@ -190,7 +191,7 @@ def _tabled(part: ProfileReport | RunReport) -> Iterator[Block]:
             ("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, part.findings))
         )
         for finding in part.findings:
-            title = (code(finding.rule), ": ", message(finding.message))
+            title = (code(finding.rule), ": ", message(finding.title))
             yield doc.Fold(title, tuple(_details(finding)), "details")
     yield from words.checks(part.outcomes, "failed", "not_checked")
 
@@ -207,6 +208,7 @@ def _row(finding: Finding) -> tuple[Line, ...]:
 
 
 def _details(finding: Finding) -> Iterator[Block]:
+    yield sentence(f"{finding.message}.")
     yield words.places_listing(finding, MOST_PLACES)
     yield from (sentence(detail.text) for detail in finding.details if isinstance(detail, Note))
     yield sentence(f"{finding.fix}.", "Fix")

@@ -1037,6 +1037,7 @@ export interface RunReport {
  *
  * `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
  * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
+ * `action` is what to do in a few words, verb first; empty where the rule has none, whose `fix` stands in.
  * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
  * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
  * all were recorded as they are.
@@ -1044,6 +1045,7 @@ export interface RunReport {
  * it is part of the saving only where the basis of that says so.
  */
 export interface Finding {
+  action?: string;
   category: string;
   confidence: "high" | "low" | "medium";
   cost_ns: number;

@@ -77,6 +77,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
 
     code = "TT650"
     needs = frozenset({"shapes"})
+    action = "Call `nn.{fused}` once for the whole sequence"
     message = "A loop calls `{fused}Cell` {calls} times, which takes {time}"
     why = (
         "Each call computes one position of inputs {inputs}, and only views run in between. Reported for {least} calls "
