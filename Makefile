@@ -84,6 +84,7 @@ gpu-proof-report: $(TEST)/.installed ## write docs/accuracy-gpu.md and the sampl
 
 proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth, slow programs against fixed ones (for the same page)
 	$(BIN)/pytest --timed
+	$(BIN)/pytest $(PYTEST_FLAGS) --all-recordings -m sampled
 	$(BIN)/python -m tests.growth
 	$(BIN)/python -m tests.accuracy --proof
 	$(BIN)/python -m tests.accuracy --proof --conditions library

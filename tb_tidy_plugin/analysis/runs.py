@@ -32,7 +32,7 @@ from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.sources.frames import place_of
+from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
 from tb_tidy_plugin.units import Nanoseconds

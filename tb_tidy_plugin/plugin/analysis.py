@@ -20,6 +20,7 @@ from tb_tidy_plugin.analysis.remembered import Remembered
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Message, Progress, Request, Result
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
@@ -168,11 +169,14 @@ def _known(asked: Asked) -> Remembered[Result]:
 
 
 def _settings(asked: Asked) -> object:
-    """What the configuration asks for; None where it cannot be read, or names rules whose code is unknown here."""
+    """What the configuration asks for, and whether changes of code can be made.
+
+    None where the configuration cannot be read, or names rules whose code is unknown here.
+    """
     if asked.configuration is None:
-        return []
+        return [has_libcst()]
     try:
         settings = read_configuration(asked.configuration).settings
     except ConfigurationError:
         return None
-    return None if settings.rules else settings
+    return None if settings.rules else [has_libcst(), settings]

@@ -22,6 +22,7 @@ from tb_tidy_plugin.render.ledger import busy_share, chart_blocks, has_device, l
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks
 from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
+from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, RunReport, Saving
 from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
@@ -246,7 +247,7 @@ def _findings(part: ProfileReport | RunReport, anchor: str, unit: str, elsewhere
     """The findings in full, and the other checks."""
     if part.findings:
         cards = (_card(each, f"{anchor}-{at}", part.outcomes, unit) for at, each in enumerate(part.findings, 1))
-        yield section(plural(len(part.findings), "finding"), *cards)
+        yield section(plural(len(part.findings), "finding"), *cards, *words.extra_hint(part.findings))
     if elsewhere:
         yield sentence(elsewhere_text(elsewhere))
     elif not part.findings:
@@ -321,6 +322,17 @@ def _lines(place: Place) -> str:
 
 def _fix(finding: Finding) -> Iterator[Block]:
     yield sentence(f"{finding.fix.rstrip('.')}.")
+    if own := finding.code_fixes:
+        yield from words.fix_hint(finding)
+        for change in own.changes:
+            yield Paragraph((code(change.file), f": {change.safety}"))
+            if change.needs_review:
+                yield sentence(change.check, "Check first")
+            yield doc.CodeBlock(change.diff, "Change")
+        if own.reason and own.reason != NEEDS_EXTRA:
+            yield sentence(own.reason, style="muted")
+        if own.changes:
+            return
     if changes := [*words.examples(finding)]:
         yield from (sentence("The pattern in general, not your code:", style="muted"), *changes)
 

@@ -107,6 +107,7 @@ def _cards(part: ProfileReport | RunReport, elsewhere: int = 0) -> Iterator[Bloc
         worth = f"{Nanoseconds(saving.expected_ns)} per step" if saving else ""
         blocks = tuple(_card(finding, saving))
         yield doc.Section((message(finding.title),), blocks, 3, severity=finding.severity, aside=worth)
+    yield from words.extra_hint(part.findings)
 
 
 def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
@@ -124,6 +125,7 @@ def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
     if finding.measurement is not None:
         yield Paragraph((words.measured_sentences(finding.measurement),), "measured", "muted")
     yield sentence(finding.fix, "fix", "good")
+    yield from words.fix_hint(finding)
     yield Paragraph((f"{finding.rule} {finding.id}",), style="muted")
 
 
@@ -193,6 +195,7 @@ def _tabled(part: ProfileReport | RunReport) -> Iterator[Block]:
         for finding in part.findings:
             title = (code(finding.rule), ": ", message(finding.title))
             yield doc.Fold(title, tuple(_details(finding)), "details")
+        yield from words.extra_hint(part.findings)
     yield from words.checks(part.outcomes, "failed", "not_checked")
 
 
@@ -212,6 +215,7 @@ def _details(finding: Finding) -> Iterator[Block]:
     yield words.places_listing(finding, MOST_PLACES)
     yield from (sentence(detail.text) for detail in finding.details if isinstance(detail, Note))
     yield sentence(f"{finding.fix}.", "Fix")
+    yield from words.fix_hint(finding)
     yield from words.examples(finding)
     basis = f", saving: {', '.join(finding.saving.basis)}" if finding.saving else ""
     yield Paragraph((f"{Count(finding.matches)}×, confidence {finding.confidence}{basis}{_replayed(finding)}.",))

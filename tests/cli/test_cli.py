@@ -175,6 +175,7 @@ class TestRules:
         assert "`tb-tidy rules` lists all rules." in done.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", shared_names("traces"))
 def test_real_traces_print_a_report(name: str) -> None:
     done = tidy("check", shared(f"traces/{name}"))

@@ -168,6 +168,7 @@ def test_options_that_make_no_sense(option: tuple[str, str]) -> None:
     assert tidy("summary", SAMPLE, *option).returncode == 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", shared_names("traces"))
 def test_real_traces_print_a_summary(name: str) -> None:
     done = tidy("summary", shared(f"traces/{name}"), "--group", "line")

@@ -83,6 +83,8 @@ RECORDINGS = [f"{folder}/{name}" for folder in ("traces", "parity", "lines") for
 def test_findings(recording: str) -> None:
     report = analyze_path(shared(recording), Job())
     assert not report.problems
+    outcomes = [outcome for run in report.runs for profile in run.profiles for outcome in profile.outcomes]
+    assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
     findings = [finding for run in report.runs for finding in run.findings]
     findings += [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
     found = [finding.rule for finding in findings]

@@ -81,6 +81,7 @@ def test_utilization(name: str, share: float) -> None:
     assert per_cent(profile.covered(kernels).total_ns, end - start) == pytest.approx(share, abs=0.02)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", TRACES, ids=IDS)
 def test_every_figure_of_the_report_against_a_plain_count(path: Path) -> None:
     (file,) = [file for file in find_traces(path.parent) if file.path.name == path.name]

@@ -272,6 +272,7 @@ class TestNotifications:
         assert self.notes(msgspec.structs.replace(report, runs=[]))[0] is False
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "path",
     [ROOT / "sample_runs", *sorted(SHARED.glob("traces/*/"))],

@@ -203,10 +203,20 @@ def forged(name: str, facts: Facts, fact: str, payload: object) -> Benchmark | N
     return made_again({"f": msgspec.convert(given, Recipe)}, [RULES[name]]).get("f")
 
 
+def with_each_value(several: list[Facts]) -> Iterator[Facts]:
+    """As few of these facts as hold each value of each fact."""
+    seen: set[str] = set()
+    for facts in several:
+        values = set(map(str, facts.items()))
+        if values - seen:
+            yield facts
+        seen |= values
+
+
 @every_rule
 def test_no_text_in_a_fact_gets_into_a_statement(name: str) -> None:
     """Whatever the fact is, and whichever type it had: the rule looks it up, or makes nothing of it."""
-    for facts in WRITTEN[name]:
+    for facts in with_each_value(WRITTEN[name]):
         for fact, text in product(recipe(name, facts).facts, PAYLOADS):
             for payload in (text, [text], [[2, text]]):
                 pair = forged(name, facts, fact, payload)

@@ -31,6 +31,16 @@ NOT_COUNTED_YET = frozenset(
 """Shared recordings whose figures nobody has counted by hand; tests that do not take any recording leave them out."""
 
 
+STANDS_FOR = {
+    "b200_eager": ["mi300_sglang_prefill_decode"],
+    "v100_2021_resnet50_workers4": ["v100_2021_resnet50_workers0", "v100_memory_compile_216k"],
+    "v100_ddp2_test": ["a100_ddp8_control"],
+}
+"""By recording: larger ones that hold nothing of a kind that it lacks; tests marked `sampled` leave those out."""
+
+LEFT_OUT = frozenset(name for names in STANDS_FOR.values() for name in names)
+
+
 def shared_names(folder: str) -> list[str]:
     """Names of what is in the shared `folder`, for parametrizing; a placeholder that skips where it is absent."""
     path = SHARED / folder

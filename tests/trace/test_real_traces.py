@@ -24,6 +24,7 @@ INPUTS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
 IN_COLUMNS = frozenset({*ID_KEYS, *INPUTS, "external id"})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", REAL_TRACES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
 def test_agrees_with_the_json_module_on_real_traces(path: Path) -> None:
     data = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
