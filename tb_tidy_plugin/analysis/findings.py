@@ -246,6 +246,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         category=rule.category(),
         severity=severity_of(saved_share),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
+        action=sentence(rule.action, lead.evidence),
         message=sentence(rule.message, lead.evidence),
         fix=sentence(rule.fix, lead.evidence),
         matches=len(matches),

@@ -272,7 +272,7 @@ def _row(finding: Finding, anchor: str, unit: str, most_ns: int) -> tuple[Line, 
     places = [f"{PATH.split(place.file)[-1]}:{place.line}" for place in finding.places]
     where = f"{places[0]}{f' +{len(places) - 1}' if len(places) > 1 else ''}" if places else "no source line"
     facts = muted(f"{Count(finding.matches)}× · {where} · confidence {finding.confidence}")
-    title = (Span(finding.severity, "mark"), " ", Span(finding.message, "link", anchor), doc.BREAK, facts)
+    title = (Span(finding.severity, "mark"), " ", Span(finding.title, "link", anchor), doc.BREAK, facts)
     if not finding.saving:
         return title, (muted("no saving known"),)
     expected_ns = finding.saving.expected_ns
@@ -287,12 +287,16 @@ def _card(finding: Finding, anchor: str, outcomes: Sequence[Outcome], unit: str)
     why = [sentence(detail.text) for detail in finding.details if isinstance(detail, Note)]
     found = [each.reason for each in outcomes if (each.rule, each.status) == (finding.rule, "found")]
     why += [sentence(reason, style="muted") for reason in found if reason]
-    blocks: list[Block] = [Paragraph(kind, style="muted"), doc.Figures(tuple(_worth(finding, unit)))]
+    blocks: list[Block] = [
+        sentence(f"{finding.message}."),
+        Paragraph(kind, style="muted"),
+        doc.Figures(tuple(_worth(finding, unit))),
+    ]
     blocks += [section("Why", *why, level=5)] if why else []
     blocks += [section("Source", *_source(finding, unit), level=5), section("Fix", *_fix(finding), level=5)]
     if finding.measurement:
         blocks.append(section("Micro-benchmark", sentence(words.measured_sentences(finding.measurement)), level=5))
-    return doc.Section((message(finding.message),), tuple(blocks), 4, anchor, finding.severity)
+    return doc.Section((message(finding.title),), tuple(blocks), 4, anchor, finding.severity)
 
 
 def _worth(finding: Finding, unit: str) -> Iterator[Figure]:

@@ -118,7 +118,7 @@ def _cards(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0)
         saving = finding.saving if finding.share is not None else None
         worth = _worth(saving) if saving else ""
         blocks = tuple(_card(finding, saving))
-        yield doc.Section((message(finding.message),), blocks, 3, severity=finding.severity, aside=worth)
+        yield doc.Section((message(finding.title),), blocks, 3, severity=finding.severity, aside=worth)
     if small and most_rules < sys.maxsize:
         title = f"{words.small_title(small)} (`-v` shows them in full)"
         yield doc.Section((message(title),), (doc.Listing(tuple(map(_in_one_line, small))),), 3, severity="low")
@@ -136,6 +136,7 @@ def _in_one_line(finding: Finding) -> Line:
 
 
 def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
+    yield sentence(finding.message)
     yield words.places_listing(finding, MOST_PLACES_ON_SCREEN, "place")
     if saving and finding.share is not None:
         taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
@@ -224,7 +225,7 @@ def _table_of(findings: Sequence[Finding]) -> Iterator[Block]:
     if findings:
         yield doc.Table(("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, findings)))
     for finding in findings:
-        title = (code(finding.rule), ": ", message(finding.message))
+        title = (code(finding.rule), ": ", message(finding.title))
         yield doc.Fold(title, tuple(_details(finding)), "details")
 
 
@@ -240,6 +241,7 @@ def _row(finding: Finding) -> tuple[Line, ...]:
 
 
 def _details(finding: Finding) -> Iterator[Block]:
+    yield sentence(f"{finding.message}.")
     yield words.places_listing(finding, MOST_PLACES)
     yield from (sentence(detail.text) for detail in finding.details if isinstance(detail, Note))
     yield sentence(f"{finding.fix}.", "Fix")

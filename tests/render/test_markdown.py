@@ -94,7 +94,7 @@ class TestShows:
             " ≈ 8.06 µs (5.36 µs to 8.06 µs) |\n"
         )
         assert details.startswith(
-            "<summary><code>made-up-rule</code>: <code>aten&#58;&#58;mm</code> multiplies 16 B</summary>\n\n"
+            "<summary><code>made-up-rule</code>: Add instead</summary>\n\n`aten::mm` multiplies 16 B.\n\n"
         )
         for part in ("**Fix:** Add instead.", "```python\nc = a @ b\n```", "```python\nc = d\n```",
                      "Note: Changes the result.", "9×, confidence high, saving: replayed."):  # fmt: skip
@@ -245,7 +245,7 @@ class TestUntrusted:
 class TestLength:
     def many(self, report: Report, count: int) -> Report:
         findings = [
-            msgspec.structs.replace(finding_of(report), message=f"Finding {number}", fix="x" * 800)
+            msgspec.structs.replace(finding_of(report), action=f"Finding {number}", fix="x" * 800)
             for number in range(count)
         ]
         return with_findings(report, *findings)

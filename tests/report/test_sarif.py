@@ -170,6 +170,10 @@ class TestResults:
     def test_no_place(self, report: Report) -> None:
         assert sarif(changed(report, places=[]))["results"][0]["locations"] == []
 
+    def test_the_action_comes_first(self, report: Report) -> None:
+        text = sarif(changed(report, action="Add both", share=None))["results"][0]["message"]["text"]
+        assert text == "Add both. `aten::mm` multiplies 16 B. Add instead."
+
     def test_no_steps_no_amounts(self, report: Report) -> None:
         result = sarif(changed(report, share=None))["results"][0]
         assert result["message"]["text"] == "`aten::mm` multiplies 16 B. Add instead."

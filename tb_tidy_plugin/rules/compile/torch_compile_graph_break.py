@@ -102,6 +102,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     """Compiled code that breaks into pieces."""
 
     code = "TT1001"
+    action = "Remove the graph breaks from the compiled code"
     message = "`torch.compile` breaks the graph{where}: {pieces} per call, with {time} of overhead"
     why = (
         "Compiled regions lie inside the region that was called, and each looks up its guards and runs a prologue of "

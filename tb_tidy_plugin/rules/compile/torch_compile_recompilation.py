@@ -83,6 +83,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
     """Function compiled again and again."""
 
     code = "TT1002"
+    action = "Keep {function} from recompiling"
     message = "`torch.compile` recompiles {function}: {variants} more variants take {time}"
     why = (
         "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, by when all should "

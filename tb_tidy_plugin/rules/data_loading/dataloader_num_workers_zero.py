@@ -153,6 +153,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     """Batches loaded in the training process."""
 
     code = "TT101"
+    action = "Load batches in worker processes"
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
         "`_SingleProcessDataLoaderIter.__next__` runs {runs}, the longest for "

@@ -121,6 +121,7 @@ class ExposedCommunication(Rule[Evidence]):
     """Collectives that run in line with the step."""
 
     code = "TT1301"
+    action = "Overlap `{kind}` with compute"
     message = "`{kind}` is exposed for {exposed} of a step ({share}): the {lane} {state} meanwhile"
     why = (
         "{count} `{kind}` per step{sent} {take} {total}. Of equal collectives, the time of the fastest counts as "

@@ -118,6 +118,7 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
 
     code = "TT704"
     needs = frozenset({"shapes", "device"})
+    action = "Fuse operators of the decoder into one kernel"
     message = "{piece} is written out as {count} operators on {shape}, which take {time} a call: {names}"
     why = (
         "Together they move {ratio} times the bytes of one kernel, which should take {expected} of the "

@@ -124,6 +124,7 @@ class ElementwiseOpFlood(Rule[Evidence]):
     # looks like a long chain, and whose operators come once where the loop is gone. Pieces of a decoder have a name and
     # kernels of their own.
     yields_to = ("unfused-attention", "python-loop-tensor-indexing", "decoder-pieces-written-out")
+    action = "Fuse {count} pointwise operators into one kernel"
     message = "{count} pointwise operators in a row on {shape} take {time}: {names}"
     why = (
         "Together they move {ratio} times the bytes of one fused operator, which should take {expected} of the "

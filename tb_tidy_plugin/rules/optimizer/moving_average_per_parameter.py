@@ -86,6 +86,7 @@ class MovingAveragePerParameter(Rule[Evidence]):
 
     code = "TT350"
     needs = frozenset({"shapes"})
+    action = "Average all tensors in one call"
     message = "A loop averages {parameters} tensors one at a time with {operators}, which takes {time} per step"
     why = "Each tensor takes calls of its own from Python. Reported for {least} tensors or more"
     fix = "Average all tensors in one call: `torch._foreach_lerp_(averages, weights, weight)`"

@@ -117,6 +117,7 @@ class OptimizerSingleTensor(Rule[Evidence]):
     """Optimizer that updates one parameter at a time."""
 
     code = "TT301"
+    action = "Update all parameters of `{optimizer}` at once"
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (
         "The step on the {device} runs {per_parameter} for each parameter and no `_foreach_` or `_fused_` "

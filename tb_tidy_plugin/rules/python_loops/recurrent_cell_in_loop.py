@@ -101,6 +101,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
 
     code = "TT650"
     needs = frozenset({"shapes"})
+    action = "Call `nn.{fused}` once for the whole sequence"
     message = "A loop calls `{called}` {calls} times, which takes {time}"
     why = (
         "Each call computes one position of inputs {inputs}, and no result goes into the next input. Reported for "

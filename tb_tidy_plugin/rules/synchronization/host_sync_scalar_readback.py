@@ -121,6 +121,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
     code = "TT801"
     # The checks for NaN read a value for each node of the backward pass.
     yields_to = ("anomaly-mode-enabled",)
+    action = "Read values of tensors together, or less often"
     message = "{reader} {calls} per step; {effect} {time} per step"
     why = "{reason}. Reported for {limit} per step or more"
     fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"

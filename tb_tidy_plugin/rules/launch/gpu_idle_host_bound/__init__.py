@@ -105,6 +105,7 @@ class GpuIdleHostBound(Rule[Evidence]):
 
     code = "TT901"
     needs = frozenset({"device"})
+    action = "Launch fewer and larger kernels"
     message = (
         "For {share} of the step, {idle}, the device waits for the host to launch its next work, most of it for {where}"
     )

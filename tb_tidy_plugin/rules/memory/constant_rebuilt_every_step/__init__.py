@@ -111,6 +111,7 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
     needs = frozenset({"shapes"})
     # Its factories make pieces for the loop: one operator on the whole tensor needs none of them.
     yields_to = ("python-loop-tensor-indexing",)
+    action = "Make the constant of `{factory}` once, before the loop"
     message = "`{factory}` rebuilds a constant of {size}: {count}, {time}"
     why = (
         "`{chain}` take only numbers, the same ones each time: {times} × in {steps} steps. Reported for {least} "
