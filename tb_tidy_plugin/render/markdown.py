@@ -80,11 +80,11 @@ def _chunks(block: doc.Block) -> Iterator[_Chunk]:
         case doc.Listing(items):
             yield from ((ROW, f"{'' if at else NEW_LINE}- {_line(item)}\n") for at, item in enumerate(items))
         case doc.CodeBlock(text, caption):
-            yield (HEAD, f"\n{_plain(caption)}:\n\n{_fenced(text)}\n")
+            yield (HEAD, f"\n{_line((caption,))}:\n\n{_fenced(text)}\n")
         case doc.Figures(figures):
             yield from _chunks(doc.Listing(tuple((f"{each.name}: {each.value}{each.unit}",) for each in figures)))
         case doc.Chart(_, caption):
-            yield (HEAD, f"\n{_plain(caption)}\n")
+            yield (HEAD, f"\n{_line((caption,))}\n")
         case _:
             pass  # a gap
 

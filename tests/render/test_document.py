@@ -78,4 +78,6 @@ def test_no_string_becomes_markup(text: str) -> None:
 def test_no_string_becomes_a_list_a_rule_or_a_heading(text: str) -> None:
     page = rendered(doc.Document("", (doc.sentence(text), doc.sentence("next")), ""))
     assert re.findall(r"<(\w+)", page) == ["p"] * (2 if text.strip() else 1)
+    captions = rendered(doc.Document("", (doc.Chart((), text), doc.CodeBlock("x", text)), ""))
+    assert {"ol", "ul", "li", "hr", "h1", "h2"}.isdisjoint(re.findall(r"<(\w+)", captions))
     assert text.strip() in html.unescape(page).replace("\u200b", "")
