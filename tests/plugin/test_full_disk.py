@@ -70,6 +70,6 @@ def test_what_was_measured_is_shown_and_said_not_to_be_kept(tmp_path: Path, monk
         *_, last = queue.progress(queue.add(asked, Request(rule="some-rule", pair=PAIR)).job)
     assert (last.state, last.measurement) == ("done", measurement())
     assert last.problem is not None
-    assert "could not be written: File too large. The result is shown until TensorBoard ends" in last.problem.message
+    assert "could not be written: File too large. The result is shown until the server ends" in last.problem.message
     assert cached("some-rule", PAIR) == []
     assert not [file for file in tmp_path.rglob("*") if file.is_file()]

@@ -35,7 +35,7 @@ describe('the address', () => {
 it('looks again by itself when we stand alone, as long as the page is in sight', () => {
   vi.useFakeTimers();
   const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
-  const look = vi.fn();
+  const look = vi.fn<() => void>();
   onDataReloaded(look);
   vi.advanceTimersByTime(60_000);
   expect(look).not.toHaveBeenCalled();
