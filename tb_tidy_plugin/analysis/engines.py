@@ -281,22 +281,8 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
             client = Client(local)
         else:
             local, client = None, Client(f"tcp://{engine.address}", timeout=CONNECT_S)
-
-    def submit(work: Callable[[Item], Answer], item: Item) -> Future[Answer]:
-        """As dask's own executor, which breaks where a worker dies whose answer was on its way."""
-        answer: Future[Answer] = Future()
-
-        def hand_over(done: Future[Answer]) -> None:
-            try:
-                answer.set_result(done.result())
-            except BaseException as problem:  # noqa: BLE001 - whatever it is, who waits for the answer is told
-                answer.set_exception(problem)
-
-        client.submit(work, item, pure=False).add_done_callback(hand_over)
-        return answer
-
     try:
-        yield _Cluster(sum(client.ncores().values()), submit)
+        yield _Cluster(sum(client.ncores().values()), client.get_executor(pure=False).submit)
     finally:
         client.close()
         if local is not None:
