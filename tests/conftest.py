@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.gloo_ranks import recorded
-from tests.support.recordings import LEFT_OUT, NOT_COUNTED_YET
+from tests.support.recordings import COUNTED_ONCE, LEFT_OUT
 
 # No test asserts an absolute time, and a busy machine takes any time.
 settings.register_profile("patient", deadline=None)
@@ -53,13 +53,13 @@ def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         is_wanted = (item.get_closest_marker("timed") is not None) == wanted
         is_left_out = item.get_closest_marker("sampled") and not all_recordings and _is_about(item, LEFT_OUT)
-        parted[is_wanted and not is_left_out and not _is_about_what_is_not_counted(item)].append(item)
+        parted[is_wanted and not is_left_out and not _is_about_what_is_counted_once(item)].append(item)
     config.hook.pytest_deselected(items=parted[False])
     items[:] = parted[True]
 
 
-def _is_about_what_is_not_counted(item: pytest.Item) -> bool:
-    return not item.get_closest_marker("any_recording") and _is_about(item, NOT_COUNTED_YET)
+def _is_about_what_is_counted_once(item: pytest.Item) -> bool:
+    return not item.get_closest_marker("any_recording") and _is_about(item, COUNTED_ONCE)
 
 
 def _is_about(item: pytest.Item, recordings: Collection[str]) -> bool:

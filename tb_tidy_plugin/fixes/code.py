@@ -29,11 +29,34 @@ LINE_END = re.compile(r"\r\n?|\n")
 MOST_NODES = 50_000
 """Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
 
+NESTED = "The file is nested too deeply to be changed."
+
 WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
 """Callables that hand on the items of their first argument."""
 
 Call = cst.Call
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+def nodes_in(text: str) -> int:
+    """Number of nodes of a module's syntax tree.
+
+    Raises:
+        Unfixable: the text is not Python that can be read here.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in the user's strings
+            return sum(1 for _ in ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError) as problem:
+        raise _unreadable(problem) from None
+    except (RecursionError, MemoryError):
+        raise Unfixable(NESTED) from None
+
+
+def _unreadable(problem: Exception) -> Unfixable:
+    reason = str(problem).partition("\n")[0]
+    return Unfixable(f"The file is not Python that can be read here: {reason}.")
 
 
 class Code:
@@ -45,22 +68,18 @@ class Code:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        if nodes_in(text) > MOST_NODES:  # refuses what is nested too deeply, too, which LibCST's parser does not
+            raise Unfixable("The file is too large to be changed.")
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of escapes in the user's strings
-                tree = ast.parse(text)  # refuses what is nested too deeply, which LibCST's parser does not
-            if sum(1 for _ in ast.walk(tree)) > MOST_NODES:
-                raise Unfixable("The file is too large to be changed.")
             wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)
             self._whole = wrapper.resolve(WhitespaceInclusivePositionProvider)
             self._parents = wrapper.resolve(ParentNodeProvider)
             self._names = wrapper.resolve(QualifiedNameProvider)
-        except (SyntaxError, ValueError, cst.ParserSyntaxError) as problem:
-            reason = str(problem).partition("\n")[0]
-            raise Unfixable(f"The file is not Python that can be read here: {reason}.") from None
+        except (ValueError, cst.ParserSyntaxError) as problem:
+            raise _unreadable(problem) from None
         except (RecursionError, MemoryError):
-            raise Unfixable("The file is nested too deeply to be changed.") from None
+            raise Unfixable(NESTED) from None
         self.module = wrapper.module
         self._starts = [0, *(match.end() for match in LINE_END.finditer(text))]
         if self.module.code != text:

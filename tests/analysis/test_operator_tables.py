@@ -9,8 +9,7 @@ import pytest
 from tb_tidy_plugin.analysis.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.profile.modules import modules_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.sources.frames import place_of
-from tb_tidy_plugin.sources.places import places_of
+from tb_tidy_plugin.sources.places import place_of, places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.drawn import A100, draw

@@ -51,7 +51,7 @@ def real(request: pytest.FixtureRequest) -> Real:
 def analysed(path: Path) -> tuple[Analysis, Figures]:
     (file,) = [file for file in find_traces(path.parent) if file.path.name == path.name]
     analysis = read_file(file, Job())
-    return analysis, figures_of(analysis.profile, tuple(analysis.evidence.values()))
+    return analysis, figures_of(analysis.profile, tuple(analysis.traced.values()))
 
 
 def test_every_grouping_adds_up_to_the_same(real: Real) -> None:
@@ -139,14 +139,14 @@ def test_findings_on_operators_are_those_of_their_lines_and_of_the_calls_inside(
     profile = analysis.profile
     lines = {(row.file, row.function): row.findings for row in figures.operators["line"]}
     names = {row.name: row.findings for row in figures.operators["name"]}
-    assert analysis.evidence
-    for evidence in analysis.evidence.values():
-        for row in evidence.rows.tolist():
+    assert analysis.traced
+    for traced in analysis.traced.values():
+        for row in traced.rows.tolist():
             if profile.category(row) is not Category.PYTHON:
-                assert evidence.finding.id in names[profile.name(row)]
-        if profile.category(int(evidence.rows[0])) is Category.OPERATOR:
-            for place in evidence.finding.places:
-                assert evidence.finding.id in lines[place.file, place.function]
+                assert traced.finding.id in names[profile.name(row)]
+        if profile.category(int(traced.rows[0])) is Category.OPERATOR:
+            for place in traced.finding.places:
+                assert traced.finding.id in lines[place.file, place.function]
 
 
 def test_what_runs_in_a_matched_annotation_is_linked_by_time() -> None:

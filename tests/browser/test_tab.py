@@ -44,7 +44,7 @@ def reported(run: str) -> ProfileReport:
 def tables(run: str) -> Figures:
     (file,) = find_traces(ROOT / "sample_runs" / run)
     analysis = read_file(file, Job())
-    return figures_of(analysis.profile, list(analysis.evidence.values()))
+    return figures_of(analysis.profile, list(analysis.traced.values()))
 
 
 def plain(text: str) -> str:
