@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary
+from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
 from tb_tidy_plugin.render.serving import serving_section
@@ -130,7 +131,7 @@ def _kernels(figures: Figures, wanted: Wanted) -> Iterator[Block]:
         return
     families = [
         (
-            row.family.replace("_", " "),
+            _family(row),
             str(Count(row.count)),
             time_text(row.total_ns),
             str(Share(row.share)),
@@ -147,6 +148,11 @@ def _kernels(figures: Figures, wanted: Wanted) -> Iterator[Block]:
         shown.append((_kernel(row), *times, *_rates(row)))
     table = _table(("kernel", "count", "time", "share", "mean", "FLOP/s", "B/s", "roofline"), shown)
     yield section(f"Kernels: {len(rows)} of {_whole(len(figures.kernels))}", table)
+
+
+def _family(row: KernelFamilyRow) -> str:
+    """In the words of the ledger."""
+    return "communication" if row.family == "communication" else KIND_TITLES.get(row.family, row.family)
 
 
 def _rates(row: KernelFamilyRow | DeviceKernelRow) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 /** Columns of the table of kernels. */
 
 import type { DeviceKernelRow } from '../api/types.gen';
+import { KINDS } from './ledger';
 import { flopsText } from './operators';
 import { count, nanoseconds, partShare } from './units';
 
@@ -19,7 +20,8 @@ export interface KernelColumnSpec {
   text: (row: DeviceKernelRow) => string;
 }
 
-export const familyText = (family: Family): string => family.replaceAll('_', ' ');
+/** In the words of the ledger. */
+export const familyText = (family: Family): string => (family === 'communication' ? 'Communication' : KINDS[family]);
 export const bytesPerSecond = (rate: number): string => flopsText(rate).replace('FLOP/s', 'B/s');
 
 const figure = (id: KernelColumn, label: string, hint: string, px: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: true, width: `${px}px`, text });
@@ -28,7 +30,7 @@ const words = (id: KernelColumn, label: string, hint: string, px: number, parts:
 export const KERNEL_COLUMNS: readonly KernelColumnSpec[] = [
   words('name', 'Kernel', 'Name of the kernel, copy or fill', 220, 2, (row) => row.name),
   words('operator', 'Operator', 'The operator that launched it, for replayed kernels when the graph was captured', 140, 1, (row) => row.operator || '–'),
-  words('family', 'Family', 'What it does, by the operator first and by its own name second', 110, 0.6, (row) => familyText(row.family)),
+  words('family', 'Family', 'What it does, by the operator first and by its own name second', 150, 0.6, (row) => familyText(row.family)),
   figure('count', 'Count', 'How often it ran', 64, (row) => count(row.count)),
   figure('total_ns', 'Time', 'Durations, added up', 80, (row) => nanoseconds(row.total_ns)),
   figure('share', 'Share', 'Of all device work', 64, (row) => partShare(row.share)),

@@ -80,7 +80,7 @@ const CAUSES: Record<Cause, { group: LedgerGroup; label: string }> = {
   unrecorded_wait: { group: 'unnamed', label: 'Wait not recorded' },
 };
 
-const KINDS: Record<Kind, string> = {
+export const KINDS: Record<Kind, string> = {
   matrix: 'Matrix products', attention: 'Attention', convolution: 'Convolutions', mixture_of_experts: 'Mixture of experts',
   normalisation: 'Normalisation', softmax: 'Softmax', embedding: 'Embeddings', pooling: 'Pooling', reduction: 'Reductions', sort: 'Sorting',
   indexing: 'Indexing', pointwise: 'Pointwise operators', random: 'Random numbers', fused: 'Compiled kernels', quantisation: 'Quantisation', optimizer: 'Optimizer',
