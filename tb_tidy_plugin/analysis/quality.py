@@ -130,9 +130,9 @@ def _estimates(estimates: Estimates) -> Iterator[str]:
         yield f"For {share} of the steps the device waits for something that is not recorded: {sure}"
     if estimates.recording > NOTABLE_RECORDING:
         yield (
-            f"Recording itself takes about {Share(estimates.recording)} of a step or more, by what events usually take. In "
-            "steps of 7 to 62 ms it took twice as much: `tb_tidy_plugin.capture` times steps without the profiler. The "
-            "lower bounds of savings allow for what is usual."
+            f"Recording itself takes about {Share(estimates.recording)} of a step or more, as events usually do. "
+            "In steps of 7 to 62 ms it took twice as much: `tb_tidy_plugin.capture` times steps without the profiler. "
+            "The lower bounds of savings allow for the usual part."
         )
 
 
