@@ -114,7 +114,7 @@ class Analysis:
 
     @cached_property
     def _checked(self) -> tuple[dict[str, Outcome], list[TracedFinding]]:
-        known = Known(self.aligner.place_of, self._measurements.of, self._estimates)
+        known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
         return checked(self.profile, self.job.of_profiles, progress, self.job.ignores, known)
 

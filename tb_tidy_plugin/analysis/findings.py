@@ -24,6 +24,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from tb_tidy_plugin.analysis.constructors import Sources, where_to_edit
 from tb_tidy_plugin.benchmarks.factor import factor_of
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate import saving as estimated
@@ -99,11 +100,12 @@ def nothing_measured(_rule: str, _pair: Benchmark) -> None:
 
 
 class Known(NamedTuple):
-    """What tells places (functions by default), measurements and savings (bounds by default) of a profile."""
+    """What tells places (functions by default), measurements, savings (bounds by default) and sources of a profile."""
 
     locate: Locate | None = None
     measured: Measured = nothing_measured
     estimates: Estimates | None = None
+    sources: Sources | None = None
 
 
 NOTHING_KNOWN = Known()
@@ -248,7 +250,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
         action=sentence(rule.action, lead.evidence),
         message=sentence(rule.message, lead.evidence),
-        fix=sentence(rule.fix, lead.evidence),
+        fix=_edit_before(profile, rule, lead, places, known.sources) + sentence(rule.fix, lead.evidence),
         matches=len(matches),
         matches_per_step=profile.per_step_count(np.array([match.anchor for match in matches])),
         places=[place for place, _ in places],
@@ -267,6 +269,17 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
     facts = facts_of(rule, lead.evidence) if type(rule).can_fix() else None
     anchors = tuple(anchor for _, anchor in places)
     return TracedFinding(finding, rows, anchors, recipe if pair else None, pair, fix, facts)
+
+
+def _edit_before(
+    profile: Profile, rule: Rule, lead: Match, places: Sequence[tuple[Place, int]], sources: Sources | None
+) -> str:
+    """The sentence on where the fix belongs, for a fix that sets an option of an object."""
+    made = rule.made_by(lead.evidence)
+    if made is None or not places or sources is None:
+        return ""
+    place, anchor = places[0]
+    return where_to_edit(profile, anchor, place, made, sources)
 
 
 def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> list[Note]:

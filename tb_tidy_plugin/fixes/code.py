@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeGuard
 
@@ -24,6 +24,7 @@ from libcst.metadata import (
 )
 
 from tb_tidy_plugin.fixes.change import Splice, Unfixable
+from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear
 
 LINE_END = re.compile(r"\r\n?|\n")
 MOST_NODES = 50_000
@@ -31,10 +32,8 @@ MOST_NODES = 50_000
 
 NESTED = "The file is nested too deeply to be changed."
 
-WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
-"""Callables that hand on the items of their first argument."""
-
 Call = cst.Call
+Span = tuple[int, int, int, int]
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
@@ -44,10 +43,15 @@ def nodes_in(text: str) -> int:
     Raises:
         Unfixable: the text is not Python that can be read here.
     """
+    return sum(1 for _ in ast.walk(_tree(text)))
+
+
+def _tree(text: str) -> ast.Module:
+    """The module as Python reads it, which refuses what is nested too deeply; LibCST's parser does not."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in the user's strings
-            return sum(1 for _ in ast.walk(ast.parse(text)))
+            return ast.parse(text)
     except (SyntaxError, ValueError) as problem:
         raise _unreadable(problem) from None
     except (RecursionError, MemoryError):
@@ -68,9 +72,10 @@ class Code:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        if nodes_in(text) > MOST_NODES:  # refuses what is nested too deeply, too, which LibCST's parser does not
-            raise Unfixable("The file is too large to be changed.")
         try:
+            self._constructors = Constructors(_tree(text))
+            if len(self._constructors.nodes) > MOST_NODES:
+                raise Unfixable("The file is too large to be changed.")
             wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)
             self._whole = wrapper.resolve(WhitespaceInclusivePositionProvider)
@@ -239,47 +244,34 @@ class Code:
         ]
         return targets.count(name)
 
-    def constructor(self, used: Iterable[cst.BaseExpression], is_wanted: Callable[[str], bool], what: str) -> cst.Call:
+    def constructor(self, used: Iterable[cst.BaseExpression], wanted: Made) -> cst.Call:
         """The one call that made an object.
 
         Args:
             used: expressions on the finding's lines that may be the object.
-            is_wanted: whether a callee's imported name makes such objects.
-            what: such an object, for the sentence that says why there is no answer.
+            wanted: the kind of object.
 
         Raises:
             Unfixable: this file does not say which call it was.
         """
-        calls = [call for call in self.calls if is_wanted(self.qualified(call.func))]
-        if not calls:
-            raise Unfixable(f"This file does not make the {what}.")
-        made = [self._made(expression) for expression in used]
-        is_open = not made or any(origin is None for origins in made for origin in origins)
-        named = [origin for origins in made for origin in origins if origin in calls]
-        found = calls if is_open else list(dict.fromkeys(named))
-        if not found:
-            raise Unfixable(f"The line does not use the {what} that this file makes.")
-        if len(found) > 1:
-            raise Unfixable(f"This file makes {len(found)} of the kind, and which {what} this is cannot be told.")
-        return found[0]
+        by_span = {_span(node): node for node in self._constructors.nodes if isinstance(node, ast.expr)}
+        known = [by_span[self._ast_span(each)] for each in used if self._ast_span(each) in by_span]
+        try:
+            made = _span(self._constructors.constructor(known, wanted))
+        except Unclear as reason:
+            raise Unfixable(str(reason)) from None
+        return next(call for call in self.calls if self._ast_span(call) == made)
 
-    def _made(self, expression: cst.BaseExpression, most: int = 8) -> list[cst.Call | None]:
-        """The calls whose result an expression may be; None for what a caller gives."""
-        if isinstance(expression, cst.Call):
-            if self.callee(expression) in WRAPPERS and expression.args:
-                return self._made(expression.args[0].value, most)
-            return [expression]
-        if isinstance(expression, cst.Name) and self._is_parameter(expression):
-            return [None]
-        values = self.assigned(self.source(expression)) if most else []
-        return [origin for value in values for origin in self._made(value, most - 1)]
-
-    def _is_parameter(self, name: cst.Name) -> bool:
-        """Whether a name is a parameter of the innermost function around it."""
-        function = next((each for each in self.around(name) if isinstance(each, cst.FunctionDef)), None)
-        given = function.params if function is not None else None
-        every = (*given.posonly_params, *given.params, *given.kwonly_params) if given is not None else ()
-        return name.value in {each.name.value for each in every}
+    def _ast_span(self, node: cst.CSTNode) -> Span:
+        """Where a node stands, as `ast` counts: lines from 1, and bytes."""
+        place = self._positions[node]
+        ends = (place.start.line, place.start.column), (place.end.line, place.end.column)
+        starts = (self._starts[line - 1] for line, _ in ends)
+        (first, start), (last, end) = (
+            (line, len(self.text[begin : begin + column].encode()))
+            for begin, (line, column) in zip(starts, ends, strict=True)
+        )
+        return first, start, last, end
 
     def argument(self, call: cst.Call, keyword: str) -> cst.Arg | None:
         """The argument that a call gives for a keyword; None where it gives none."""
@@ -484,6 +476,10 @@ class Code:
 def method_of(call: cst.Call) -> str:
     """The name of the method that a call calls; empty for a call of a function."""
     return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+
+
+def _span(node: ast.expr) -> Span:
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
 def _is_text(part: object) -> bool:

@@ -5,11 +5,13 @@ from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.run import Run
+from tb_tidy_plugin.rulekit import made
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, DeviceKind, Match, Rule, known_dtype
 from tb_tidy_plugin.rulekit.run_rule import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.statements import chain_of, fitting
 from tb_tidy_plugin.rulekit.thresholds import Threshold
+from tb_tidy_plugin.sources.constructors import Made
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share, Sizes
@@ -25,6 +27,7 @@ __all__ = [
     "Edit",
     "Inputs",
     "Intervals",
+    "Made",
     "Match",
     "Nanoseconds",
     "Overlap",
@@ -45,5 +48,6 @@ __all__ = [
     "chain_of",
     "fitting",
     "known_dtype",
+    "made",
     "parse_frame",
 ]

@@ -13,6 +13,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Remove
 from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.thresholds import Threshold
+from tb_tidy_plugin.sources.constructors import Made
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code  # needs LibCST
@@ -154,6 +155,10 @@ class Rule(AnyRule[E]):
 
         Statements are made again from the match's evidence later, without the recording (`Recipe`).
         """
+        return None
+
+    def made_by(self, evidence: E) -> Made | None:
+        """The object on which the fix sets an option; None where the fix lies where the work is called."""
         return None
 
     def fixer(self, code: Code, spot: Spot, evidence: E) -> Change:

@@ -281,13 +281,20 @@ def _last_part(function: str) -> str:
     return function.rsplit(".", 1)[-1]
 
 
-def _functions_of(text: str) -> Iterator[_Function]:
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree of a source; None where it is of another Python, or no Python at all."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is not our place to tell users of their own escapes
             with _PARSING:
-                tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of another Python, or no Python at all
+                return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _functions_of(text: str) -> Iterator[_Function]:
+    tree = parsed(text)
+    if tree is None:
         return
     for node in ast.walk(tree):
         name = FRAMES.get(type(node), getattr(node, "name", None) if isinstance(node, DEFINITIONS) else None)

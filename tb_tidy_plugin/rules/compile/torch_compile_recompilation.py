@@ -40,10 +40,12 @@ from typing import TYPE_CHECKING
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import Compilation, compilations, recompile_reasons
-from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Share, Threshold
+from tb_tidy_plugin.rulekit import Category, Made, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
+
+COMPILED = Made("compiled function", "call", "torch.compile".__eq__, "")
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,11 @@ class TorchCompileRecompilation(Rule[Evidence]):
         for each in again:
             yield Match(anchor, (each.row,), evidence, function, "high" if function else "medium")
 
+    def made_by(self, evidence: Evidence) -> Made:
+        return COMPILED
+
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
-        made = code.constructor([call.func for call in code.calls_on(spot.lines)], _compiles, "compiled function")
+        made = code.constructor([call.func for call in code.calls_on(spot.lines)], COMPILED)
         splices = code.with_arguments(made, {"dynamic": "True"}, instead_of="False")
         return Change(tuple(splices), SAME_UP_TO_ROUNDING, "Sizes are what changes: see `TORCH_LOGS=recompiles`.")
 
@@ -163,7 +168,3 @@ def _place(profile: Profile, function: str, again: Sequence[Compilation]) -> tup
             if profile.category(row) is Category.PYTHON:
                 return row, profile.name(row).rsplit(": ", 1)[-1]
     return again[0].row, ""
-
-
-def _compiles(name: str) -> bool:
-    return name == "torch.compile"

@@ -57,6 +57,7 @@ from tb_tidy_plugin.profile.loading import batches_by_place
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Edit,
+    Made,
     Match,
     Nanoseconds,
     Overlap,
@@ -65,6 +66,7 @@ from tb_tidy_plugin.rulekit import (
     Rule,
     Share,
     Threshold,
+    made,
     parse_frame,
 )
 from tb_tidy_plugin.units import plural
@@ -227,8 +229,11 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
         for row in rows.tolist():
             yield Match(anchor=row, events=(row,), evidence=evidence)
 
+    def made_by(self, evidence: Evidence) -> Made:
+        return made.loader(f"dataloader_num_workers={evidence.at_once}")
+
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
-        loader = code.constructor(code.iterated_on(spot.lines), _is_loader, "`DataLoader`")
+        loader = code.constructor(code.iterated_on(spot.lines), self.made_by(evidence))
         workers = {"num_workers": str(evidence.at_once)}
         splices = code.with_arguments(loader, workers | {"persistent_workers": "True"}, instead_of="0")
         how = "random numbers that the dataset draws differ"
@@ -278,7 +283,3 @@ def _workers(share: float, most: int) -> int:
     PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.
     """
     return min(ceil(share / (1 - share)) if share < 1 else MOST_WORKERS, most)
-
-
-def _is_loader(name: str) -> bool:
-    return name.startswith("torch.utils.data.") and name.endswith(".DataLoader")

@@ -40,6 +40,7 @@ from tb_tidy_plugin.rulekit import (
     Category,
     Edit,
     Intervals,
+    Made,
     Match,
     Nanoseconds,
     Profile,
@@ -48,6 +49,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Share,
     Threshold,
+    made,
 )
 
 OUTLIER = 2  # times the second longest wait: what comes from too few workers comes again
@@ -132,6 +134,9 @@ class DataloaderStarvation(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         gone = (1 - 1 / match.evidence.faster) / match.evidence.share
         yield Scale(match.events, factor=max(1 - gone, 0.0), low=0.0, high=1.0)
+
+    def made_by(self, evidence: Evidence) -> Made:
+        return made.loader("dataloader_num_workers=…")
 
     def _evidence(
         self, profile: Profile, lost: Sequence[Intervals], long: Sequence[int], share: float, waiting_ns: int

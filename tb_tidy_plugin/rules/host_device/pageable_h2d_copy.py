@@ -46,6 +46,7 @@ from tb_tidy_plugin.rulekit import (
     Bytes,
     Category,
     Edit,
+    Made,
     Match,
     Nanoseconds,
     Profile,
@@ -55,6 +56,7 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
     fitting,
     known_dtype,
+    made,
 )
 
 if TYPE_CHECKING:
@@ -182,16 +184,15 @@ class PageableH2dCopy(Rule[Evidence]):
             devices=("cuda",), of_events=True,
         )  # fmt: skip
 
+    def made_by(self, evidence: Evidence) -> Made:
+        return made.loader("dataloader_pin_memory=True")
+
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         copies = [call for method in ("to", "cuda") for call in code.methods_on(spot.lines, method)]
         if not copies:
             raise Unfixable("The lines do not call `to` or `cuda`.")
-        loader = code.constructor(code.iterated_on(spot.lines), _is_loader, "`DataLoader`")
+        loader = code.constructor(code.iterated_on(spot.lines), self.made_by(evidence))
         splices = code.with_arguments(loader, {"pin_memory": "True"}, instead_of="False")
         for call in copies:
             splices += code.with_arguments(call, {"non_blocking": "True"}, instead_of="False")
         return Change(tuple(splices), SAME_RESULTS, "The copied tensors come from this `DataLoader`.")
-
-
-def _is_loader(name: str) -> bool:
-    return name.startswith("torch.utils.data.") and name.endswith(".DataLoader")

@@ -42,6 +42,7 @@ from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Edit,
+    Made,
     Match,
     Nanoseconds,
     Profile,
@@ -162,13 +163,16 @@ class OptimizerSingleTensor(Rule[Evidence]):
             devices=("cuda", "xpu") if evidence.on_gpu else ("cpu",),
         )  # fmt: skip
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def made_by(self, evidence: Evidence) -> Made:
         def is_wanted(name: str) -> bool:
             return name.startswith("torch.optim.") and name.rpartition(".")[2] == evidence.optimizer
 
+        return Made("optimizer", "step", is_wanted, 'optim="adamw_torch_fused"')
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         steps = code.methods_on(spot.lines, "step")
         used = [each for call in steps for each in (code.receiver(call), *(arg.value for arg in call.args))]
-        made = code.constructor(used, is_wanted, "optimizer")
+        made = code.constructor(used, self.made_by(evidence))
         if code.argument(made, "differentiable") or code.argument(made, "capturable"):
             raise Unfixable("The optimizer is made with `differentiable` or `capturable`.")
         setting = evidence.setting.partition("=")[0]
