@@ -50,7 +50,7 @@ VERSION = 1
 MOST_REGIONS = 4096
 """Compiled functions whose graphs are kept in memory, a few kilobytes for a usual one."""
 
-FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
+SOURCE_FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 MAJOR = re.compile(r"mm\b|conv|linear|attention|softmax")
 EXPLANATION = re.compile(r"^\s*Explanation: (.+)$", re.MULTILINE)
 FOLDER_OF_FILE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\\/](?:[^\s`'\"\\/]+[\\/])+")
@@ -393,7 +393,7 @@ def _lines(region: Region, graph: Generated, stacks: _Stacks) -> list[tuple[str,
 @lru_cache(maxsize=1 << 16)
 def frames(text: str) -> Stack:
     """The frames of a stack as Python prints it."""
-    return tuple((match["file"], int(match["line"]), match["function"]) for match in FRAME.finditer(text))
+    return tuple((match["file"], int(match["line"]), match["function"]) for match in SOURCE_FRAME.finditer(text))
 
 
 def _breaks(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
