@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.units import plural
 from tests.accuracy.page import PRECISION_TARGET, REAL_ERROR_TARGET, errors_in_all, percent, proof_row, table
 from tests.second_corpus.corpus import Loss
 from tests.second_corpus.judgement import FIRST, Judged, why_not
@@ -66,15 +67,15 @@ def timed_section(programs: Sequence[Measured], rounds: int, note: str = "") -> 
         for each, loss, proof in ordered
     ]
     named = sum(each.is_named(loss.name) for each, loss, _ in worth)
-    under = f"{rounds} rounds{note}"
+    under = f"{plural(rounds, 'round')}{note}"
     unclear = sorted(proof.rule for each, loss, proof in losses if not each.is_clear(loss.name))
     return f"""{TIMED_HEADING}
 
 Each program is timed beside itself without one loss, and beside a copy of itself, all in fresh processes, in turns of a
 fraction of a second whose order rotates. *Noise* is by which part of a step the copy differs at most in {under}.
-A saving counts where it is larger than that in each round; {len(clear)} of {len(losses)} are. The table has those of
-{percent(WORTH)} or more; the columns are those of the proof above. *Named* says whether most recordings name it among
-the first {FIRST} findings.
+Savings count that are larger than that in each round; those of {len(clear)} of {len(losses)} losses are. The table has
+those of {percent(WORTH)} or more; its columns are those of the proof above. *Named* says whether most recordings name
+it among the first {FIRST} findings.
 
 Named: {_part((named, len(worth)))} (aim: ≥ {percent(RECALL_TARGET)}).
 {errors_in_all(kept, REAL_ERROR_TARGET)}

@@ -35,7 +35,7 @@ TINY = {"batch": 2, "picture": 8, "width": 8, "times": 10}
 
 
 def cosine_beta_schedule(timesteps, s=0.008):
-    x = torch.linspace(0, timesteps, timesteps + 1)
+    x = torch.linspace(0, timesteps, timesteps + 1)  # loss: schedule_each_step
     alphas_cumprod = torch.cos(((x / timesteps) + s) / (1 + s) * math.pi * 0.5) ** 2
     alphas_cumprod = alphas_cumprod / alphas_cumprod[0]
     return torch.clip(1 - (alphas_cumprod[1:] / alphas_cumprod[:-1]), 0.0001, 0.9999)
