@@ -43,6 +43,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
+from tb_tidy_plugin.fixes.kinds import is_loader
 from tb_tidy_plugin.ledger.host_work import loading_functions
 from tb_tidy_plugin.profile.loading import batches_by_place
 from tb_tidy_plugin.rulekit import (
@@ -176,7 +177,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
             yield Match(anchor=row, events=(row,), evidence=evidence)
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
-        loader = code.constructor(code.iterated_on(spot.lines), _is_loader, "`DataLoader`")
+        loader = code.constructor(code.iterated_on(spot.lines), is_loader, "`DataLoader`")
         workers = {"num_workers": str(evidence.at_once)}
         splices = code.with_arguments(loader, workers | {"persistent_workers": "True"}, instead_of="0")
         how = "random numbers that the dataset draws differ"
@@ -205,7 +206,3 @@ def _workers(share: float, most: int) -> int:
     PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.
     """
     return min(ceil(share / (1 - share)) if share < 1 else MOST_WORKERS, most)
-
-
-def _is_loader(name: str) -> bool:
-    return name.startswith("torch.utils.data.") and name.endswith(".DataLoader")
