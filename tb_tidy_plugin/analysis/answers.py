@@ -118,7 +118,7 @@ class Question(Generic[A_co]):
 
 
 def _tables(analysis: Analysis) -> TablesAnswer:
-    figures = figures_of(analysis.profile, tuple(analysis.evidence.values()))
+    figures = figures_of(analysis.profile, tuple(analysis.traced.values()))
     return TablesAnswer(problem=analysis.problem, report=analysis.report, figures=figures)
 
 
@@ -134,8 +134,8 @@ def _costs(analysis: Analysis) -> CostsAnswer:
 
 def _fixes(analysis: Analysis) -> FixesAnswer:
     report = analysis.report
-    facts = {key: each.facts for key, each in analysis.evidence.items() if each.facts is not None}
-    files = {place.file for key in facts for place in analysis.evidence[key].finding.places}
+    facts = {key: each.facts for key, each in analysis.traced.items() if each.facts is not None}
+    files = {place.file for key in facts for place in analysis.traced[key].finding.places}
     return FixesAnswer(
         problem=analysis.problem,
         report=report,
@@ -147,7 +147,7 @@ def _fixes(analysis: Analysis) -> FixesAnswer:
 
 def _recipes(analysis: Analysis) -> RecipesAnswer:
     """In the order of costs, which measurements do not change, as they change savings."""
-    found = sorted(analysis.evidence.values(), key=lambda each: (-each.finding.cost_ns, each.finding.id))
+    found = sorted(analysis.traced.values(), key=lambda each: (-each.finding.cost_ns, each.finding.id))
     recipes = {each.finding.id: each.recipe for each in found if each.recipe is not None}
     return RecipesAnswer(problem=analysis.problem, recipes=recipes, kind=analysis.profile.platform)
 

@@ -13,8 +13,8 @@ from tb_tidy_plugin.analysis.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
 from tb_tidy_plugin.analysis.described import devices_of, steps_of
 from tb_tidy_plugin.analysis.findings import (
-    Evidence,
     Known,
+    TracedFinding,
     by_saving,
     described,
     groups_of,
@@ -80,9 +80,9 @@ class Analysis:
         return _noted(found, *(each.said for each in self._measurements.unused), *self.sources.complaints)
 
     @property
-    def evidence(self) -> Mapping[str, Evidence]:
+    def traced(self) -> Mapping[str, TracedFinding]:
         """Each finding with its events, by the finding's id, in the order of `by_saving`."""
-        return {evidence.finding.id: evidence for evidence in self._ranked}
+        return {traced.finding.id: traced for traced in self._ranked}
 
     @cached_property
     def step_costs(self) -> StepCosts:
@@ -113,7 +113,7 @@ class Analysis:
         return Estimates(self.profile, self.profile.pace.true_ns)
 
     @cached_property
-    def _checked(self) -> tuple[dict[str, Outcome], list[Evidence]]:
+    def _checked(self) -> tuple[dict[str, Outcome], list[TracedFinding]]:
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates)
         progress = partial(self.job.report, self.file, "analysing")
         return checked(self.profile, self.job.of_profiles, progress, self.job.ignores, known)
@@ -123,7 +123,7 @@ class Analysis:
         return self._checked[0]
 
     @property
-    def _ranked(self) -> list[Evidence]:
+    def _ranked(self) -> list[TracedFinding]:
         return self._checked[1]
 
 
@@ -154,14 +154,14 @@ def checked(
     progress: Callable[[float], object] = lambda _: None,
     ignores: PathIgnores = NOTHING_IGNORED,
     known: Known | None = None,
-) -> tuple[dict[str, Outcome], list[Evidence]]:
+) -> tuple[dict[str, Outcome], list[TracedFinding]]:
     """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
     outcomes: dict[str, Outcome] = {}
     for at, rule in enumerate(rules):
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
     known = known or Known(estimates=Estimates(profile))
-    ranked: list[Evidence] = []
+    ranked: list[TracedFinding] = []
     reported: dict[str, Rows] = {}
     for rule in yielding_last(rules):
         if isinstance(outcome := outcomes[rule.name()], Found):
@@ -179,11 +179,11 @@ def _reported(
     reported: Mapping[str, Rows],
     ignores: PathIgnores,
     known: Known,
-) -> tuple[Outcome, list[Evidence]]:
+) -> tuple[Outcome, list[TracedFinding]]:
     """What of a rule's matches is reported, given the events of what is `reported` already."""
     left, yielded = without_yielded(profile, rule, matches, reported)
 
-    def findings() -> tuple[list[Evidence], str | None]:
+    def findings() -> tuple[list[TracedFinding], str | None]:
         groups = groups_of(profile, left, known.locate)
         wanted = [group for group in groups if not ignores.cover(rule.name(), group.files)]
         kept, small, further = worth_reporting(rule, wanted)
@@ -212,11 +212,11 @@ def _profile_report(
     file: TraceFile,
     profile: Profile,
     outcomes: Mapping[str, Outcome],
-    ranked: Sequence[Evidence],
+    ranked: Sequence[TracedFinding],
     estimates: Estimates,
 ) -> model.ProfileReport:
     table = profile.table
-    joint = estimates.joint_saving(*(evidence.fix for evidence in ranked))
+    joint = estimates.joint_saving(*(traced.fix for traced in ranked))
     lanes = step_parts(table, profile.steps)
     return model.ProfileReport(
         worker=file.worker,
@@ -233,7 +233,7 @@ def _profile_report(
         lanes=lanes_of(profile, lanes),
         quality=quality_of(profile, estimates),
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
-        findings=[evidence.finding for evidence in ranked],
+        findings=[traced.finding for traced in ranked],
         residual=estimates.residual,
         joint_saving=None if joint is None else saving_in_report(profile, joint, *measured_in(ranked)),
         settings=table.metadata.captured.settings,
@@ -251,18 +251,18 @@ def _noted(report: model.ProfileReport, *complaints: str) -> model.ProfileReport
     return msgspec.structs.replace(report, quality=quality)
 
 
-def _ledger(profile: Profile, ranked: Sequence[Evidence]) -> Ledger:
+def _ledger(profile: Profile, ranked: Sequence[TracedFinding]) -> Ledger:
     """The ledger, each entry with the finding that covers most of it."""
     times = {each.finding.id: (_time_of(profile, each), _saved_ns(each.finding)) for each in ranked}
     return linked(account_of(profile), times)
 
 
-def _time_of(profile: Profile, evidence: Evidence) -> Intervals:
+def _time_of(profile: Profile, traced: TracedFinding) -> Intervals:
     """When a finding's time passes: what its matches lose, else when the step waits for what is edited."""
-    if evidence.fix.lost is not None:
-        return intervals_of(evidence.fix.lost)
-    edited = [edit.events for edit in evidence.fix.edits if not isinstance(edit, Unblock)]
-    return critical_time(profile, np.unique(np.concatenate([evidence.rows, *edited]).astype(np.int64)))
+    if traced.fix.lost is not None:
+        return intervals_of(traced.fix.lost)
+    edited = [edit.events for edit in traced.fix.edits if not isinstance(edit, Unblock)]
+    return critical_time(profile, np.unique(np.concatenate([traced.rows, *edited]).astype(np.int64)))
 
 
 def _saved_ns(finding: model.Finding) -> int:

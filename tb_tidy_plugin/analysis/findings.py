@@ -30,6 +30,7 @@ from tb_tidy_plugin.estimate import saving as estimated
 from tb_tidy_plugin.estimate.saving import Estimates, Fix, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
@@ -37,11 +38,15 @@ from tb_tidy_plugin.rulekit.edits import Unblock
 from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.recipe import Recipe, facts_of, recipe_of
-from tb_tidy_plugin.sources.frames import Frame, place_of
+from tb_tidy_plugin.sources.frames import Frame
+from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
+
+SMALL_SHARE = 0.03
+"""Of a step: a finding that is expected to save something, but less than this, stands folded below the others."""
 
 MOST_FINDINGS = 100
 """Findings of one rule that are described, those that cost most: each is replayed, and nobody reads so many."""
@@ -61,7 +66,7 @@ Measured: TypeAlias = Callable[[str, Benchmark], Measurement | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class TracedFinding:
     """A finding and what it was made from.
 
     Attributes:
@@ -125,7 +130,9 @@ class Group:
         return [self.key[1]] if any(frame is not None for _, frame in self.matches) else []
 
 
-def findings_of(profile: Profile, rule: Rule, matches: Sequence[Match], known: Known = NOTHING_KNOWN) -> list[Evidence]:
+def findings_of(
+    profile: Profile, rule: Rule, matches: Sequence[Match], known: Known = NOTHING_KNOWN
+) -> list[TracedFinding]:
     """One finding per subject and function, in the order of `by_saving`."""
     return described(profile, rule, groups_of(profile, matches, known.locate), known)
 
@@ -179,7 +186,9 @@ def groups_of(profile: Profile, matches: Sequence[Match], locate: Locate | None 
     return found
 
 
-def described(profile: Profile, rule: Rule, groups: Sequence[Group], known: Known = NOTHING_KNOWN) -> list[Evidence]:
+def described(
+    profile: Profile, rule: Rule, groups: Sequence[Group], known: Known = NOTHING_KNOWN
+) -> list[TracedFinding]:
     """The findings of these groups, in the order of `by_saving`."""
     return sorted((_finding(profile, rule, group, known) for group in groups), key=by_saving)
 
@@ -203,9 +212,9 @@ def left_out_of(rule: AnyRule, yielded: Mapping[str, int], small: int, ignored: 
     return f"Left out: {'; '.join(parts)}." if parts else None
 
 
-def by_saving(evidence: Evidence) -> tuple[int, int, str]:
+def by_saving(traced: TracedFinding) -> tuple[int, int, str]:
     """Sort key: largest expected saving first, then largest cost, then a stable order."""
-    return order_of(evidence.finding)
+    return order_of(traced.finding)
 
 
 def order_of(finding: Finding) -> tuple[int, int, str]:
@@ -214,7 +223,7 @@ def order_of(finding: Finding) -> tuple[int, int, str]:
     return (-expected_ns, -finding.cost_ns, finding.id)
 
 
-def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Evidence:
+def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> TracedFinding:
     matches, estimates = [match for match, _ in group.matches], known.estimates
     rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
@@ -229,11 +238,13 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
     saved = bound(profile, fix.edits, fix.lost) if estimates is None else estimates.saving(fix)
     page = page_of(type(rule))
     places = _places(profile, group.matches, costs)
+    step_ns = profile.pace.step_ns
+    saved_share = saved.expected_ns / step_ns if step_ns else None
     finding = Finding(
         id=hashlib.sha256("\0".join((rule.name(), *group.key)).encode()).hexdigest()[:ID_DIGITS],
         rule=rule.name(),
         category=rule.category(),
-        severity=severity_of(saved.expected_ns / step_ns if (step_ns := profile.pace.step_ns) else None),
+        severity=severity_of(saved_share),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
         message=sentence(rule.message, lead.evidence),
         fix=sentence(rule.fix, lead.evidence),
@@ -250,9 +261,11 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Eviden
         ],
         measurement=measurement,
         known_by=profile.replayed.least_certain(rows),
+        small=saved_share is not None and 0 < saved_share < SMALL_SHARE,
     )
     facts = facts_of(rule, lead.evidence) if type(rule).can_fix() else None
-    return Evidence(finding, rows, tuple(anchor for _, anchor in places), recipe if pair else None, pair, fix, facts)
+    anchors = tuple(anchor for _, anchor in places)
+    return TracedFinding(finding, rows, anchors, recipe if pair else None, pair, fix, facts)
 
 
 def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> list[Note]:
@@ -292,7 +305,7 @@ def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estim
     )
 
 
-def measured_in(found: Sequence[Evidence]) -> tuple[estimated.Basis, ...]:
+def measured_in(found: Sequence[TracedFinding]) -> tuple[estimated.Basis, ...]:
     """The basis that measured findings add to what is said of all of them."""
     savings = [each.finding.saving for each in found]
     return MEASURED if any(saving is not None and "measured" in saving.basis for saving in savings) else ()
@@ -341,6 +354,7 @@ def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
         duration_ns=cost_ns_of(profile, matches),
         text=frame.text,
         ties=list(frame.ties),
+        generated=generated_of(frame),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from tb_tidy_plugin.analysis.findings import Evidence
+from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
@@ -78,13 +78,13 @@ class StepCosts(Model, frozen=True):
     options: list[str]
 
 
-def step_costs_of(profile: Profile, evidence: Sequence[Evidence] = ()) -> StepCosts:
+def step_costs_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> StepCosts:
     """The costs of a profile and its findings, step by step."""
     windows = _windows(profile)
     return StepCosts(
         operators=_operators(profile),
         kernels=_kernels(profile),
-        findings={each.finding.id: _finding_ns(profile, each, windows).tolist() for each in evidence},
+        findings={each.finding.id: _finding_ns(profile, each, windows).tolist() for each in traced},
         waits=_waits(profile, windows),
         options=sorted(profile.metadata.options - RECORDED),
     )
@@ -108,12 +108,12 @@ def _step_of(profile: Profile, rows: Rows) -> Rows:
     return profile.step_of(rows) if profile.steps.items else np.zeros(len(rows), np.int64)
 
 
-def _finding_ns(profile: Profile, evidence: Evidence, windows: _Windows) -> Times:
+def _finding_ns(profile: Profile, traced: TracedFinding, windows: _Windows) -> Times:
     """What a finding costs in each step, counted as `cost_ns_of` does: only the step is another."""
-    if evidence.fix.lost is not None:
-        return intervals_of(evidence.fix.lost).within(windows.starts, windows.ends)
-    step = _step_of(profile, evidence.rows)
-    return _covered_per_step(profile, evidence.rows[step != ABSENT], step[step != ABSENT], len(windows.starts))
+    if traced.fix.lost is not None:
+        return intervals_of(traced.fix.lost).within(windows.starts, windows.ends)
+    step = _step_of(profile, traced.rows)
+    return _covered_per_step(profile, traced.rows[step != ABSENT], step[step != ABSENT], len(windows.starts))
 
 
 def _covered_per_step(profile: Profile, rows: Rows, step: Rows, count: int) -> Times:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
 from tb_tidy_plugin.analysis.cpu_table import cpu_figures
 from tb_tidy_plugin.analysis.device_kernels import device_kernels
-from tb_tidy_plugin.analysis.findings import Evidence
+from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.analysis.memory_table import memory_rows
 from tb_tidy_plugin.analysis.module_table import module_rows
 from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_rows
@@ -25,17 +25,17 @@ NO_MODULES = "No `nn.Module` was called in this recording, or its stacks do not 
 NO_MODULES += "`with_stack=True` of torch 2.0 or later."
 
 
-def figures_of(profile: Profile, evidence: Sequence[Evidence] = ()) -> Figures:
+def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figures:
     """All tables of a profile.
 
     Args:
         profile: one trace.
-        evidence: the findings and their events, to link rows with them.
+        traced: the findings and their events, to link rows with them.
     """
     modules, places, estimates = modules_of(profile), places_of(profile), estimates_of(profile)
     cpu = cpu_work_of(profile, estimates)
     missing = missing_in(profile, modules, places)
-    parts = Parts(profile, estimates, modules, cpu, linked_calls(profile, evidence))
+    parts = Parts(profile, estimates, modules, cpu, linked_calls(profile, traced))
     families, kernels = device_kernels(profile, with_decode_attention(profile, estimates))
     operators = {by: operator_rows(parts, by) for by in GROUPS if by not in missing}
     return Figures(

@@ -45,11 +45,13 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
     help="Exit with 1 when a finding of this severity or a higher one is there.",
 )
 @with_baselines
+@click.option("-v", "--verbose", is_flag=True, help="As text, name all rules that passed or were not checked.")
 @click.option("--bench", is_flag=True, help="First measure what the fixes are worth here, as `tb-tidy bench` does.")
 @with_job
 def check(
     job: Job,
     path: Place,
+    verbose: bool,
     bench: bool,
     form: Form | Literal["json", "sarif"],
     output: Path | None,
@@ -68,17 +70,17 @@ def check(
         report = analyze_path(path, watched)
     baselines.write(report)
     if output is not None:
-        write_whole(output, _written(report, job, form))
+        write_whole(output, _written(report, job, form, verbose))
     elif form == "text":
         from tb_tidy_plugin.render.report import report_document
 
-        show(report_document(report, "text"))
+        show(report_document(report, "text", verbose=verbose))
     else:
-        click.echo(_written(report, job, form), nl=False)
+        click.echo(_written(report, job, form, verbose), nl=False)
     sys.exit(_exit_code(report, fail_on, baselines.new_in(report)))
 
 
-def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"]) -> str:
+def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"], verbose: bool) -> str:
     """The report as the text of a file."""
     if form == "json":
         return to_json(report)
@@ -86,7 +88,7 @@ def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"]) ->
         return to_sarif(report, [type(rule) for rule in job.rules])
     from tb_tidy_plugin.render.report import report_document
 
-    return as_text(report_document(report, form), form)
+    return as_text(report_document(report, form, verbose=verbose), form)
 
 
 def _exit_code(report: Report, fail_on: Severity | None, new: set[str] | None) -> int:

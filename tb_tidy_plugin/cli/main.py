@@ -27,6 +27,7 @@ COMMANDS = (
     "fix",
     "merge-device-events",
     "rules",
+    "serve",
     "summary",
     "verify",
 )

@@ -6,37 +6,14 @@ import inspect
 
 import msgspec
 
-from tb_tidy_plugin.plugin import payloads, timeline_payloads
+from tb_tidy_plugin.plugin import models
+from tb_tidy_plugin.plugin.queries import Query
+from tb_tidy_plugin.plugin.routes import ROUTES
 from tb_tidy_plugin.report.model import Report
 
-API_VALUES = (
-    payloads.RunsAnswer,
-    payloads.ReportAnswer,
-    payloads.ExportAnswer,
-    payloads.RanksAnswer,
-    payloads.RulesAnswer,
-    payloads.SourceAnswer,
-    payloads.EventsAnswer,
-    payloads.OperatorsAnswer,
-    payloads.KernelsAnswer,
-    payloads.ModulesAnswer,
-    payloads.MemoryAnswer,
-    payloads.CpuAnswer,
-    payloads.CompareAnswer,
-    payloads.MutesAnswer,
-    payloads.LinesAnswer,
-    payloads.StackAnswer,
-    timeline_payloads.TimelineLanes,
-    timeline_payloads.TimelineSlice,
-    timeline_payloads.TimelineEvent,
-    timeline_payloads.TimelineMarks,
-    payloads.MuteChange,
-    payloads.RetryRequest,
-    payloads.BenchmarksAnswer,
-    payloads.BenchmarkRequest,
-    payloads.BenchmarkCancel,
-    payloads.ErrorAnswer,
-)
+_ANSWERS = [route.answer for route in ROUTES if route.answer is not None]
+_ASKED = [route.asked for route in ROUTES if route.asked is not Query]
+API_VALUES: tuple[type[msgspec.Struct], ...] = tuple(dict.fromkeys([*_ANSWERS, *_ASKED, models.ErrorAnswer]))
 
 
 def schema(title: str, *models: type[msgspec.Struct]) -> str:

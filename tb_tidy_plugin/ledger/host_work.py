@@ -95,11 +95,24 @@ def waits_for_host_work(profile: Profile) -> list[HostWait]:
     return sorted(found, key=lambda wait: -wait.time.total_ns)
 
 
-def loading_functions(profile: Profile, batches: Rows) -> tuple[tuple[int, int], ...]:
-    """The functions that the step waits for while it loads `batches`, the largest first.
+@dataclass(frozen=True, slots=True)
+class LoadingPart:
+    """A function or an operator that loads batches.
 
-    Each is a row of a function outside PyTorch and the standard library that a batch's loading calls, and its time in
-    ns over all steps. None where no functions were recorded.
+    Attributes:
+        row: one of its calls. time_ns: its time over all steps. per_batch: how many calls a batch takes.
+    """
+
+    row: int
+    time_ns: int
+    per_batch: float
+
+
+def loading_functions(profile: Profile, batches: Rows) -> list[LoadingPart]:
+    """What the step waits for while it loads `batches`, the largest first.
+
+    These are functions outside PyTorch and the standard library that a batch's loading calls, each with what it has
+    PyTorch do. Where none of them was recorded these are the operators.
     """
     account, table = account_of(profile), profile.table
     time = profile.covered(batches)
@@ -108,10 +121,18 @@ def loading_functions(profile: Profile, batches: Rows) -> tuple[tuple[int, int],
     rows = account.calls[here]
     rows = np.where(rows < profile.tree.size, rows, profile.launched_by[rows])
     names = _Names(profile)
-    function = names.inclusive(names.named(is_library_frame))[rows]
-    called = (function != ABSENT) & time.containing(table.start_ns[function])
     length = account.segments.ends[here] - account.segments.starts[here]
-    return _largest(function[called], table.name[function[called]], length[called])
+    outermost = np.zeros_like(names.is_operator)
+    outermost[profile.calls.among(np.flatnonzero(names.is_operator))] = True
+    for wanted in (names.named(is_library_frame), outermost):
+        part = names.inclusive(wanted)[rows]
+        called = (part != ABSENT) & time.containing(table.start_ns[part])
+        if called.any():
+            found = _largest(part[called], table.name[part[called]], length[called])
+            loads = np.flatnonzero(wanted & time.containing(names.starts))
+            calls = np.bincount(table.name[loads], minlength=len(table.names)) / max(len(batches), 1)
+            return [LoadingPart(row, time_ns, float(calls[table.name[row]])) for row, time_ns in found]
+    return []
 
 
 class _Names:

@@ -16,13 +16,13 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from tb_tidy_plugin.compare.recording import StepsError
 from tb_tidy_plugin.errors import NotFoundError, TidyError
-from tb_tidy_plugin.plugin.desk import BenchmarksRefusedError
-from tb_tidy_plugin.plugin.hosts import ADVICE as NAME_HOST
-from tb_tidy_plugin.plugin.hosts import Hosts
-from tb_tidy_plugin.plugin.library import StillAnalysingError
+from tb_tidy_plugin.plugin.allowed_hosts import ADVICE as NAME_HOST
+from tb_tidy_plugin.plugin.allowed_hosts import AllowedHosts
+from tb_tidy_plugin.plugin.benchmark_queue import BenchmarksRefusedError
+from tb_tidy_plugin.plugin.models import ErrorAnswer, ErrorInfo
 from tb_tidy_plugin.plugin.mount import CONTENT_TYPE_KEY
 from tb_tidy_plugin.plugin.mutes import MutesError
-from tb_tidy_plugin.plugin.payloads import ErrorAnswer, ErrorInfo
+from tb_tidy_plugin.plugin.profiles import StillAnalysingError
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.units import Bytes
 from tb_tidy_plugin.visible import log_called
@@ -49,7 +49,7 @@ ADVICE = {
     404: "Check the address.",
     405: "Only what changes something is posted; all else answers GET and HEAD.",
 }
-SEE_LOG = "See TensorBoard's log."
+SEE_LOG = "See the server's log."
 
 
 class BadQueryError(TidyError):
@@ -92,9 +92,9 @@ def streamed(states: Iterator[Model]) -> Response:
     return Response(lines, mimetype="application/x-ndjson", headers=headers)
 
 
-def install(app: Flask, acting: Collection[str] = (), hosts: Hosts | None = None) -> None:
+def install(app: Flask, acting: Collection[str] = (), hosts: AllowedHosts | None = None) -> None:
     """Makes all answers of `app` follow these rules; those in `acting` may be posted to, by names that `hosts` has."""
-    known = hosts or Hosts()
+    known = hosts or AllowedHosts()
 
     def check() -> None:
         if request.method == "POST":
@@ -135,7 +135,7 @@ def _hurry() -> None:
         request.environ["werkzeug.socket"].settimeout(POST_PATIENCE_S)
 
 
-def _is_own(known: Hosts) -> None:
+def _is_own(known: AllowedHosts) -> None:
     """Refuses what a page of another site could have sent: it has no way to send our header, nor to hide its origin."""
     origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
     is_own = site in OWN_SITE if site is not None else origin is None or _is_same(origin, known)
@@ -145,13 +145,13 @@ def _is_own(known: Hosts) -> None:
         raise _foreign_host()
 
 
-def _is_same(origin: str, known: Hosts) -> bool:
+def _is_same(origin: str, known: AllowedHosts) -> bool:
     """Whether a page of this origin is the tab: of the address that was asked for, or of a name that is known."""
     host = origin.partition("://")[2]
     return bool(host) and (host == request.headers.get("Host") or known.knows(host))
 
 
-def _is_meant(known: Hosts) -> bool:
+def _is_meant(known: AllowedHosts) -> bool:
     """Whether a request was meant for us, by its Host.
 
     Browsers send `Sec-Fetch-Site` to HTTPS and to `localhost` only, and no page can add it. With HTTPS somebody holds a
@@ -162,7 +162,7 @@ def _is_meant(known: Hosts) -> bool:
 
 def _foreign_host() -> ForeignRequestError:
     host = request.headers.get("Host", "")[:LONGEST_HOST]
-    return ForeignRequestError(f"TensorBoard was asked for by the name `{host}`, which it does not know.", NAME_HOST)
+    return ForeignRequestError(f"The server was asked for by the name `{host}`, which it does not know.", NAME_HOST)
 
 
 def _methods(acting: Collection[str]) -> frozenset[str]:

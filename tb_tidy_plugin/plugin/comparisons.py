@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -21,10 +19,9 @@ from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChang
 from tb_tidy_plugin.compare.recording import StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.comparing import WORK, Answer, GivenUp, Refused
-from tb_tidy_plugin.plugin.entries import Kept
-from tb_tidy_plugin.plugin.library import Library
-from tb_tidy_plugin.plugin.payloads import CompareAnswer
+from tb_tidy_plugin.plugin.comparison_worker import WORK, Answer, GivenUp, Refused
+from tb_tidy_plugin.plugin.models import CompareAnswer
+from tb_tidy_plugin.plugin.profiles import Kept, Profiles
 from tb_tidy_plugin.plugin.tables import searchable
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.visible import Lines, log_called
@@ -33,7 +30,7 @@ log = log_called("tensorboard.torchtidy")
 
 _Change = TypeVar("_Change", OperatorChange, KernelChange)
 
-COMMAND = child.command_for("tb_tidy_plugin.plugin.comparing")
+COMMAND = child.command_for("tb_tidy_plugin.plugin.comparison_worker")
 MOST_KEPT = 8
 MOST_RECORDINGS = 64  # on each side: a question with more would not fit beside all else that is kept
 
@@ -43,7 +40,7 @@ class ComparisonError(TidyError):
 
 
 class SideText(msgspec.Struct, frozen=True):
-    """`comparing.SideAsked` with recordings as text."""
+    """`comparison_worker.SideAsked` with recordings as text."""
 
     path: str
     recordings: list[msgspec.Raw]
@@ -97,8 +94,8 @@ class _Known:
 class Comparisons:
     """May be asked from any thread; questions wait for each other, since each takes most of a core."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[Side, Side], _Known] = OrderedDict()
 
@@ -122,7 +119,7 @@ class Comparisons:
         with self._lock:
             known = self._known.get((base, candidate))
             if known is None or known.made_from != made_from:
-                known = _worked_out(sides, made_from, self._library.configuration)
+                known = _worked_out(sides, made_from, self._profiles.configuration)
             self._known[base, candidate] = known
             self._known.move_to_end((base, candidate))
             while len(self._known) > MOST_KEPT:
@@ -131,7 +128,7 @@ class Comparisons:
 
     def _read(self, side: Side, deadline: float) -> _Read:
         """The analyses of one side. What cannot be read is left out, unless it is all there is."""
-        keys = self._library.keys_of(side.run, side.span)
+        keys = self._profiles.keys_of(side.run, side.span)
         named = [key for key in keys if key.worker == side.rank]
         wanted = named or keys
         if len(wanted) > MOST_RECORDINGS:
@@ -142,13 +139,13 @@ class Comparisons:
         found, problems = list[Kept](), list[TraceError]()
         for key in wanted:
             try:
-                found.append(self._library.kept(key, max(deadline - time.monotonic(), 0)))
+                found.append(self._profiles.kept(key, max(deadline - time.monotonic(), 0)))
             except TraceError as problem:
                 problems.append(problem)
         if side.rank and not named:
             found = [kept for kept in found if str(kept.result.report.rank) == side.rank]
         if found:
-            of_runs = [] if side.rank or side.span else self._library.run_findings(side.run)
+            of_runs = [] if side.rank or side.span else self._profiles.run_findings(side.run)
             return _Read(side, found, len(problems), of_runs)
         if problems and (named or not side.rank):
             raise problems[0]
@@ -185,38 +182,28 @@ def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> C
     """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
     file = None if configuration is None else os.fsencode(configuration)
     question = msgspec.json.encode({"configuration": file, "base": base, "candidate": candidate})
-    with child.complaints() as errors:
-        with _started(errors) as process:
-            said = _said(process, question)
-        if complaint := child.said(errors):
-            log.warning("torchtidy: comparison: %s", Lines(complaint))
-    if (limit := limit_of(process.returncode)) is not None:
+    process = child.Child(COMMAND)
+    try:
+        with process.asked(question) as lines:
+            said = b"".join(lines)
+    except child.StartError as problem:
+        raise ComparisonError(f"The comparison could not be started: {problem}.", "Try again.") from None
+    ended = process.ended
+    assert ended is not None  # nobody stops it
+    if ended.complaint:
+        log.warning("torchtidy: comparison: %s", Lines(ended.complaint))
+    if (limit := limit_of(ended.code)) is not None:
         reached = limits_in(configuration).reached(limit, WORK)
         raise ComparisonError(reached.error, reached.advice)
     try:
         answer: Answer = msgspec.json.decode(said, type=Answer)
     except msgspec.MsgspecError:
-        raise ComparisonError("The comparison broke off with an internal error.", "See TensorBoard's log.") from None
+        raise ComparisonError("The comparison broke off with an internal error.", "See the server's log.") from None
     if isinstance(answer, Refused):
         raise StepsError(answer.error, answer.advice)
     if isinstance(answer, GivenUp):
         raise ComparisonError(answer.error, answer.advice)
     return answer.comparison
-
-
-def _started(errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    try:
-        return child.start(COMMAND, errors)
-    except OSError as problem:
-        raise ComparisonError(f"The comparison could not be started: {problem.strerror}.", "Try again.") from None
-
-
-def _said(process: subprocess.Popen[bytes], question: bytes) -> bytes:
-    """All that the process answers; its input stays open meanwhile."""
-    assert process.stdout is not None
-    with suppress(BrokenPipeError):
-        child.ask(process, question)
-    return process.stdout.read()
 
 
 def _holding(rows: Sequence[_Change], text: str) -> list[_Change]:

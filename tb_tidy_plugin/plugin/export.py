@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.plugin.library import Library
-from tb_tidy_plugin.plugin.payloads import ExportAnswer
+from tb_tidy_plugin.plugin.models import ExportAnswer
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Finding, Report
 
 
-def exported(library: Library, key: Key, muted: Collection[str], patience_s: float) -> ExportAnswer:
+def exported(profiles: Profiles, key: Key, muted: Collection[str], patience_s: float) -> ExportAnswer:
     """The page of a finished analysis, without the findings whose ids are `muted`.
 
     Raises:
@@ -24,10 +24,10 @@ def exported(library: Library, key: Key, muted: Collection[str], patience_s: flo
     from tb_tidy_plugin.render.html import to_html  # TensorBoard's start need not wait for them
     from tb_tidy_plugin.render.report import report_document
 
-    library.kept(key, patience_s)
-    run = library.report(*key).report
-    profiles = [msgspec.structs.replace(each, findings=_without(each.findings, muted)) for each in run.profiles]
-    shown = msgspec.structs.replace(run, findings=_without(run.findings, muted), profiles=profiles)
+    profiles.kept(key, patience_s)
+    run = profiles.report(*key).report
+    listed = [msgspec.structs.replace(each, findings=_without(each.findings, muted)) for each in run.profiles]
+    shown = msgspec.structs.replace(run, findings=_without(run.findings, muted), profiles=listed)
     all_findings = [*run.findings, *(finding for each in run.profiles for finding in each.findings)]
     report = Report(schema=SCHEMA_VERSION, version=__version__, runs=[shown], problems=[])
     left_out = sum(finding.id in muted for finding in all_findings)

@@ -1,27 +1,22 @@
-"""The TensorBoard plugin: joins TensorBoard's flags, the library of traces and the web app."""
+"""The TensorBoard plugin: joins TensorBoard's flags, the profiles in its logdirs and the web app."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorboard.plugins import base_plugin
 
-from tb_tidy_plugin.plugin.logdirs import Logdir, parse_logdirs
+from tb_tidy_plugin.plugin.logdirs import parse_logdirs
 from tb_tidy_plugin.plugin.mount import Mount
+from tb_tidy_plugin.plugin.start import configuration_file, current_folder, open_profiles
 from tb_tidy_plugin.sources.files import source_roots
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from tb_tidy_plugin.plugin.library import Library
-
 NAME = "torchtidy"
-CONFIGURATION = "TB_TIDY_CONFIG"
 MOUNT_POINT = f"/data/plugin/{NAME}"
 
 for needed in ("flask", "msgspec", "numpy", "platformdirs"):  # imported later than this, but the loader has to know now
@@ -46,58 +41,29 @@ class Plugin(base_plugin.TBPlugin):
         background = ThreadPoolExecutor(1, "torchtidy-start")
         configuration = configuration_file(getattr(flags, "torchtidy_config", "") or "")
         cache = getattr(flags, "torchtidy_cache", "") or ""
-        self._library = background.submit(open_library, self._logdirs, configuration, self._source_roots, cache)
+        self._profiles = background.submit(open_profiles, self._logdirs, configuration, self._source_roots, cache)
         background.shutdown(wait=False)
 
     def is_active(self) -> bool:
         """Asked for each load of the page; true while nobody knows yet."""
-        if not self._library.done():
+        if not self._profiles.done():
             return True
-        library = self._library.result()
-        return library.has_traces or library.scanning
+        profiles = self._profiles.result()
+        return profiles.has_traces or profiles.scanning
 
     def get_plugin_apps(self) -> dict[str, WSGIApplication]:
         return {"/*": Mount(self._make_app, MOUNT_POINT)}
 
     def _make_app(self) -> WSGIApplication:
         from tb_tidy_plugin.benchmarks.runner import has_torch
-        from tb_tidy_plugin.plugin.desk import Desk, refusal_of
-        from tb_tidy_plugin.plugin.hosts import hosts_of
+        from tb_tidy_plugin.plugin.allowed_hosts import hosts_of
+        from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue, refusal_of
         from tb_tidy_plugin.plugin.mutes import MuteStore
         from tb_tidy_plugin.plugin.web import create_app
 
-        desk = Desk(refusal_of(self._benchmarks, self._host, bind_all=self._bind_all, has_torch=has_torch()))
+        queue = BenchmarkQueue(refusal_of(self._benchmarks, self._host, bind_all=self._bind_all, has_torch=has_torch()))
         hosts = hosts_of(self._host, bind_all=self._bind_all, named=self._named_hosts)
-        return create_app(self._library.result(), self._source_roots, MuteStore(self._logdirs), desk, hosts)
+        return create_app(self._profiles.result(), self._source_roots, MuteStore(self._logdirs), queue, hosts)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")
-
-
-def configuration_file(flag: str) -> Path | None:
-    """The file that the flag or the environment names, seen from here.
-
-    None is looked for, least of all in a logdir: a configuration names Python files to run.
-    """
-    named = flag or os.environ.get(CONFIGURATION, "")
-    return current_folder() / named if named else None
-
-
-def open_library(logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path], cache: str) -> Library:
-    """Begins to look. Imports what TensorBoard's start need not wait for."""
-    from tb_tidy_plugin.plugin.library import Library
-    from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
-
-    folder = current_folder() / cache if cache else default_folder()
-    keeping = NOWHERE if cache == "off" else Cache(folder).usable()
-    library = Library(logdirs, configuration=configuration, source_roots=roots, cache=keeping)
-    library.start()
-    return library
-
-
-def current_folder() -> Path:
-    """The folder TensorBoard was started in; the root of the disk, which is nobody's, where it is there no more."""
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        return Path("/")

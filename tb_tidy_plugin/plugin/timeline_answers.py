@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.plugin.timeline_payloads import (
+from tb_tidy_plugin.plugin.timeline_models import (
     TimelineArrows,
     TimelineBars,
     TimelineBusy,

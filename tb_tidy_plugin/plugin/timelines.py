@@ -14,16 +14,15 @@ from tb_tidy_plugin import child
 from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.entries import Kept
-from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.profiles import Kept, Profiles
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.timeline_reader import WORK, About, Question, Refused, Reply
+from tb_tidy_plugin.plugin.timeline_worker import WORK, About, Question, Refused, Reply
 from tb_tidy_plugin.trace.remote import changed_at, size_of
 from tb_tidy_plugin.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
 
-COMMAND = child.command_for("tb_tidy_plugin.plugin.timeline_reader")
+COMMAND = child.command_for("tb_tidy_plugin.plugin.timeline_worker")
 IDLE_S = 600.0
 NO_IDS = msgspec.Raw(b"[]")
 
@@ -41,8 +40,8 @@ class _Ids(msgspec.Struct, frozen=True):
 class Timelines:
     """May be asked from any thread; questions wait for each other."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._open = ExitStack()  # what the process complains into, as long as it runs
@@ -57,8 +56,8 @@ class Timelines:
             StillAnalysingError: its analysis takes longer than `patience_s`.
             TimelineError: the process could not be started, broke, or reached a limit.
         """
-        kept = self._library.kept(key, patience_s)
-        asked = self._library.asked
+        kept = self._profiles.kept(key, patience_s)
+        asked = self._profiles.asked
         cache, configuration = (
             None if path is None else os.fsencode(path) for path in (asked.cache.folder, asked.configuration)
         )
@@ -78,7 +77,7 @@ class Timelines:
         """
         if not finding:
             return NO_IDS
-        columns = self._library.kept(key, patience_s).result.events.get(finding)
+        columns = self._profiles.kept(key, patience_s).result.events.get(finding)
         if columns is None:
             raise NotFoundError(f"This profile has no finding `{finding}`.", "Reload the report.")
         return msgspec.json.decode(columns, type=_Ids).id
@@ -112,9 +111,9 @@ class Timelines:
 
     def _ended_with(self, code: int) -> TimelineError:
         if (limit := limit_of(code)) is not None:
-            reached = limits_in(self._library.configuration).reached(limit, WORK)
+            reached = limits_in(self._profiles.configuration).reached(limit, WORK)
             return TimelineError(reached.error, reached.advice)
-        return TimelineError("The timeline could not be drawn: its process ended.", "See TensorBoard's log; ask again.")
+        return TimelineError("The timeline could not be drawn: its process ended.", "See the server's log; ask again.")
 
     def _end_when_idle(self) -> None:
         if self._idle is not None:

@@ -10,6 +10,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, last_begun, positions_of
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.settings import LoaderSettings
 
 NEXT = r"^enumerate\(DataLoader\)#_\w{{0,100}}{}\w{{0,100}}\.__next__$"
 """`_SingleProcessDataLoaderIter`, `_MultiProcessingDataLoaderIter`, and `_Stateful…` ones of torchdata."""
@@ -72,3 +73,9 @@ def waits_for_workers(profile: Profile, batches: Rows, taking_over_ns: int) -> l
     owner = profile.covering(frames, batches)
     by_owner = {int(owner[here[0]]): frames[here] for here in positions_of_each(owner)}
     return [covered(table, by_owner.get(row, frames[:0])) for row in batches.tolist()]
+
+
+def loader_with_workers(profile: Profile) -> LoaderSettings | None:
+    """The only loader with workers; None where there are several, and where the settings were not captured."""
+    loaders = [loader for loader in profile.settings.loaders if loader.num_workers]
+    return loaders[0] if len(loaders) == 1 else None

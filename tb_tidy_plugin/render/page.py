@@ -239,8 +239,18 @@ def _worth_most(part: ProfileReport | RunReport, anchor: str, unit: str) -> Iter
     """A short list of the findings, with links to the full ones."""
     if part.findings:
         most_ns = max(finding.saving.expected_ns if finding.saving else 0 for finding in part.findings) or 1
-        rows = (_row(each, f"{anchor}-{at}", unit, most_ns) for at, each in enumerate(part.findings, 1))
-        yield section("Worth most", doc.Table(("Finding",), ("Fix saves about",), tuple(rows)))
+        anchors = {each.id: f"{anchor}-{at}" for at, each in enumerate(part.findings, 1)}
+        large, small = (
+            doc.Table(
+                ("Finding",),
+                ("Fix saves about",),
+                tuple(_row(each, anchors[each.id], unit, most_ns) for each in findings),
+            )
+            for findings in words.by_size(part.findings)
+        )
+        title = words.small_title(words.by_size(part.findings)[1])
+        folded = (doc.Fold((title,), (small,), "details"),) if small.rows else ()
+        yield section("Worth most", large, *folded)
 
 
 def _findings(part: ProfileReport | RunReport, anchor: str, unit: str, elsewhere: int = 0) -> Iterator[Block]:

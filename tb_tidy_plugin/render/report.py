@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 
 from tb_tidy_plugin.render import document as doc
@@ -16,6 +17,7 @@ from tb_tidy_plugin.units import Count, Nanoseconds, Share, between, plural
 
 MOST_PLACES_ON_SCREEN = 3
 MOST_PLACES = 10
+MOST_RULES_ON_SCREEN = 6
 MOST_OUTLIERS = 3
 SHARES = (
     ("data loading", "data_loading_ns"),
@@ -28,15 +30,20 @@ SHARES = (
 )
 
 
-def report_document(report: Report, form: Form, muted: int = 0) -> Document:
-    """The report in the given form. `muted` is the number of findings left out of it, which only a page mentions."""
+def report_document(report: Report, form: Form, muted: int = 0, *, verbose: bool = False) -> Document:
+    """The report in the given form.
+
+    `muted` is the number of findings left out of it, which only a page mentions. A verbose text names all rules that
+    passed or were not checked; otherwise long lists are counted.
+    """
     runs = [told_once(run) for run in report.runs]
     if form == "html":
         from tb_tidy_plugin.render.page import page_blocks  # a terminal need not wait for it
 
         blocks = page_blocks(runs, report.problems, muted)
     else:
-        blocks = (_terminal if form == "text" else _comment)(runs, report.problems)
+        most = sys.maxsize if verbose else MOST_RULES_ON_SCREEN
+        blocks = _terminal(runs, report.problems, most) if form == "text" else _comment(runs, report.problems)
     title = f"TorchTidy: {plural(sum(_found_in(each.run) for each in runs), 'finding')}"
     of_run = f" in {report.runs[0].run or '.'}" if len(report.runs) == 1 else ""
     footer = f"TorchTidy {report.version}. Savings are estimates with a range."
@@ -50,14 +57,22 @@ def _found_in(run: RunReport) -> int:
 # On a terminal
 
 
-def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem]) -> Iterator[Block]:
+def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem], most_rules: int) -> Iterator[Block]:
     for run, elsewhere in runs:
         if run.outcomes or run.ranks:
             ranks = {profile.rank for profile in run.profiles if profile.rank is not None}
             title = f"{run.run} · {plural(len(ranks), 'rank')} together"
-            yield doc.Section((title,), (*ranks_blocks(run.ranks), doc.GAP, *_cards(run), *_outcomes(run.outcomes)))
+            yield doc.Section(
+                (title,),
+                (*ranks_blocks(run.ranks), doc.GAP, *_told(run, most_rules)),
+            )
         for profile, count in zip(run.profiles, elsewhere, strict=True):
-            blocks = (*_about(profile), doc.GAP, *_cards(profile, count), *_outcomes(profile.outcomes))
+            blocks = (
+                *_about(profile),
+                doc.GAP,
+                *_cards(profile, most_rules, count),
+                *_outcomes(profile.outcomes, most_rules),
+            )
             yield doc.Section((words.names_of(run.run, profile),), blocks)
     yield from map(words.problem_paragraph, problems)
 
@@ -88,17 +103,36 @@ def _shares(breakdown: Breakdown) -> Iterator[Block]:
         yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
 
 
-def _cards(part: ProfileReport | RunReport, elsewhere: int = 0) -> Iterator[Block]:
+def _told(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0) -> Iterator[Block]:
+    yield from _cards(part, most_rules, elsewhere)
+    yield from _outcomes(part.outcomes, most_rules)
+
+
+def _cards(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0) -> Iterator[Block]:
     if elsewhere:
         yield sentence(elsewhere_text(elsewhere))
     elif isinstance(part, ProfileReport) and not part.findings:
         yield sentence(f"No finding. {verdict(part.ledger)}")
-    for finding in part.findings:
+    large, small = words.by_size(part.findings)
+    for finding in large if most_rules < sys.maxsize else part.findings:
         saving = finding.saving if finding.share is not None else None
-        worth = f"{Nanoseconds(saving.expected_ns)} per step" if saving else ""
+        worth = _worth(saving) if saving else ""
         blocks = tuple(_card(finding, saving))
         yield doc.Section((message(finding.message),), blocks, 3, severity=finding.severity, aside=worth)
+    if small and most_rules < sys.maxsize:
+        title = f"{words.small_title(small)} (`-v` shows them in full)"
+        yield doc.Section((message(title),), (doc.Listing(tuple(map(_in_one_line, small))),), 3, severity="low")
     yield from words.extra_hint(part.findings)
+
+
+def _worth(saving: Saving) -> str:
+    return f"{Nanoseconds(saving.expected_ns)} per step" if saving.expected_ns else "no measurable saving"
+
+
+def _in_one_line(finding: Finding) -> Line:
+    where = [piece for place in finding.places[:1] for piece in (*words.place_line(place)[:3], ": ")]
+    saves = f" ({Nanoseconds(finding.saving.expected_ns)}; {finding.rule})" if finding.saving else ""
+    return (*where, message(finding.message), saves)
 
 
 def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
@@ -124,21 +158,25 @@ def _replayed(finding: Finding) -> str:
     return f"; operators from the graph's capture ({words.KNOWN_BY[finding.known_by]})" if finding.known_by else ""
 
 
-def _outcomes(outcomes: Sequence[Outcome]) -> Iterator[Block]:
+def _outcomes(outcomes: Sequence[Outcome], most_rules: int) -> Iterator[Block]:
     """Rules that passed, rules that were not checked by reason, and rules with something else to say."""
     if passed := [outcome.rule for outcome in outcomes if outcome.status == "clean" and not outcome.reason]:
-        yield Paragraph((", ".join(passed),), "passed", "good")
+        yield Paragraph((_listed(passed, most_rules),), "passed", "good")
     unchecked: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.status == "not_checked":
             unchecked.setdefault(outcome.reason or "", []).append(outcome.rule)
     for reason, rules in unchecked.items():
-        yield sentence(reason, f"not checked: {', '.join(rules)}", "muted")
+        yield sentence(reason, f"not checked: {_listed(rules, most_rules)}", "muted")
     for outcome in outcomes:
         if outcome.status == "failed":
             yield sentence(outcome.reason or "", f"failed: {outcome.rule}", "bad")
         elif outcome.reason and outcome.status != "not_checked":
             yield sentence(outcome.reason, outcome.rule, "muted")
+
+
+def _listed(rules: Sequence[str], most: int) -> str:
+    return ", ".join(rules) if len(rules) <= most else f"{plural(len(rules), 'rule')} (`-v` names them)"
 
 
 # On a pull request
@@ -174,15 +212,20 @@ def _in_short(profile: ProfileReport, elsewhere: int) -> Line:
 
 
 def _tabled(part: ProfileReport | RunReport) -> Iterator[Block]:
-    if part.findings:
-        yield doc.Table(
-            ("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, part.findings))
-        )
-        for finding in part.findings:
-            title = (code(finding.rule), ": ", message(finding.message))
-            yield doc.Fold(title, tuple(_details(finding)), "details")
-        yield from words.extra_hint(part.findings)
+    large, small = words.by_size(part.findings)
+    yield from _table_of(large)
+    if small:
+        yield doc.Fold((words.small_title(small),), tuple(_table_of(small)), "details")
+    yield from words.extra_hint(part.findings)
     yield from words.checks(part.outcomes, "failed", "not_checked")
+
+
+def _table_of(findings: Sequence[Finding]) -> Iterator[Block]:
+    if findings:
+        yield doc.Table(("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, findings)))
+    for finding in findings:
+        title = (code(finding.rule), ": ", message(finding.message))
+        yield doc.Fold(title, tuple(_details(finding)), "details")
 
 
 def _row(finding: Finding) -> tuple[Line, ...]:

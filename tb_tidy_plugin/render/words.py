@@ -11,10 +11,11 @@ from tb_tidy_plugin.profile.steps import Oddity
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message, section
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
+from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.sources.frames import Precision
-from tb_tidy_plugin.units import Count, Nanoseconds, plural
+from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 
 STEP_BASIS: Mapping[StepSource, str] = {
     "profiler_step": "profiler steps",
@@ -26,6 +27,7 @@ STEP_BASIS: Mapping[StepSource, str] = {
     "whole_trace": "no steps recorded: the whole trace counts as one",
     "none": "only device events: no steps",
 }
+COMPILED = "; the recording holds the function that was compiled, not the lines of its kernels"
 PRECISION: Mapping[Precision, str] = {
     "exact": "",
     "aligned": "",
@@ -65,7 +67,11 @@ def steps_line(steps: Steps, spread: str = "") -> Line:
 
 def place_line(place: Place) -> Line:
     """`train.py:99 in train_step`, and a remark if the line is not the calling one."""
-    return (code(f"{place.file}:{place.line}"), " in ", code(place.function), PRECISION[place.precision])
+    where = code(place_text(place.file, place.line, place.generated))
+    if place.generated is None:
+        return (where, " in ", code(place.function), PRECISION[place.precision])
+    remark = COMPILED if place.precision == "definition" else ""
+    return (where, " in compiled code of ", code(place.function), remark)
 
 
 def measured_sentences(measurement: Measurement) -> str:
@@ -86,6 +92,19 @@ def problems_section(title: str, problems: Iterable[Problem]) -> doc.Section:
     """All traces that could not be read."""
     paragraphs = map(problem_paragraph, problems)
     return section(title, doc.Listing(tuple((*each.line, " ", *each.below) for each in paragraphs)), level=2)
+
+
+def by_size(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """The findings to be shown one by one, and the small ones, which are folded below them; with no other, none is."""
+    large = [each for each in findings if not each.small]
+    return (large, [each for each in findings if each.small]) if large else (list(findings), [])
+
+
+def small_title(findings: Sequence[Finding]) -> str:
+    """The heading of small findings, with the part of a step that fixing all of them saves."""
+    speedups = [each.saving.speedup for each in findings if each.saving and each.saving.speedup]
+    together = Share(sum(1 - 1 / speedup for speedup in speedups))
+    return f"{plural(len(findings), 'small finding')}{', together' if len(findings) > 1 else ':'} {together} of a step"
 
 
 def places_listing(finding: Finding, most: int, what: str = "") -> doc.Listing:

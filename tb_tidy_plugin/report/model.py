@@ -15,6 +15,7 @@ from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.code_model import CodeFixes
+from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.serving_model import Serving
 from tb_tidy_plugin.report.step_model import Breakdown, Lane, Outlier, Steps
@@ -54,6 +55,7 @@ class Place(Model, frozen=True):
     `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
     lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
     `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
+    `generated` is there for code that `torch.compile` generated; a `definition` is then the function that was compiled.
     """
 
     file: str
@@ -66,6 +68,7 @@ class Place(Model, frozen=True):
     duration_ns: int
     text: str = ""
     ties: list[int] = msgspec.field(default_factory=list)
+    generated: Generated | None = None
 
 
 class Saving(Model, frozen=True):
@@ -92,6 +95,8 @@ class Finding(Model, frozen=True):
     `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
     it is part of the saving only where the basis of that says so.
     `code_fixes` are changes of the user's own files, null for rules that change no code.
+    `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
+    folded below the others.
     """
 
     id: str
@@ -112,6 +117,7 @@ class Finding(Model, frozen=True):
     measurement: Measurement | None = None
     known_by: KnownBy | None = None
     code_fixes: CodeFixes | None = None
+    small: bool = False
 
 
 class Outcome(Model, frozen=True):

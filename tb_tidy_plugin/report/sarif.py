@@ -15,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from tb_tidy_plugin.report.code_model import CodeFix, Replacement
+from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule
@@ -32,6 +33,7 @@ FINGERPRINT = "torchTidyFinding/v1"
 LONGEST_DESCRIPTION = 1024  # GitHub's limit
 DRIVE = re.compile(r"[A-Za-z]:/")
 DEFINITION = "The function is defined here; the recording does not hold the calling line."
+COMPILED = "torch.compile compiled this function; the recording does not hold its lines."
 
 
 def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[CodeFix] | None = None) -> str:
@@ -193,7 +195,16 @@ def _location(place: Place) -> Json:
         "physicalLocation": physical,
         "logicalLocations": [{"name": visible(place.function), "kind": "function"}],
     }
-    return location | ({"message": {"text": DEFINITION}} if place.precision == "definition" else {})
+    said = _said(place)
+    return location | ({"message": {"text": said}} if said else {})
+
+
+def _said(place: Place) -> str:
+    if place.generated is None:
+        return DEFINITION if place.precision == "definition" else ""
+    if place.precision == "definition":
+        return COMPILED
+    return visible(f"torch.compile generated the code for {place_text(place.file, place.line, place.generated)}.")
 
 
 def _artifact(file: str) -> Json:

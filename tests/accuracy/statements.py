@@ -44,5 +44,5 @@ def pairs_of(program: Program) -> list[Benchmark]:
             draw_into(Path(name), program.path.read_text(encoding="utf-8"))
         else:
             record_in(Path(name), program)
-        evidence = [each for file in find_traces(Path(name)) for each in read_file(file, Job()).evidence.values()]
-    return [each.pair for each in evidence if each.finding.rule == program.rule and each.pair]
+        traced = [each for file in find_traces(Path(name)) for each in read_file(file, Job()).traced.values()]
+    return [each.pair for each in traced if each.finding.rule == program.rule and each.pair]

@@ -16,7 +16,7 @@ from tb_tidy_plugin.analysis.fixing import NOT_AS_RECORDED, Fixer
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.plugin.worker import findings_of, result_of
+from tb_tidy_plugin.plugin.analysis_worker import findings_of, result_of
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, CodeFixes
 from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop

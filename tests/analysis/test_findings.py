@@ -100,10 +100,13 @@ def test_a_scaled_edit_saves_the_rest() -> None:
     assert (step.saving.expected_ns, step.saving.high_ns) == (149_250, 223_875)
 
 
-@pytest.mark.parametrize(("length", "severity"), [(50, "high"), (49, "medium"), (10, "medium"), (9, "low")])
-def test_severity_follows_the_share_of_the_step(length: int, severity: str) -> None:
+@pytest.mark.parametrize(
+    ("length", "severity", "small"),
+    [(50, "high", False), (49, "medium", False), (30, "medium", False), (29, "medium", True), (9, "low", True)],
+)
+def test_severity_follows_the_share_of_the_step(length: int, severity: str, small: bool) -> None:
     (found,) = findings(draw(f"ProfilerStep#1  0-1000\n  aten::mm  1-{length + 1}  dims=4x4,4x4  types=float,float"))
-    assert found.severity == severity
+    assert (found.severity, found.small) == (severity, small)
     assert found.places == []
 
 

@@ -9,13 +9,15 @@ import pytest
 
 from tb_tidy_plugin.analysis import operator_rows
 from tb_tidy_plugin.analysis.checker import Found, check_rule
-from tb_tidy_plugin.analysis.findings import Evidence, findings_of
+from tb_tidy_plugin.analysis.findings import TracedFinding, findings_of
 from tb_tidy_plugin.analysis.lines import LineCosts
 from tb_tidy_plugin.analysis.operator_rows import MOST_KERNELS
 from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.plugin.tables import Page, operators_answer, tables_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
+from tb_tidy_plugin.report.generated import CodeLine, Generated
+from tests.support.compiled import captured, compiled_step
 from tests.support.drawn import A100, draw, row_of
 from tests.support.made_up_rule import SlowMultiplication
 
@@ -36,8 +38,8 @@ ProfilerStep#1                        0-2000
 """
 
 
-def table(profile: Profile, by: OperatorGroup, evidence: list[Evidence] | None = None) -> list[OperatorRow]:
-    return figures_of(profile, evidence or []).operators[by]
+def table(profile: Profile, by: OperatorGroup, traced: list[TracedFinding] | None = None) -> list[OperatorRow]:
+    return figures_of(profile, traced or []).operators[by]
 
 
 def named(rows: list[OperatorRow], name: str) -> OperatorRow:
@@ -90,6 +92,21 @@ def test_by_shape_with_dtypes_and_the_spread_of_the_calls_times() -> None:
     assert (both.low_ns, both.median_ns, both.high_ns) == (27_000, 59_000, 91_000), "between 19 µs and 99 µs"
     assert (both.longest_ns, both.slow_calls) == (99_000, 0)
     assert named(table(draw(STEP, A100), "name"), "aten::relu").median_ns is None
+
+
+def test_kernels_of_compiled_code_stand_under_their_main_line_and_pass() -> None:
+    launches = [("extern_kernels.mm", [0]), ("cpp_fused_sin_0", [1, 0])]
+    profile = captured(compiled_step(), launches=launches, backward=[("extern_kernels.addmm", [0])])
+    rows = [(row.file, row.line, row.generated) for row in table(profile, "line") if row.generated]
+    shared = Generated(of="forward", also=[CodeLine(file="model.py", line=8)])
+    forward, backward = Generated(of="forward", also=[]), Generated(of="backward", also=[])
+    assert sorted(rows, key=str) == sorted(
+        [
+            ("layers.py", 3, shared),
+            *(("model.py", line, of) for line in (7, 8) for of in (forward, backward)),
+        ],
+        key=str,
+    )
 
 
 def test_by_line_the_operator_with_most_time_stands_for_the_others() -> None:
@@ -159,12 +176,12 @@ ProfilerStep#1             0-3000
 """
 
 
-def found(profile: Profile, *rows: int) -> list[Evidence]:
+def found(profile: Profile, *rows: int) -> list[TracedFinding]:
     """One finding whose matched events are `rows`."""
     outcome = check_rule(profile, SlowMultiplication())
     assert isinstance(outcome, Found)
-    (evidence,) = findings_of(profile, SlowMultiplication(), outcome.matches)
-    return [Evidence(evidence.finding, np.array(sorted(rows), np.int64))]
+    (traced,) = findings_of(profile, SlowMultiplication(), outcome.matches)
+    return [TracedFinding(traced.finding, np.array(sorted(rows), np.int64))]
 
 
 @pytest.mark.parametrize(
@@ -181,10 +198,10 @@ def found(profile: Profile, *rows: int) -> list[Evidence]:
 )
 def test_a_row_is_linked_with_findings_on_its_calls(matched: tuple[str, ...], linked: set[str]) -> None:
     profile = draw(NESTED, A100)
-    evidence = found(profile, *(row_of(profile, name) for name in matched))
-    rows = table(profile, "name", evidence)
+    traced = found(profile, *(row_of(profile, name) for name in matched))
+    rows = table(profile, "name", traced)
     assert {row.name for row in rows if row.findings} == linked
-    assert all(row.findings == [evidence[0].finding.id] for row in rows if row.findings)
+    assert all(row.findings == [traced[0].finding.id] for row in rows if row.findings)
 
 
 def test_lines_and_shapes_are_linked_too() -> None:

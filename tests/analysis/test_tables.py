@@ -26,8 +26,10 @@ from tests.support.plain_count import PlainTrace, end_ns, plain_trace, start_ns,
 from tests.support.recordings import ROOT, SHARED
 from tests.support.written import event, kineto_text, write
 
-TRACES = sorted(path for path in (*SHARED.glob("traces/*/*.gz"), *ROOT.glob("sample_runs/*/*.gz")))
-IDS = [f"{path.parent.name}/{path.name.split('.')[0]}" for path in TRACES]
+TRACES = sorted((*SHARED.glob("traces/*/*.gz"), *ROOT.glob("sample_runs/*/*.gz")))
+PARAMETERS = [
+    pytest.param(path, marks=pytest.mark.sampled, id=f"{path.parent.name}/{path.name.split('.')[0]}") for path in TRACES
+]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Real:
     plain: PlainTrace
 
 
-@pytest.fixture(scope="module", params=TRACES, ids=IDS)
+@pytest.fixture(scope="module", params=PARAMETERS)
 def real(request: pytest.FixtureRequest) -> Real:
     path: Path = request.param
     return Real(path, *analysed(path), plain_trace(path))
@@ -49,7 +51,7 @@ def real(request: pytest.FixtureRequest) -> Real:
 def analysed(path: Path) -> tuple[Analysis, Figures]:
     (file,) = [file for file in find_traces(path.parent) if file.path.name == path.name]
     analysis = read_file(file, Job())
-    return analysis, figures_of(analysis.profile, tuple(analysis.evidence.values()))
+    return analysis, figures_of(analysis.profile, tuple(analysis.traced.values()))
 
 
 def test_every_grouping_adds_up_to_the_same(real: Real) -> None:
@@ -137,14 +139,14 @@ def test_findings_on_operators_are_those_of_their_lines_and_of_the_calls_inside(
     profile = analysis.profile
     lines = {(row.file, row.function): row.findings for row in figures.operators["line"]}
     names = {row.name: row.findings for row in figures.operators["name"]}
-    assert analysis.evidence
-    for evidence in analysis.evidence.values():
-        for row in evidence.rows.tolist():
+    assert analysis.traced
+    for traced in analysis.traced.values():
+        for row in traced.rows.tolist():
             if profile.category(row) is not Category.PYTHON:
-                assert evidence.finding.id in names[profile.name(row)]
-        if profile.category(int(evidence.rows[0])) is Category.OPERATOR:
-            for place in evidence.finding.places:
-                assert evidence.finding.id in lines[place.file, place.function]
+                assert traced.finding.id in names[profile.name(row)]
+        if profile.category(int(traced.rows[0])) is Category.OPERATOR:
+            for place in traced.finding.places:
+                assert traced.finding.id in lines[place.file, place.function]
 
 
 def test_what_runs_in_a_matched_annotation_is_linked_by_time() -> None:

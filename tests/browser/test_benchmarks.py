@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Locator, expect
 
-from tb_tidy_plugin.plugin.payloads import BenchmarksAnswer
+from tb_tidy_plugin.plugin.models import BenchmarksAnswer
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.units import Nanoseconds
 from tests.accuracy.corpus import programs

@@ -13,8 +13,8 @@ from tb_tidy_plugin.benchmarks.store import Measurements, StoreError, cached, ke
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import DRAFT, write_whole
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import MuteChange, Mutes
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes
 from tb_tidy_plugin.trace import cache as cache_module
 from tb_tidy_plugin.trace.cache import Cache, key_of
 from tests.faults.injected import Fault, faults, injected

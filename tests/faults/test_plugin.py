@@ -15,20 +15,19 @@ import pytest
 from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.benchmarks.measurement import NotMeasured
 from tb_tidy_plugin.benchmarks.process import Request as BenchRequest
-from tb_tidy_plugin.plugin.analysis import Analysis, Asked, OnNews, Outcome
+from tb_tidy_plugin.plugin.analysis import Analysis, Asked, OnNews, Outcome, remembered
+from tb_tidy_plugin.plugin.analysis_worker import Failure, Message, Request, Result, analyse
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.remembering import remembered
 from tb_tidy_plugin.plugin.scan import look
-from tb_tidy_plugin.plugin.timeline_reader import Answered, Lanes, Question, Refused, Shelf
+from tb_tidy_plugin.plugin.timeline_worker import Answered, Lanes, Question, Refused, Shelf
 from tb_tidy_plugin.plugin.web import create_app
-from tb_tidy_plugin.plugin.worker import Failure, Message, Request, Result, analyse
 from tb_tidy_plugin.trace import cached_columns
 from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tests.faults.injected import Fault, faults, injected
-from tests.support.libraries import LIMIT_S, finished, started
 from tests.support.measurements import MEASURED_AT_ONCE, PAIR, measurement
+from tests.support.profiles import LIMIT_S, finished, started
 from tests.support.whole_run import contents, write_run
 from tests.support.workers import script
 
@@ -143,12 +142,12 @@ class TestProcesses:
         assert measured.error == f"The measurement could not be started: {os.strerror(errno.EMFILE)}."
 
     def test_it_is_started_again_for_whoever_tries_again(self, run: Path) -> None:
-        library = started(run.parent)
-        (key,) = library.keys_of("run")
+        profiles = started(run.parent)
+        (key,) = profiles.keys_of("run")
         with injected(Fault("fork", 1, errno.EAGAIN, lasts=False), run.parents[1]):
-            assert finished(library, key).state == "error"
-        library.retry(key)
-        assert finished(library, key).state == "done"
+            assert finished(profiles, key).state == "error"
+        profiles.retry(key)
+        assert finished(profiles, key).state == "done"
 
 
 class TestLooking:
@@ -173,9 +172,9 @@ class TestLooking:
 
 def test_the_tab_s_answers(run: Path) -> None:
     """No route answers with an error of the server's; sources and mutes stay as they are."""
-    library = started(run.parent)
-    app = create_app(library, (), MuteStore([Logdir(str(run.parent))]))
-    library.kept(library.keys_of("run")[0], LIMIT_S)
+    profiles = started(run.parent)
+    app = create_app(profiles, (), MuteStore([Logdir(str(run.parent))]))
+    profiles.kept(profiles.keys_of("run")[0], LIMIT_S)
     before, page = contents(run.parent), app.test_client()
     profile = "run=run&worker=w&span=1"
     routes = (f"source?{profile}&file=train.py", "mutes", f"benchmarks?{profile}", "runs", f"report?{profile}")

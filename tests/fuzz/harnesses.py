@@ -28,9 +28,9 @@ from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import OWN_FILE, PROJECT_FILE, read_configuration
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import MuteChange, Mutes
 from tb_tidy_plugin.plugin.mutes import NAME as MUTES
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report

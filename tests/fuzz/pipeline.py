@@ -16,8 +16,8 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.plugin.timeline_reader import About, Crop, Event, Lanes, Marks, Slice, answer_to
-from tb_tidy_plugin.plugin.worker import Result, findings_of, result_of
+from tb_tidy_plugin.plugin.analysis_worker import Result, findings_of, result_of
+from tb_tidy_plugin.plugin.timeline_worker import About, Crop, Event, Lanes, Marks, Slice, answer_to
 from tb_tidy_plugin.profile.timeline import Timeline, timeline_of
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.markdown import to_markdown

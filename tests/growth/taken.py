@@ -85,7 +85,7 @@ def _everything() -> Callable[[Path], object]:
 def _worker() -> Callable[[Path], object]:
     import msgspec
 
-    from tb_tidy_plugin.plugin.worker import Message, Request, analyse
+    from tb_tidy_plugin.plugin.analysis_worker import Message, Request, analyse
     from tb_tidy_plugin.trace.files import find_traces
 
     def send(message: Message) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.plugin import library, web
-from tests.support.libraries import LIMIT_S
+from tb_tidy_plugin.plugin import profiles, web
 from tests.support.logdirs import trace
+from tests.support.profiles import LIMIT_S
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def static(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def always_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Libraries take each look anew, and wait long where a machine is busy."""
-    monkeypatch.setattr(library, "FRESH_S", 0.0)
-    monkeypatch.setattr(library, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(profiles, "FRESH_S", 0.0)
+    monkeypatch.setattr(profiles, "PATIENCE_S", LIMIT_S)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked
-from tb_tidy_plugin.plugin.worker import Failure, Findings, Progress, Result
+from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Progress, Result
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule

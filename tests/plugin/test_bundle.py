@@ -10,15 +10,15 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.payloads import ErrorAnswer
+from tb_tidy_plugin.plugin.models import ErrorAnswer
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.serving import served
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> FlaskClient:
-    return served(Library([Logdir(str(tmp_path))]))
+    return served(Profiles([Logdir(str(tmp_path))]))
 
 
 def test_the_entry_is_asked_for_each_time_and_assets_once(client: FlaskClient, static: Path) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin import child
-from tb_tidy_plugin.plugin import comparing, timeline_reader
+from tb_tidy_plugin.plugin import comparison_worker, timeline_worker
 from tests.load.readers import children_of, write_long
 from tests.support.recordings import ROOT
 from tests.support.served import API, Served, needs_the_installed_plugin, tensorboard
@@ -71,11 +71,11 @@ def test_nothing_is_left_of_a_tensorboard_that_was_busy(logs: Path, tmp_path: Pa
         until(lambda: not any(map(is_alive, children)), WITHIN_S)
 
 
-SLOW_COMPARISON = "from tb_tidy_plugin.plugin import comparing as it; it.answer_to = wait"
-SLOW_TIMELINE = "from tb_tidy_plugin.plugin import timeline_reader as it; it.read_timeline = wait"
-NOTHING = comparing.SideAsked("", [], 0, "", [])
-COMPARE = comparing.Question(NOTHING, NOTHING)
-TIMELINE = timeline_reader.Question(b"w.json", "", timeline_reader.Lanes())
+SLOW_COMPARISON = "from tb_tidy_plugin.plugin import comparison_worker as it; it.answer_to = wait"
+SLOW_TIMELINE = "from tb_tidy_plugin.plugin import timeline_worker as it; it.read_timeline = wait"
+NOTHING = comparison_worker.SideAsked("", [], 0, "", [])
+COMPARE = comparison_worker.Question(NOTHING, NOTHING)
+TIMELINE = timeline_worker.Question(b"w.json", "", timeline_worker.Lanes())
 
 
 @pytest.mark.parametrize(("module", "question"), [(SLOW_COMPARISON, COMPARE), (SLOW_TIMELINE, TIMELINE)])

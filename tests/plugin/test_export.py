@@ -7,10 +7,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import ErrorAnswer, ExportAnswer, ReportAnswer
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import ErrorAnswer, ExportAnswer, ReportAnswer
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.model import Report
@@ -27,10 +27,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
     trace(root / "run" / "w.7.pt.trace.json.gz")
     (root / "broken").mkdir()
     (root / "broken" / "w.pt.trace.json").touch()
-    library = Library([Logdir(str(root))], WITH_MADE_UP_RULE)
-    library.start()
-    until(lambda: not library.scanning)
-    return web.create_app(library, (), MuteStore(())).test_client()
+    profiles = Profiles([Logdir(str(root))], WITH_MADE_UP_RULE)
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    return web.create_app(profiles, (), MuteStore(())).test_client()
 
 
 def page(client: FlaskClient, query: str) -> str:

@@ -18,13 +18,13 @@ from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.analysis import WORKER
-from tb_tidy_plugin.plugin.desk import Desk
-from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library
+from tb_tidy_plugin.plugin.analysis_worker import Result
+from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import BenchmarksAnswer, BenchmarkState
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import BenchmarksAnswer, BenchmarkState
+from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.worker import Result
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.cache import Cache
@@ -44,22 +44,22 @@ SHOWN = {"Measurement", "CodeChange"}
 Answer = dict[str, Any]
 
 
-def library_of(folder: Path, command: tuple[str, ...], configuration: Path | None = None) -> Library:
-    """A library as another TensorBoard has it, with the cache beside its logdir."""
-    library = Library([Logdir(str(folder / "logs"))], command, KEPT_BYTES, configuration, (), Cache(folder / "cache"))
-    library.start()
-    until(lambda: not library.scanning)
-    return library
+def profiles_of(folder: Path, command: tuple[str, ...], configuration: Path | None = None) -> Profiles:
+    """Profiles as another TensorBoard has it, with the cache beside its logdir."""
+    profiles = Profiles([Logdir(str(folder / "logs"))], command, KEPT_BYTES, configuration, (), Cache(folder / "cache"))
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    return profiles
 
 
-def key_of(library: Library) -> Key:
-    (run,) = library.runs().runs
+def key_of(profiles: Profiles) -> Key:
+    (run,) = profiles.runs().runs
     return Key(run.run, run.profiles[0].worker, run.profiles[0].span)
 
 
-def analysed(library: Library) -> str:
+def analysed(profiles: Profiles) -> str:
     """The state after the analysis, which this asks for."""
-    *_, last = library.progress(key_of(library))
+    *_, last = profiles.progress(key_of(profiles))
     return last.state
 
 
@@ -76,7 +76,7 @@ def analysed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a logdir, and a cache that knows its only trace."""
     folder = tmp_path_factory.mktemp("analysed")
     shutil.copytree(ROOT / "sample_runs" / SAMPLE, folder / "logs" / SAMPLE)
-    assert analysed(library_of(folder, WORKER)) == "done"
+    assert analysed(profiles_of(folder, WORKER)) == "done"
     until(lambda: any((folder / "cache").glob("result-*")))
     return folder
 
@@ -111,9 +111,9 @@ class Tab:
     """A TensorBoard that finds the entry, and its page."""
 
     def __init__(self, folder: Path, command: tuple[str, ...] = NO_WORKER, configuration: Path | None = None) -> None:
-        self.library = library_of(folder, command, configuration)
-        self._query = key_of(self.library)._asdict()
-        self._client = web.create_app(self.library, (), MuteStore(()), Desk(None)).test_client()
+        self.profiles = profiles_of(folder, command, configuration)
+        self._query = key_of(self.profiles)._asdict()
+        self._client = web.create_app(self.profiles, (), MuteStore(()), BenchmarkQueue(None)).test_client()
 
     def findings(self) -> BenchmarksAnswer:
         answer = self._client.get("/api/benchmarks", query_string=self._query)
@@ -138,7 +138,7 @@ def test_an_entry_with_statements_is_not_found(forgery: Forgery) -> None:
     for key, value in {"pairs": {finding: pair}, "statements": {finding: statements}}.items():
         forgery.answer[key] = value
         forgery.write()
-        assert analysed(library_of(forgery.folder, NO_WORKER)) == "error", "a worker was needed"
+        assert analysed(profiles_of(forgery.folder, NO_WORKER)) == "error", "a worker was needed"
         del forgery.answer[key]
 
 
@@ -147,7 +147,7 @@ def test_facts_that_no_evidence_holds_are_not_read(forgery: Forgery, fact: objec
     (recipe, *_) = forgery.answer["recipes"].values()
     recipe["facts"]["switches"] = fact
     forgery.write()
-    assert analysed(library_of(forgery.folder, NO_WORKER)) == "error", "a worker was needed"
+    assert analysed(profiles_of(forgery.folder, NO_WORKER)) == "error", "a worker was needed"
 
 
 def test_text_in_facts_gets_to_no_process(forgery: Forgery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ def test_a_rule_of_ones_own_makes_its_statements_and_is_told_what_they_may_not_u
         'rules = ["own_rule.py"]\nselect = ["MY"]\n[thresholds.own-rule]\nmin-share = 0'
     )
     tab = Tab(tmp_path, WORKER, tmp_path / "tb-tidy.toml")
-    assert analysed(tab.library) == "done"
+    assert analysed(tab.profiles) == "done"
     ((finding, statements),) = tab.findings().findings.items()
     assert statements.setup == "import torch\nx = torch.ones(16, device=device)"
     state = tab.measured(finding)

@@ -12,16 +12,16 @@ from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.benchmarks.store import cached
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.desk import Desk
-from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import BenchmarkRequest
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import BenchmarkRequest
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.trace.cache import Cache
 from tests.support.full_disk import full_disk
-from tests.support.libraries import LIMIT_S, RUN, finished, started
 from tests.support.logdirs import trace
 from tests.support.measurements import MEASURED_AT_ONCE, PAIR, measurement
+from tests.support.profiles import LIMIT_S, RUN, finished, started
 from tests.support.waiting import until
 
 OURS = {"X-TorchTidy": "1"}
@@ -38,20 +38,20 @@ def test_findings_are_shown_all_the_same_and_kept_once_there_is_room(
     path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache = Cache(tmp_path / "cache")
-    library = started(path.parents[1], cache=cache)
+    profiles = started(path.parents[1], cache=cache)
     with full_disk():
-        assert (finished(library).state, finished(library).problem) == ("done", None)
-        assert library.kept(RUN, LIMIT_S).result.report.findings[0].matches == 3
+        assert (finished(profiles).state, finished(profiles).problem) == ("done", None)
+        assert profiles.kept(RUN, LIMIT_S).result.report.findings[0].matches == 3
     assert f"Nothing is kept in {cache.folder}: File too large. All else works." in caplog.messages
     assert not any((tmp_path / "cache").iterdir()), "nothing half written is left"
     trace(path, operators=7)
-    library.report("run")
-    assert finished(library).state == "done"
+    profiles.report("run")
+    assert finished(profiles).state == "done"
     assert until(cache.entries)
 
 
 def test_mutes_stay_as_they_were(tmp_path: Path) -> None:
-    page = web.create_app(Library([]), (), MuteStore([Logdir(str(tmp_path))])).test_client()
+    page = web.create_app(Profiles([]), (), MuteStore([Logdir(str(tmp_path))])).test_client()
     muted = {"mute": {"findings": ["a1"], "rules": []}, "unmute": {"findings": [], "rules": []}}
     assert page.post("/api/mutes", json=muted, headers=OURS).status_code == 200
     before = (tmp_path / ".torchtidy.json").read_bytes()
@@ -65,9 +65,9 @@ def test_mutes_stay_as_they_were(tmp_path: Path) -> None:
 def test_what_was_measured_is_shown_and_said_not_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(runner, "COMMAND", MEASURED_AT_ONCE)
-    desk, asked = Desk(None), BenchmarkRequest(run="run", worker="w", span="1", finding="f")
+    queue, asked = BenchmarkQueue(None), BenchmarkRequest(run="run", worker="w", span="1", finding="f")
     with full_disk():
-        *_, last = desk.progress(desk.add(asked, Request(rule="some-rule", pair=PAIR)).job)
+        *_, last = queue.progress(queue.add(asked, Request(rule="some-rule", pair=PAIR)).job)
     assert (last.state, last.measurement) == ("done", measurement())
     assert last.problem is not None
     assert "could not be written: File too large. The result is shown until TensorBoard ends" in last.problem.message

@@ -13,10 +13,10 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.hosts import Hosts, hosts_of
-from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.allowed_hosts import AllowedHosts, hosts_of
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.logdirs import trace
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
@@ -26,8 +26,8 @@ MUTE = {"mute": {"findings": [], "rules": ["one"]}, "unmute": {"findings": [], "
 PROFILE = "run=run&worker=w&span=7"
 SECRET = "hunter2"
 
-LOCAL = Hosts(frozenset({"gpu-box", "tb.example.org"}))
-OPEN = Hosts(LOCAL.names, is_local=False)
+LOCAL = AllowedHosts(frozenset({"gpu-box", "tb.example.org"}))
+OPEN = AllowedHosts(LOCAL.names, is_local=False)
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +41,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def library(logs: Path) -> Library:
-    library = Library([Logdir(str(logs))], WITH_MADE_UP_RULE)
-    library.start()
-    until(lambda: not library.scanning)
-    return library
+def profiles(logs: Path) -> Profiles:
+    profiles = Profiles([Logdir(str(logs))], WITH_MADE_UP_RULE)
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    return profiles
 
 
-def client(library: Library, logs: Path, hosts: Hosts = LOCAL) -> FlaskClient:
-    return web.create_app(library, [], MuteStore([Logdir(str(logs))]), hosts=hosts).test_client()
+def client(profiles: Profiles, logs: Path, hosts: AllowedHosts = LOCAL) -> FlaskClient:
+    return web.create_app(profiles, [], MuteStore([Logdir(str(logs))]), hosts=hosts).test_client()
 
 
 def told(response: TestResponse) -> Any:  # noqa: ANN401 - any JSON
@@ -104,38 +104,38 @@ API = ["/api/runs", f"/api/report?{PROFILE}", f"/api/source?{PROFILE}&file=train
 
 @pytest.mark.parametrize("path", API)
 @pytest.mark.parametrize("host", ["evil.example:6006", "localhost.evil.example"])
-def test_a_rebound_page_gets_no_data(library: Library, logs: Path, path: str, host: str) -> None:
-    response = client(library, logs).get(path, headers={"Host": host})
+def test_a_rebound_page_gets_no_data(profiles: Profiles, logs: Path, path: str, host: str) -> None:
+    response = client(profiles, logs).get(path, headers={"Host": host})
     assert response.status_code == 403
     assert told(response)["error"]["advice"].startswith("Start TensorBoard with `--torchtidy_hosts=NAME`")
     assert SECRET not in response.text
 
 
 @pytest.mark.parametrize("host", ["localhost:6006", "127.0.0.1:7007", "tb.example.org"])
-def test_tunnels_addresses_and_named_proxies_are_answered(library: Library, logs: Path, host: str) -> None:
-    assert client(library, logs).get("/api/runs", headers={"Host": host}).status_code == 200
+def test_tunnels_addresses_and_named_proxies_are_answered(profiles: Profiles, logs: Path, host: str) -> None:
+    assert client(profiles, logs).get("/api/runs", headers={"Host": host}).status_code == 200
 
 
-def test_a_proxy_with_https_needs_no_name(library: Library, logs: Path) -> None:
+def test_a_proxy_with_https_needs_no_name(profiles: Profiles, logs: Path) -> None:
     headers = {"Host": "hub.example.com", "Sec-Fetch-Site": "same-origin"}
-    assert client(library, logs).get("/api/runs", headers=headers).status_code == 200
-    assert client(library, logs).post("/api/mutes", json=MUTE, headers=headers | OURS).status_code == 200
+    assert client(profiles, logs).get("/api/runs", headers=headers).status_code == 200
+    assert client(profiles, logs).post("/api/mutes", json=MUTE, headers=headers | OURS).status_code == 200
 
 
-def test_another_site_gains_nothing_by_https(library: Library, logs: Path) -> None:
+def test_another_site_gains_nothing_by_https(profiles: Profiles, logs: Path) -> None:
     headers = {"Host": "hub.example.com", "Sec-Fetch-Site": "cross-site"}
-    assert client(library, logs).get("/api/runs", headers=headers).status_code == 403
+    assert client(profiles, logs).get("/api/runs", headers=headers).status_code == 403
 
 
-def test_where_everybody_reaches_it_reading_needs_no_name_and_acting_does(library: Library, logs: Path) -> None:
-    page = client(library, logs, OPEN)
+def test_where_everybody_reaches_it_reading_needs_no_name_and_acting_does(profiles: Profiles, logs: Path) -> None:
+    page = client(profiles, logs, OPEN)
     assert page.get("/api/runs", headers={"Host": "alias.lan:6006"}).status_code == 200
     assert page.post("/api/mutes", json=MUTE, headers=OURS | {"Host": "alias.lan:6006"}).status_code == 403
     assert page.post("/api/mutes", json=MUTE, headers=OURS | {"Host": "gpu-box:6006"}).status_code == 200
 
 
-def test_the_bundle_is_everybodys(library: Library, logs: Path) -> None:
-    assert client(library, logs).get("/nothing.js", headers={"Host": "evil.example"}).status_code == 404
+def test_the_bundle_is_everybodys(profiles: Profiles, logs: Path) -> None:
+    assert client(profiles, logs).get("/nothing.js", headers={"Host": "evil.example"}).status_code == 404
 
 
 ACTING = ["/api/retry", "/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel"]
@@ -154,22 +154,22 @@ ACTING = ["/api/retry", "/api/mutes", "/api/benchmarks", "/api/benchmarks/cancel
         OURS | {"Host": "evil.example:6006", "X-Forwarded-Host": "localhost"},
     ],
 )
-def test_nothing_is_done_for_another_site(library: Library, logs: Path, path: str, headers: dict[str, str]) -> None:
-    response = client(library, logs).post(path, json=MUTE, headers=headers)
+def test_nothing_is_done_for_another_site(profiles: Profiles, logs: Path, path: str, headers: dict[str, str]) -> None:
+    response = client(profiles, logs).post(path, json=MUTE, headers=headers)
     assert response.status_code == 403
 
 
-def test_a_forward_by_a_proxy_that_renames_is_told_by_its_origin(library: Library, logs: Path) -> None:
+def test_a_forward_by_a_proxy_that_renames_is_told_by_its_origin(profiles: Profiles, logs: Path) -> None:
     """Browsers send no `Sec-Fetch-Site` by plain HTTP; nginx sends `localhost:6006` for a Host."""
     headers = OURS | {"Host": "localhost:6006", "Origin": "http://tb.example.org"}
-    assert client(library, logs).post("/api/mutes", json=MUTE, headers=headers).status_code == 200
+    assert client(profiles, logs).post("/api/mutes", json=MUTE, headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("path", ACTING)
-def test_nothing_is_done_by_reading(library: Library, logs: Path, path: str) -> None:
+def test_nothing_is_done_by_reading(profiles: Profiles, logs: Path, path: str) -> None:
     before = sorted(logs.rglob("*"))
     for query in ("", "?mute=one&finding=x&job=1", f"?{PROFILE}&finding=x"):
-        assert client(library, logs).get(path + query, headers=OURS).status_code in {200, 400, 404, 405}
+        assert client(profiles, logs).get(path + query, headers=OURS).status_code in {200, 400, 404, 405}
     assert sorted(logs.rglob("*")) == before
 
 
@@ -195,8 +195,8 @@ ROUTES = [
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_name_never_becomes_a_path(library: Library, logs: Path, route: str) -> None:
-    page = client(library, logs)
+def test_a_name_never_becomes_a_path(profiles: Profiles, logs: Path, route: str) -> None:
+    page = client(profiles, logs)
     for trick in TRICKS:
         for written in (trick, quote(trick, safe="", errors="surrogatepass")):
             response = page.get("/api/" + route.format(written.encode("utf-8", "replace").decode()))
@@ -206,8 +206,8 @@ def test_a_name_never_becomes_a_path(library: Library, logs: Path, route: str) -
                 assert never not in response.text
 
 
-def test_a_source_beside_the_trace_that_is_a_link_out_of_it_is_not_shown(library: Library, logs: Path) -> None:
-    response = client(library, logs).get(f"/api/source?{PROFILE}&file=train.py")
+def test_a_source_beside_the_trace_that_is_a_link_out_of_it_is_not_shown(profiles: Profiles, logs: Path) -> None:
+    response = client(profiles, logs).get(f"/api/source?{PROFILE}&file=train.py")
     assert (told(response)["available"], told(response)["lines"], told(response)["path"]) == (False, [], None)
 
 
@@ -217,8 +217,8 @@ DATA = ["/api/runs", "/api/rules", "/api/mutes", "/api/nothing", "/api/report", 
 
 
 @pytest.mark.parametrize("path", DATA)
-def test_data_is_no_page_belongs_into_no_frame_and_is_nobody_elses(library: Library, logs: Path, path: str) -> None:
-    headers = client(library, logs).get(path).headers
+def test_data_is_no_page_belongs_into_no_frame_and_is_nobody_elses(profiles: Profiles, logs: Path, path: str) -> None:
+    headers = client(profiles, logs).get(path).headers
     assert headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
     assert headers["X-Frame-Options"] == "DENY"
     assert headers["X-Content-Type-Options"] == "nosniff"
@@ -236,27 +236,27 @@ def test_data_is_no_page_belongs_into_no_frame_and_is_nobody_elses(library: Libr
     "body",
     [b"[" * 60_000, b'{"mute":' * 8_000, b'"\xff"', b"\x00" * 100, b'{"job": 1e400}', b'{"job": 9223372036854775808}'],
 )  # fmt: skip
-def test_a_body_that_is_damaged_is_refused(library: Library, logs: Path, path: str, body: bytes) -> None:
-    response = client(library, logs).post(path, data=body, content_type="application/json", headers=OURS)
+def test_a_body_that_is_damaged_is_refused(profiles: Profiles, logs: Path, path: str, body: bytes) -> None:
+    response = client(profiles, logs).post(path, data=body, content_type="application/json", headers=OURS)
     assert response.status_code in {400, 403, 404}
     assert told(response)["error"]["message"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_mutes_that_are_a_pipe_are_not_waited_for(library: Library, tmp_path: Path) -> None:
+def test_mutes_that_are_a_pipe_are_not_waited_for(profiles: Profiles, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".torchtidy.json")
-    response = client(library, tmp_path).get("/api/mutes")
+    response = client(profiles, tmp_path).get("/api/mutes")
     assert (response.status_code, "is not a regular file" in response.text) == (409, True)
 
 
-def test_mutes_of_somebody_else_are_names_only(library: Library, tmp_path: Path) -> None:
+def test_mutes_of_somebody_else_are_names_only(profiles: Profiles, tmp_path: Path) -> None:
     (tmp_path / ".torchtidy.json").write_text(
         '{"findings": ["<img src=x>", "a1", "\\u202ea"], "rules": ["' + "x" * 200 + '"]}'
     )
-    found = told(client(library, tmp_path).get("/api/mutes"))["mutes"]
+    found = told(client(profiles, tmp_path).get("/api/mutes"))["mutes"]
     assert found == {"findings": ["a1"], "rules": []}
 
 
-def test_mutes_nested_without_end_are_said(library: Library, tmp_path: Path) -> None:
+def test_mutes_nested_without_end_are_said(profiles: Profiles, tmp_path: Path) -> None:
     (tmp_path / ".torchtidy.json").write_text('{"findings": ' + "[" * 100_000)
-    assert client(library, tmp_path).get("/api/mutes").status_code == 409
+    assert client(profiles, tmp_path).get("/api/mutes").status_code == 409

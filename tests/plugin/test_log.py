@@ -10,13 +10,13 @@ import pytest
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin import comparisons, timelines
 from tb_tidy_plugin.plugin.comparisons import Comparisons, Rows, Side
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key, look
-from tb_tidy_plugin.plugin.timeline_reader import Lanes
+from tb_tidy_plugin.plugin.timeline_worker import Lanes
 from tb_tidy_plugin.plugin.timelines import Timelines
-from tests.support.libraries import LIMIT_S, finished, started
 from tests.support.logdirs import trace
+from tests.support.profiles import LIMIT_S, finished, started
 from tests.support.serving import served
 from tests.support.workers import script
 
@@ -44,9 +44,9 @@ def logs(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("dies", ["os.kill(os.getpid(), 9)", f"print({HOSTILE!r}, flush=True); time.sleep(60)"])
 def test_a_worker_that_dies(logs: Path, caplog: pytest.LogCaptureFixture, dies: str) -> None:
-    library = started(logs, script(COMPLAINS + dies))
-    [run] = library.runs().runs
-    assert finished(library, Key(run.run, run.profiles[0].worker, "1")).state == "error"
+    profiles = started(logs, script(COMPLAINS + dies))
+    [run] = profiles.runs().runs
+    assert finished(profiles, Key(run.run, run.profiles[0].worker, "1")).state == "error"
     assert sum("owned" in line for line in lines_of(caplog)) >= 2
 
 
@@ -56,15 +56,15 @@ def test_a_timeline_and_a_comparison_that_break(
     broken = (sys.executable, "-c", f"import sys; {COMPLAINS}raise SystemExit(3)")
     monkeypatch.setattr(timelines, "COMMAND", broken)
     monkeypatch.setattr(comparisons, "COMMAND", broken)
-    library = started(logs)
-    [run] = library.runs().runs
+    profiles = started(logs)
+    [run] = profiles.runs().runs
     key = Key(run.run, run.profiles[0].worker, "1")
     with pytest.raises(TidyError, match="its process ended"):
-        Timelines(library).answer(key, Lanes(), LIMIT_S)
+        Timelines(profiles).answer(key, Lanes(), LIMIT_S)
     assert any("owned" in line for line in lines_of(caplog)), "it is said when it ends, not when another one begins"
     caplog.clear()
     with pytest.raises(TidyError, match="broke off"):
-        Comparisons(library).answer(Side(run.run), Side(run.run), Rows("", 0, 1), LIMIT_S)
+        Comparisons(profiles).answer(Side(run.run), Side(run.run), Rows("", 0, 1), LIMIT_S)
     assert any("owned" in line for line in lines_of(caplog))
 
 
@@ -74,8 +74,8 @@ def test_a_fault_of_ours_and_a_store_without_an_answer(
     def fault(*_: object, **__: object) -> object:
         raise RuntimeError(HOSTILE)
 
-    client = served(Library([Logdir(str(logs))]))
-    monkeypatch.setattr(Library, "report", fault)
+    client = served(Profiles([Logdir(str(logs))]))
+    monkeypatch.setattr(Profiles, "report", fault)
     assert client.get("/api/report", query_string={"run": HOSTILE}).status_code == 500
     list(look([Logdir(f"nothing://{HOSTILE}")]))
     assert sum("owned" in line for line in lines_of(caplog)) >= 2

@@ -13,10 +13,10 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from tb_tidy_plugin.plugin import mutes, web
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import ErrorAnswer, Mutes, MutesAnswer
 from tb_tidy_plugin.plugin.mutes import NAME, MuteStore
-from tb_tidy_plugin.plugin.payloads import ErrorAnswer, Mutes, MutesAnswer
+from tb_tidy_plugin.plugin.profiles import Profiles
 
 OURS = {"X-TorchTidy": "1"}
 NOTHING: dict[str, list[str]] = {"findings": [], "rules": []}
@@ -24,7 +24,7 @@ NOTHING: dict[str, list[str]] = {"findings": [], "rules": []}
 
 def client(*logdirs: str | Path) -> FlaskClient:
     found = [Logdir(str(logdir)) for logdir in logdirs]
-    return web.create_app(Library(found), (), MuteStore(found)).test_client()
+    return web.create_app(Profiles(found), (), MuteStore(found)).test_client()
 
 
 def change(mute: dict[str, list[str]] | None = None, unmute: dict[str, list[str]] | None = None) -> dict[str, Any]:

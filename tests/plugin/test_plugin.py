@@ -13,7 +13,8 @@ from werkzeug.test import Client
 
 from tb_tidy_plugin.plugin import scan
 from tb_tidy_plugin.plugin.loader import Loader
-from tb_tidy_plugin.plugin.plugin import Plugin, configuration_file
+from tb_tidy_plugin.plugin.plugin import Plugin
+from tb_tidy_plugin.plugin.start import configuration_file
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
 from tests.support.waiting import until
@@ -39,9 +40,9 @@ def test_active_with_a_trace(tmp_path: Path) -> None:
 
 
 def test_not_active_without_one_until_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tb_tidy_plugin.plugin import library
+    from tb_tidy_plugin.plugin import profiles
 
-    monkeypatch.setattr(library, "PERIOD_S", 0.05)
+    monkeypatch.setattr(profiles, "PERIOD_S", 0.05)
     found = plugin(str(tmp_path))
     until(lambda: not found.is_active())
     trace(tmp_path / "run" / "w.pt.trace.json")
@@ -52,13 +53,13 @@ def test_active_while_the_first_look_goes_on_and_the_constructor_does_not_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    from tb_tidy_plugin.plugin import library
+    from tb_tidy_plugin.plugin import profiles
 
     def slow(*_: object) -> scan.Catalog:
         assert gate.wait(60)
         return {}
 
-    monkeypatch.setattr(library, "look", slow)
+    monkeypatch.setattr(profiles, "look", slow)
     found = plugin(str(tmp_path))
     assert found.is_active()
     gate.set()
@@ -66,12 +67,12 @@ def test_active_while_the_first_look_goes_on_and_the_constructor_does_not_wait(
 
 
 def test_a_look_that_fails_is_over_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tb_tidy_plugin.plugin import library
+    from tb_tidy_plugin.plugin import profiles
 
     def fails(*_: object) -> scan.Catalog:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(library, "look", fails)
+    monkeypatch.setattr(profiles, "look", fails)
     found = plugin(str(tmp_path))
     until(lambda: not found.is_active())
 

@@ -11,11 +11,11 @@ from flask.testing import FlaskClient
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.analysis_worker import Request, Result
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import RanksAnswer, ReportAnswer
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import RanksAnswer, ReportAnswer
-from tb_tidy_plugin.plugin.worker import Request, Result
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.recorded_ranks import record
 from tests.support.waiting import until
 
@@ -27,10 +27,10 @@ def client(tmp_path: Path) -> FlaskClient:
     """Two ranks of three, of which the second comes 7 ms late."""
     for rank, comes_us in enumerate((1000, 8000)):
         record(tmp_path / "run", rank, comes_us, world=3)
-    library = Library([Logdir(str(tmp_path))])
-    library.start()
-    until(lambda: not library.scanning)
-    return web.create_app(library, (), MuteStore(())).test_client()
+    profiles = Profiles([Logdir(str(tmp_path))])
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    return web.create_app(profiles, (), MuteStore(())).test_client()
 
 
 def ranks(client: FlaskClient) -> RanksAnswer:
@@ -80,7 +80,7 @@ def test_of_a_run_that_is_not_there(client: FlaskClient) -> None:
 
 
 def test_the_worker_sends_little_of_a_rank(tmp_path: Path) -> None:
-    from tb_tidy_plugin.plugin.worker import analyse as worker_analyses
+    from tb_tidy_plugin.plugin.analysis_worker import analyse as worker_analyses
     from tb_tidy_plugin.trace.files import find_traces
 
     (file,) = find_traces(record(tmp_path, 0, 1000))

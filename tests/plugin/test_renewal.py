@@ -12,15 +12,15 @@ from flask.testing import FlaskClient
 from tb_tidy_plugin.benchmarks.process import Request
 from tb_tidy_plugin.benchmarks.store import keep
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.desk import Desk
-from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import BenchmarkRequest, BenchmarksAnswer, ProfileState, ReportAnswer
 from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import BenchmarkRequest, BenchmarksAnswer, ProfileState, ReportAnswer
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
-from tests.plugin.test_desk import ENDLESS
+from tests.plugin.test_benchmark_queue import ENDLESS
 from tests.support.measurements import measurement
 from tests.support.recordings import ROOT
 from tests.support.waiting import until
@@ -30,21 +30,21 @@ RULE = "optimizer-single-tensor"
 
 
 class Board:
-    """A library with one recording, and the web API in front of it."""
+    """`Profiles` of one recording, and the web API in front of it."""
 
-    def __init__(self, logdir: Path, desk: Desk) -> None:
-        self.library = Library([Logdir(str(logdir))])
-        self.library.start()
-        until(lambda: not self.library.scanning)
-        (run,) = self.library.runs().runs
+    def __init__(self, logdir: Path, queue: BenchmarkQueue) -> None:
+        self.profiles = Profiles([Logdir(str(logdir))])
+        self.profiles.start()
+        until(lambda: not self.profiles.scanning)
+        (run,) = self.profiles.runs().runs
         (profile,) = run.profiles
         self.key = Key(run.run, profile.worker, profile.span)
         self.query = {"run": self.key.run, "worker": self.key.worker, "span": self.key.span}
-        self._client: FlaskClient = web.create_app(self.library, (), MuteStore(()), desk).test_client()
+        self._client: FlaskClient = web.create_app(self.profiles, (), MuteStore(()), queue).test_client()
 
     def analysed(self) -> tuple[ProfileState, ProfileReport]:
         """The state and the report once there is nothing to wait for."""
-        list(self.library.progress(self.key))
+        list(self.profiles.progress(self.key))
         answer = msgspec.json.decode(self._client.get("/api/report", query_string=self.query).data, type=ReportAnswer)
         return answer.states[0], answer.report.profiles[0]
 
@@ -75,7 +75,7 @@ def measured_elsewhere(answer: BenchmarksAnswer, finding: str) -> None:
 
 @pytest.mark.slow
 def test_a_measurement_that_the_report_lacks_has_it_made_again_once(logdir: Path) -> None:
-    board = Board(logdir, Desk())
+    board = Board(logdir, BenchmarkQueue())
     before, report = board.analysed()
     finding = finding_of(report)
     assert finding.saving is not None
@@ -100,24 +100,24 @@ def test_a_measurement_that_the_report_lacks_has_it_made_again_once(logdir: Path
 
 @pytest.mark.slow
 def test_nothing_is_analysed_while_something_is_measured(logdir: Path) -> None:
-    desk = Desk(None)
-    board = Board(logdir, desk)
+    queue = BenchmarkQueue(None)
+    board = Board(logdir, queue)
     before, report = board.analysed()
     measured_elsewhere(board.benchmarks(), finding_of(report).id)
-    job = desk.add(
+    job = queue.add(
         BenchmarkRequest(run="another", worker="w", span="", finding="f"), Request(rule="r", pair=ENDLESS)
     ).job
     board.benchmarks()
     assert board.analysed()[0] == before
-    desk.cancel(job)
-    list(desk.progress(job))
+    queue.cancel(job)
+    list(queue.progress(job))
     board.benchmarks()
     assert board.analysed()[0].version > before.version
 
 
 @pytest.mark.slow
 def test_the_command_for_a_shell_names_the_trace(logdir: Path) -> None:
-    board = Board(logdir, Desk())
+    board = Board(logdir, BenchmarkQueue())
     board.analysed()
     (trace,) = (logdir / SAMPLE).glob("*.pt.trace.json.gz")
     answer = board.benchmarks()
@@ -128,14 +128,14 @@ def test_the_command_for_a_shell_names_the_trace(logdir: Path) -> None:
 
 @pytest.mark.slow
 def test_what_came_of_the_earlier_analysis_is_the_answer_meanwhile(logdir: Path) -> None:
-    library = Board(logdir, Desk()).library
-    (run,) = library.runs().runs
+    profiles = Board(logdir, BenchmarkQueue()).profiles
+    (run,) = profiles.runs().runs
     key = Key(run.run, run.profiles[0].worker, run.profiles[0].span)
-    library.renew(key, "not analysed at all yet, so this is of no use")
-    assert library.runs().runs == [run]
-    list(library.progress(key))
-    old = library.kept(key, 0)
-    library.renew(key, "a measurement")
-    assert library.kept(key, 0) is old
-    list(library.progress(key))
-    assert library.kept(key, 0) is not old
+    profiles.renew(key, "not analysed at all yet, so this is of no use")
+    assert profiles.runs().runs == [run]
+    list(profiles.progress(key))
+    old = profiles.kept(key, 0)
+    profiles.renew(key, "a measurement")
+    assert profiles.kept(key, 0) is old
+    list(profiles.progress(key))
+    assert profiles.kept(key, 0) is not old

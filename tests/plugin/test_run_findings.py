@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.plugin import library as module
+from tb_tidy_plugin.plugin import profiles as module
 from tb_tidy_plugin.plugin.analysis import WORKER
-from tb_tidy_plugin.plugin.library import KEPT_BYTES, Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
 from tb_tidy_plugin.plugin.scan import Key
 from tests.support.drawn_runs import draw_run
@@ -36,96 +36,96 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def started(logs: Path, kept_bytes: int = KEPT_BYTES, configuration: Path | None = None) -> Library:
-    library = Library([Logdir(str(logs))], WORKER, kept_bytes, configuration)
-    library.start()
-    until(lambda: not library.scanning)
-    return library
+def started(logs: Path, kept_bytes: int = KEPT_BYTES, configuration: Path | None = None) -> Profiles:
+    profiles = Profiles([Logdir(str(logs))], WORKER, kept_bytes, configuration)
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    return profiles
 
 
-def finish(library: Library, key: Key) -> None:
-    *_, last = library.progress(key)
+def finish(profiles: Profiles, key: Key) -> None:
+    *_, last = profiles.progress(key)
     assert last.state == "done", last.problem
 
 
-def found_about(library: Library) -> list[tuple[str, list[int]]]:
-    report = library.report(*FIRST).report
+def found_about(profiles: Profiles) -> list[tuple[str, list[int]]]:
+    report = profiles.report(*FIRST).report
     assert [profile.worker for profile in report.profiles] in ([], ["host_0"]), "only what was asked for"
     return [(finding.rule, finding.ranks) for finding in report.findings]
 
 
 def test_a_rank_alone_says_nothing_of_the_run(logs: Path) -> None:
-    library = started(logs)
-    finish(library, FIRST)
-    answer = library.report(*FIRST)
+    profiles = started(logs)
+    finish(profiles, FIRST)
+    answer = profiles.report(*FIRST)
     assert (answer.ranks, answer.report.outcomes, answer.report.findings) == ([0], [], [])
     assert answer.pending == 1
 
 
 def test_each_profile_of_a_run_comes_with_what_all_that_are_done_show(logs: Path) -> None:
-    library = started(logs)
-    finish(library, FIRST)
-    assert found_about(library) == []
-    finish(library, LATE)
-    assert (STRAGGLER, [1]) in found_about(library)
-    answer = library.report(*FIRST)
+    profiles = started(logs)
+    finish(profiles, FIRST)
+    assert found_about(profiles) == []
+    finish(profiles, LATE)
+    assert (STRAGGLER, [1]) in found_about(profiles)
+    answer = profiles.report(*FIRST)
     assert (answer.ranks, answer.pending) == ([0, 1], 0)
     assert STRAGGLER in {outcome.rule for outcome in answer.report.outcomes if outcome.status == "found"}
 
 
 def test_one_rank_is_looked_at_without_the_others_unless_all_are_asked_for(logs: Path) -> None:
-    library = started(logs)
-    finish(library, FIRST)
-    late = {profile.worker: profile for profile in library.runs().runs[0].profiles}["host_1"]
+    profiles = started(logs)
+    finish(profiles, FIRST)
+    late = {profile.worker: profile for profile in profiles.runs().runs[0].profiles}["host_1"]
     assert late.state == "queued"
-    library.report(*FIRST, every_rank=True)
-    until(lambda: library.report(*FIRST).ranks == [0, 1])
-    assert (STRAGGLER, [1]) in found_about(library)
+    profiles.report(*FIRST, every_rank=True)
+    until(lambda: profiles.report(*FIRST).ranks == [0, 1])
+    assert (STRAGGLER, [1]) in found_about(profiles)
 
 
 def test_a_trace_that_cannot_be_read_is_not_waited_for(logs: Path) -> None:
     (logs / "run" / "host_2.12.pt.trace.json").touch()
-    library = started(logs)
-    assert library.report(*FIRST, every_rank=True).pending == 3
-    until(lambda: library.report(*FIRST).pending == 0)
-    assert library.report(*FIRST).ranks == [0, 1]
+    profiles = started(logs)
+    assert profiles.report(*FIRST, every_rank=True).pending == 3
+    until(lambda: profiles.report(*FIRST).pending == 0)
+    assert profiles.report(*FIRST).ranks == [0, 1]
 
 
 def test_what_was_given_up_for_want_of_memory_still_counts_and_is_not_asked_for_again(logs: Path) -> None:
-    library = started(logs, kept_bytes=0)
-    finish(library, LATE)
-    finish(library, FIRST)
-    answer = library.report(*FIRST, every_rank=True)
+    profiles = started(logs, kept_bytes=0)
+    finish(profiles, LATE)
+    finish(profiles, FIRST)
+    answer = profiles.report(*FIRST, every_rank=True)
     assert answer.ranks == [0, 1]
-    late = {profile.worker: profile for profile in library.runs().runs[0].profiles}["host_1"]
+    late = {profile.worker: profile for profile in profiles.runs().runs[0].profiles}["host_1"]
     assert late.state == "queued", "given up, and not wanted"
 
 
 def test_a_rank_that_was_recorded_anew_counts_only_when_it_is_done_again(logs: Path) -> None:
-    library = started(logs)
-    finish(library, FIRST)
-    finish(library, LATE)
+    profiles = started(logs)
+    finish(profiles, FIRST)
+    finish(profiles, LATE)
     record(logs / "run", 1, comes_us=1000)
-    assert found_about(library) == []
-    assert library.report(*FIRST).ranks == [0]
-    finish(library, LATE)
-    assert library.report(*FIRST).ranks == [0, 1]
-    assert STRAGGLER not in {rule for rule, _ in found_about(library)}
+    assert found_about(profiles) == []
+    assert profiles.report(*FIRST).ranks == [0]
+    finish(profiles, LATE)
+    assert profiles.report(*FIRST).ranks == [0, 1]
+    assert STRAGGLER not in {rule for rule, _ in found_about(profiles)}
 
 
 def test_the_configuration_chooses_among_rules_of_runs_too(logs: Path, tmp_path: Path) -> None:
     file = tmp_path / "tb-tidy.toml"
     file.write_text(f'ignore = ["{STRAGGLER}"]\n')
-    library = started(logs, configuration=file)
-    finish(library, FIRST)
-    finish(library, LATE)
-    answer = library.report(*FIRST)
+    profiles = started(logs, configuration=file)
+    finish(profiles, FIRST)
+    finish(profiles, LATE)
+    answer = profiles.report(*FIRST)
     assert answer.ranks == [0, 1]
     assert STRAGGLER not in {outcome.rule for outcome in answer.report.outcomes}
 
 
 class TestTheAnswer:
-    """By hand-made summaries, without a library."""
+    """By hand-made summaries, without a logdir."""
 
     def parts(self, *late_us: int, version: int = 1) -> dict[Key, Part]:
         ranks = draw_run(*[late_us] * 6).ranks

@@ -14,9 +14,9 @@ import pytest
 from tensorboard.program import WerkzeugServer
 
 from tb_tidy_plugin.plugin import answers, web
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.waiting import until
 
 PATIENCE_S = 0.2
@@ -29,7 +29,7 @@ MUTE = b'{"mute": {"findings": ["a1"], "rules": []}, "unmute": {"findings": [], 
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """Where it listens; its mutes are in `tmp_path`. At the end no request may be open."""
     monkeypatch.setattr(answers, "POST_PATIENCE_S", PATIENCE_S)
-    app = web.create_app(Library([]), (), MuteStore([Logdir(str(tmp_path))]))
+    app = web.create_app(Profiles([]), (), MuteStore([Logdir(str(tmp_path))]))
     serving = WerkzeugServer(app, argparse.Namespace(host="127.0.0.1", port=0, bind_all=False, reuse_port=False))
     before = threading.active_count()
     thread = threading.Thread(target=serving.serve_forever, args=(0.02,))

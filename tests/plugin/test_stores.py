@@ -8,8 +8,8 @@ import fsspec
 import pytest
 
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import MuteChange, Mutes
 from tb_tidy_plugin.plugin.mutes import NAME, MutesError, MuteStore
-from tb_tidy_plugin.plugin.payloads import MuteChange, Mutes
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look
 from tb_tidy_plugin.trace.capture_file import SUFFIX
 from tb_tidy_plugin.trace.remote import RemotePath

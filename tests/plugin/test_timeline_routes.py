@@ -11,9 +11,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from tb_tidy_plugin.plugin import timelines, web
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.logdirs import trace
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
@@ -32,16 +32,16 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def library(logs: Path) -> Library:
-    library = Library([Logdir(str(logs))], WITH_MADE_UP_RULE)
-    library.start()
-    until(lambda: not library.scanning)
-    return library
+def profiles(logs: Path) -> Profiles:
+    profiles = Profiles([Logdir(str(logs))], WITH_MADE_UP_RULE)
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    return profiles
 
 
 @pytest.fixture(scope="module")
-def client(library: Library) -> FlaskClient:
-    return web.create_app(library, (), MuteStore(())).test_client()
+def client(profiles: Profiles) -> FlaskClient:
+    return web.create_app(profiles, (), MuteStore(())).test_client()
 
 
 def asked(client: FlaskClient, path: str, **query: object) -> Any:  # noqa: ANN401 - any JSON
@@ -139,9 +139,9 @@ def test_a_trace_that_cannot_be_read(client: FlaskClient) -> None:
     assert json.loads(answer.data)["error"]["message"]
 
 
-def test_a_process_that_cannot_be_started_is_no_crash(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_started_is_no_crash(profiles: Profiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timelines, "COMMAND", ("no-such-program",))
-    new = web.create_app(library, (), MuteStore(())).test_client()
+    new = web.create_app(profiles, (), MuteStore(())).test_client()
     error = json.loads(new.get(f"/api/timeline/lanes?{PROFILE}").data)["error"]
     assert error["message"] == "The timeline could not be drawn: No such file or directory."
 
@@ -155,14 +155,14 @@ def test_a_process_that_cannot_be_started_is_no_crash(library: Library, monkeypa
     ],
 )
 def test_a_process_that_takes_more_than_it_may(
-    library: Library, monkeypatch: pytest.MonkeyPatch, limit: str, does: str, message: str
+    profiles: Profiles, monkeypatch: pytest.MonkeyPatch, limit: str, does: str, message: str
 ) -> None:
     """What the process says by itself, and what is read off how it ended."""
-    module = "import time; from tb_tidy_plugin.plugin import timeline_reader as it"
+    module = "import time; from tb_tidy_plugin.plugin import timeline_worker as it"
     limits = f"from tb_tidy_plugin.trace.limits import Bound, Limits; it.limits_in = lambda _: Limits({limit})"
     code = f"{module}; {limits}; it.read_timeline = lambda *_: {does}; it.main()"
     monkeypatch.setattr(timelines, "COMMAND", (sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]; {code}"))
-    new = web.create_app(library, (), MuteStore(())).test_client()
+    new = web.create_app(profiles, (), MuteStore(())).test_client()
     error = json.loads(new.get(f"/api/timeline/lanes?{PROFILE}").data)["error"]
     assert error["message"].startswith(message)
     assert "[limits]" in error["advice"]

@@ -12,10 +12,9 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin import routes
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.payloads import (
+from tb_tidy_plugin.plugin.models import (
     ErrorAnswer,
     ErrorInfo,
     EventsAnswer,
@@ -27,6 +26,7 @@ from tb_tidy_plugin.plugin.payloads import (
     StackAnswer,
     StackFrame,
 )
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.rules import catalogue
 from tests.support.logdirs import trace
 from tests.support.serving import served
@@ -54,7 +54,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(logs: Path) -> FlaskClient:
-    return served(Library([Logdir(str(logs))], WITH_MADE_UP_RULE))
+    return served(Profiles([Logdir(str(logs))], WITH_MADE_UP_RULE))
 
 
 def answer(client: FlaskClient, query: str, kind: type[Answer]) -> Answer:
@@ -134,7 +134,7 @@ def test_progress_is_one_state_per_line_and_ends_with_the_last(client: FlaskClie
 
 def test_progress_comes_as_it_is_made(logs: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    client = served(Library([Logdir(str(logs))], held_by(gate)))
+    client = served(Profiles([Logdir(str(logs))], held_by(gate)))
     lines = client.open(f"/api/progress?{PROFILE}", buffered=False).iter_encoded()
     assert json.loads(next(lines))["state"] == "queued"
     gate.touch()
@@ -156,7 +156,7 @@ def test_rules_with_their_pages(client: FlaskClient) -> None:
 def test_a_configuration_that_is_mended_meanwhile(tmp_path: Path) -> None:
     file = tmp_path / "tb-tidy.toml"
     file.write_text('rules = ["slow_multiplication.py"]')
-    client = served(Library([Logdir(str(tmp_path))], configuration=file))
+    client = served(Profiles([Logdir(str(tmp_path))], configuration=file))
     assert "There is no file" in error(client, "rules", 404).message
     write_rule(tmp_path)
     assert answer(client, "rules", RulesAnswer).rules[-1].rule == "slow-multiplication"
@@ -182,7 +182,7 @@ def test_a_path_that_is_no_text_is_not_told_as_another_one(tmp_path: Path) -> No
     trace(folder / "run" / "w.7.pt.trace.json")
     (folder / "run" / "train.py").write_text("import torch\n")
     found = answer(
-        served(Library([Logdir(str(folder))], WITH_MADE_UP_RULE)), f"source?{PROFILE}&file=train.py", SourceAnswer
+        served(Profiles([Logdir(str(folder))], WITH_MADE_UP_RULE)), f"source?{PROFILE}&file=train.py", SourceAnswer
     )
     assert (found.lines, found.path) == (["import torch"], None)
 
@@ -214,7 +214,7 @@ def test_source_that_may_not_be_shown_says_why(client: FlaskClient) -> None:
 
 
 def test_source_from_a_root_of_the_flag(logs: Path) -> None:
-    client = served(Library([Logdir(str(logs))], WITH_MADE_UP_RULE), [logs.parent])
+    client = served(Profiles([Logdir(str(logs))], WITH_MADE_UP_RULE), [logs.parent])
     assert answer(client, f"source?{PROFILE}&file=..%2F..%2Foutside.py", SourceAnswer).lines == ["secret = 1"]
 
 
@@ -265,11 +265,11 @@ def test_an_analysis_that_is_not_there_is_waited_for(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = tmp_path / "gate"
-    client = served(Library([Logdir(str(logs))], held_by(gate)))
-    monkeypatch.setattr(web, "PATIENCE_S", 0.05)
+    client = served(Profiles([Logdir(str(logs))], held_by(gate)))
+    monkeypatch.setattr(routes, "PATIENCE_S", 0.05)
     assert "still being analysed" in error(client, f"source?{PROFILE}&file=train.py", 503).message
     gate.touch()
-    monkeypatch.setattr(web, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(routes, "PATIENCE_S", 60.0)
     assert answer(client, f"source?{PROFILE}&file=train.py", SourceAnswer).available
 
 
@@ -321,7 +321,7 @@ def test_a_fault_of_ours_gives_nothing_away(
     def fault(*_: object) -> object:
         raise RuntimeError("/home/user/secret")
 
-    monkeypatch.setattr(Library, "runs", fault)
+    monkeypatch.setattr(Profiles, "runs", fault)
     found = error(client, "runs", 500)
     assert "secret" not in found.message + found.advice
     assert "/home/user/secret" in caplog.text

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.plugin import comparisons, web
-from tb_tidy_plugin.plugin.library import Library
+from tb_tidy_plugin.plugin import comparisons, routes
 from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.serving import served
 from tests.support.step_recordings import recording
 from tests.support.workers import script
@@ -36,7 +36,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(logs: Path) -> FlaskClient:
-    return served(Library([Logdir(str(logs))]))
+    return served(Profiles([Logdir(str(logs))]))
 
 
 def answer(client: FlaskClient, query: str, code: int = 200) -> Any:  # noqa: ANN401 - any JSON
@@ -137,8 +137,8 @@ def test_a_rank_that_cannot_be_read_is_left_out_and_said(client: FlaskClient) ->
 
 
 def test_an_analysis_that_takes_long_is_not_waited_for(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "PATIENCE_S", 0.1)
-    sleeping = served(Library([Logdir(str(logs))], script("time.sleep(60)")))
+    monkeypatch.setattr(routes, "PATIENCE_S", 0.1)
+    sleeping = served(Profiles([Logdir(str(logs))], script("time.sleep(60)")))
     assert error(sleeping, "base=base&candidate=candidate", 503) == "The trace is still being analysed."
 
 
@@ -166,7 +166,8 @@ def test_a_comparison_that_takes_more_than_it_may(
 ) -> None:
     """What the process says by itself, and what is read off how it ended."""
     module = (
-        "import time; from tb_tidy_plugin.plugin import comparing as it; import tb_tidy_plugin.compare.compare as c"
+        "import time; import tb_tidy_plugin.compare.compare as c; "
+        "from tb_tidy_plugin.plugin import comparison_worker as it"
     )
     limits = f"from tb_tidy_plugin.trace.limits import Bound, Limits; it.limits_in = lambda _: Limits({limit})"
     code = f"{module}; {limits}; c.compared = lambda *_: {does}; it.main()"

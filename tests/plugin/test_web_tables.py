@@ -16,10 +16,8 @@ from flask.testing import FlaskClient
 from tb_tidy_plugin.analysis.checker import MISSING
 from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.mutes import MuteStore
-from tb_tidy_plugin.plugin.payloads import (
+from tb_tidy_plugin.plugin.models import (
     CpuAnswer,
     ErrorAnswer,
     KernelsAnswer,
@@ -29,6 +27,8 @@ from tb_tidy_plugin.plugin.payloads import (
     OperatorsAnswer,
     ReportAnswer,
 )
+from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import OPERATOR_GROUPS, OPERATOR_ORDERS, line_columns
 from tb_tidy_plugin.sources.frames import Frame
@@ -66,15 +66,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def library(logs: Path) -> Library:
-    return Library([Logdir(str(logs))], WITH_MADE_UP_RULE)
+def profiles(logs: Path) -> Profiles:
+    return Profiles([Logdir(str(logs))], WITH_MADE_UP_RULE)
 
 
 @pytest.fixture(scope="module")
-def client(library: Library) -> Iterator[FlaskClient]:
-    library.start()
-    until(lambda: not library.scanning)
-    with web.create_app(library, (), MuteStore(())).test_client() as client:
+def client(profiles: Profiles) -> Iterator[FlaskClient]:
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    with web.create_app(profiles, (), MuteStore(())).test_client() as client:
         yield client
 
 
@@ -223,10 +223,10 @@ def test_memory(tmp_path: Path) -> None:
     (path,) = shared("traces/v100_memory_compile_216k").glob("*.gz")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / path.name).write_bytes(path.read_bytes())
-    library = Library([Logdir(str(tmp_path))])
-    library.start()
-    until(lambda: not library.scanning)
-    client = web.create_app(library, (), MuteStore(())).test_client()
+    profiles = Profiles([Logdir(str(tmp_path))])
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    client = web.create_app(profiles, (), MuteStore(())).test_client()
     found = answer(client, "memory?run=run&worker=rank0&span=", MemoryAnswer)
     assert found.missing is None
     assert [device.device for device in found.devices] == ["cpu", "cuda:1"]
@@ -252,13 +252,13 @@ def test_what_was_not_recorded_says_how_to_record_it(client: FlaskClient) -> Non
     [
         ("operators", 400, "no `run`"),
         ("modules?run=run&worker=w", 400, "no `span`"),
-        (f"operators?{SMALL}&group=color", 400, "Known: name, shape, line, module."),
+        (f"operators?{SMALL}&group=color", 400, "Known: line, module, name, shape."),
         (f"operators?{SMALL}&group=", 400, "group"),
         (f"operators?{SMALL}&sort=color", 400, "Known: name, operators, calls"),
         (f"operators?{SMALL}&sort=kernels", 400, "sort"),
         (f"operators?{SMALL}&sort=--calls", 400, "sort"),
         (f"operators?{SMALL}&sort=__class__", 400, "sort"),
-        (f"operators?{SMALL}&kind=color", 400, "Known: operator, annotation, runtime, mixed."),
+        (f"operators?{SMALL}&kind=color", 400, "Known: annotation, mixed, operator, runtime."),
         (f"operators?{SMALL}&limit=501", 400, "larger than 500"),
         (f"operators?{SMALL}&offset=-1", 400, "offset"),
         ("operators?run=nothing&worker=w&span=7", 404, "no run `nothing`"),
@@ -281,8 +281,8 @@ def test_what_has_not_changed_is_not_sent_again(client: FlaskClient, path: str) 
     assert (again.status_code, again.data) == (304, b"")
 
 
-def test_tables_count_as_memory(client: FlaskClient, library: Library) -> None:
-    kept = library.kept(Key("sample", "workstation", "1795242346135690847"), 60.0)
+def test_tables_count_as_memory(client: FlaskClient, profiles: Profiles) -> None:
+    kept = profiles.kept(Key("sample", "workstation", "1795242346135690847"), 60.0)
     tables = kept.result.tables
     events = sum(len(bytes(columns)) for columns in kept.result.events.values())
     assert kept.size == events + tables.size + len(bytes(kept.result.step_costs))

@@ -90,6 +90,17 @@ def html_of(report: Report, muted: int = 0) -> str:
     return to_html(report_document(report, "html", muted))
 
 
+def test_small_findings_are_folded_in_the_list_of_what_is_worth_most(report: Report) -> None:
+    run = report.runs[0]
+    (small,) = run.profiles[0].findings
+    large = msgspec.structs.replace(small, id="large", small=False)
+    profile = msgspec.structs.replace(run.profiles[0], findings=[large, small])
+    page = html_of(msgspec.structs.replace(report, runs=[msgspec.structs.replace(run, profiles=[profile])]))
+    _, _, listed = page.partition("Worth most")
+    first = listed.index("<a href=")
+    assert first < listed.index("1 small finding: 0.81 % of a step") < listed.index("<a href=", first + 1)
+
+
 def page_of(report: Report) -> Page:
     return Page(html_of(report))
 

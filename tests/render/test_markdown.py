@@ -18,6 +18,7 @@ from tb_tidy_plugin.ledger.model import Function, LeftOut, Owner
 from tb_tidy_plugin.render.ledger import ledger_blocks
 from tb_tidy_plugin.render.markdown import LONGEST, to_markdown
 from tb_tidy_plugin.render.report import report_document
+from tb_tidy_plugin.report.generated import CodeLine, Generated
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
@@ -70,6 +71,15 @@ def html_of(text: str) -> str:
 
 
 class TestShows:
+    def test_small_findings_folded_below_the_others(self, report: Report) -> None:
+        small = finding_of(report)
+        large = msgspec.structs.replace(small, rule="large-rule", small=False)
+        text = markdown_of(with_findings(report, large, small))
+        above, folded = text.split("1 small finding: 0.81 % of a step")
+        assert "| `large-rule` |" in above
+        assert "made-up-rule" not in above
+        assert "| `made-up-rule` |" in folded
+
     def test_a_report(self, report: Report) -> None:
         text = markdown_of(report)
         head, details = text.split("\n<details>", 1)
@@ -100,6 +110,12 @@ class TestShows:
     def test_no_place_and_no_step(self, report: Report) -> None:
         finding = msgspec.structs.replace(finding_of(report), places=[], share=None)
         assert "| low | `made-up-rule` |  |  |  |\n" in markdown_of(with_findings(report, finding))
+
+    def test_a_place_of_compiled_code(self, report: Report) -> None:
+        generated = Generated(of="backward", also=[CodeLine(file="model.py", line=3)])
+        place = msgspec.structs.replace(place_in("model.py"), generated=generated, precision="exact")
+        text = markdown_of(with_findings(report, msgspec.structs.replace(finding_of(report), places=[place])))
+        assert "`backward of model.py:1 (+3)` in compiled code of `model.py` |" in text
 
     def test_more_places_than_one(self, report: Report) -> None:
         (place,) = finding_of(report).places
@@ -268,5 +284,5 @@ def test_real_reports(tmp_path: Path) -> None:
     assert page.count("<h2>") == len(report.runs)
     found = [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
     told = [len([*ledger_blocks(profile, is_terminal=True)]) for profile in profiles]
-    tables = sum(bool(profile.findings) for profile in profiles) + len(profiles)
+    tables = sum(len({finding.small for finding in profile.findings}) for profile in profiles) + len(profiles)
     assert page.count("<tr>") == len(found) + sum(told) + tables

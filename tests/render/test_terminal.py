@@ -15,7 +15,7 @@ from tb_tidy_plugin.cli.printed import as_lines
 from tb_tidy_plugin.compare.model import Comparison, OperatorChange, Side
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.render.document import Document
-from tb_tidy_plugin.render.report import MOST_OUTLIERS, MOST_PLACES_ON_SCREEN, report_document
+from tb_tidy_plugin.render.report import MOST_OUTLIERS, MOST_PLACES_ON_SCREEN, MOST_RULES_ON_SCREEN, report_document
 from tb_tidy_plugin.render.summary import Wanted, summary_document
 from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.figures import OperatorGroup
@@ -81,6 +81,36 @@ run · rank0 · 7 · rank 0
 
 """
     )
+
+
+def test_many_rules_are_counted_unless_all_names_are_wanted(report: Report) -> None:
+    names = [f"rule-{number}" for number in range(MOST_RULES_ON_SCREEN + 1)]
+    passed = [Outcome(rule=name, status="clean") for name in names]
+    skipped = [Outcome(rule=name, status="not_checked", reason="Record shapes.") for name in names]
+    run = report.runs[0]
+    profile = msgspec.structs.replace(run.profiles[0], outcomes=[*passed, *skipped])
+    shown = msgspec.structs.replace(report, runs=[msgspec.structs.replace(run, profiles=[profile])])
+    text = lines(report_document(shown, "text"))
+    assert f"passed: {len(names)} rules (`-v` names them)" in text
+    assert f"not checked: {len(names)} rules (`-v` names them): Record shapes." in text
+    verbose = " ".join(lines(report_document(shown, "text", verbose=True)).split())
+    assert f"passed: {', '.join(names)} not checked: {', '.join(names)}: Record shapes." in verbose
+
+
+def test_small_findings_take_a_line_each_below_the_others(report: Report) -> None:
+    (small,) = report.runs[0].profiles[0].findings
+    assert small.small
+    large = msgspec.structs.replace(small, message="It is large", small=False)
+    second = msgspec.structs.replace(small, message="It is small")
+    run = report.runs[0]
+    profile = msgspec.structs.replace(run.profiles[0], findings=[large, small, second])
+    shown = msgspec.structs.replace(report, runs=[msgspec.structs.replace(run, profiles=[profile])])
+    text = lines(report_document(shown, "text"))
+    assert text.count("fix: Add instead") == 1
+    assert text.index("It is large") < text.index("2 small findings, together 1.61 % of a step (`-v` shows")
+    assert "    ../../outside.py:1 in helper: It is small (8.06 µs; made-up-rule)" in text
+    verbose = lines(report_document(shown, "text", verbose=True))
+    assert (verbose.count("fix: Add instead"), "small findings" in verbose) == (3, False)
 
 
 @pytest.mark.parametrize(("left_out", "said"), [(0, ""), (1, "and 1 more place\n"), (1200, "and 1,200 more places\n")])

@@ -1,4 +1,4 @@
-"""The plugin's web application over a library, asked without a server."""
+"""The plugin's web application over `Profiles`, asked without a server."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.library import Library
 from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.waiting import until
 
 
@@ -22,10 +22,10 @@ class ReadingClient(FlaskClient):
         return super().open(*arguments, buffered=buffered, **options)
 
 
-def served(library: Library, roots: Sequence[Path] = ()) -> FlaskClient:
-    """A client of `library`, which has had its first look at its folders."""
-    library.start()
-    until(lambda: not library.scanning)
-    app = web.create_app(library, roots, MuteStore(()))
+def served(profiles: Profiles, roots: Sequence[Path] = ()) -> FlaskClient:
+    """A client of `profiles`, after their first look at their folders."""
+    profiles.start()
+    until(lambda: not profiles.scanning)
+    app = web.create_app(profiles, roots, MuteStore(()))
     app.test_client_class = ReadingClient
     return app.test_client()

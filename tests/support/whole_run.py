@@ -87,8 +87,8 @@ def device_document() -> dict[str, object]:
 
 def _pairs_in(trace: Path) -> list[tuple[str, Benchmark]]:
     (file,) = find_traces(trace)
-    evidence = read_file(file, Job()).evidence.values()
-    return [(each.finding.rule, each.pair) for each in evidence if each.pair]
+    traced = read_file(file, Job()).traced.values()
+    return [(each.finding.rule, each.pair) for each in traced if each.pair]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ WITH_MADE_UP_RULE = (
     "-c",
     PATHS + "import tb_tidy_plugin.rules as rules; from tests.support.made_up_rule import SlowMultiplication; "
     "SlowMultiplication.min_share = 0; rules.catalogue = lambda: (SlowMultiplication,); "
-    "from tb_tidy_plugin.plugin.worker import main; main()",
+    "from tb_tidy_plugin.plugin.analysis_worker import main; main()",
 )
 """The real worker, whose catalogue is one rule that finds every multiplication, however short."""
 

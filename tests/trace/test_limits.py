@@ -207,7 +207,7 @@ with held_to(Limits(memory_bytes=Bound(1e9, 1000))):
 
 ANALYSE = """
 import re, resource, sys
-from tb_tidy_plugin.plugin.worker import findings_of, result_of
+from tb_tidy_plugin.plugin.analysis_worker import findings_of, result_of
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import find_traces

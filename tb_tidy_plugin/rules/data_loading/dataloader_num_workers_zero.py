@@ -25,8 +25,17 @@ Workers load beside the rest of the step, each as much at a time as the rest
 of the step is long. Expected are as many as hide all loading, up to the cores
 of the machine where these were captured, else up to 8. Handing a batch over
 takes 0.2 to 1 ms on a quiet machine, 1.4 to 3 ms were measured on a busy one:
-1 ms of each stays. At most all loading goes, at least nothing where disk or
-cores are what limits it.
+1 ms of each stays. Where the cores were captured, workers get no more of them
+than there are: with all work on C cores, of which the step itself uses T, the
+loading L and the rest R take (L + T·R) / C at best. A step on the CPU uses as
+many cores as torch has threads. Where that is all of them, workers take cores
+from the step, and half of that best saving is expected: four public programs
+on two such cores kept −7 to 15 %, where 8 to 36 % was the best. At most all
+loading goes, which needs loading that waits for a disk; at least nothing.
+
+Fewer calls per batch save more than workers where the cores are few: a
+transform for a whole batch, results that are kept, a dataset that is one
+tensor. The functions that take most of the loading are named for that.
 
 ## When it stays quiet
 Loading of less than 5 % of the step or less than 1 ms per step, such as
@@ -37,14 +46,14 @@ before the first step. Loaders with workers, however slow they are. Jobs that
 may use one core.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.fixes.kinds import is_loader
-from tb_tidy_plugin.ledger.host_work import loading_functions
+from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
 from tb_tidy_plugin.profile.loading import batches_by_place
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -59,13 +68,17 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
     parse_frame,
 )
+from tb_tidy_plugin.units import plural
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
 
 MOST_WORKERS = 8  # expected of a machine whose cores are not known
 HANDING_OVER_NS = 1_000_000  # of each batch, which the training thread takes from a worker
-LEAST_NAMED = 0.2  # of the loading, that a function takes which is named
+LEAST_NAMED = 0.2  # of the loading, that a function or an operator takes which is named
+MOST_NAMED = 3
+PER_ITEM = 1.5  # calls per batch: what runs more often works on single items
+KEPT_ON_BUSY_CORES = 0.5  # of the best saving, where the step's own operators use all cores
 LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
 
 
@@ -75,9 +88,11 @@ class Evidence:
 
     Attributes:
         loading: of a step. rest: the rest of the step. share: loading's part of the step.
-        where: the function that takes most of it; empty where none takes a good part.
+        where: the functions or operators that take most of it; empty where none takes a good part.
+        largest: the first of them, per_batch: its calls for each batch; empty and 0 where there is none.
         batches, steps: how many there are. longest: the longest batch.
-        cores_available: how many the process may use; 0 where that is not known.
+        cores_available: how many the process may use, cores_used: how many the step itself uses; 0 where that is not
+            known.
         at_once: how many workers hide the loading.
         least_share, least: from which part of a step, and from which time on it is reported.
     """
@@ -86,13 +101,21 @@ class Evidence:
     rest: Nanoseconds
     share: Share
     where: str
+    largest: str
+    per_batch: float
     batches: int
     steps: int
     longest: Nanoseconds
     cores_available: int
+    cores_used: int
     at_once: int
     least_share: Share
     least: Nanoseconds
+
+    @property
+    def runs(self) -> str:
+        """How often it runs."""
+        return f"{plural(self.batches, 'time')} in {plural(self.steps, 'step')}"
 
     @property
     def workers(self) -> str:
@@ -102,7 +125,29 @@ class Evidence:
     @property
     def cores(self) -> str:
         """The cores, where they are known."""
-        return f"; the process may use {self.cores_available} cores" if self.cores_available else ""
+        if not self.cores_available:
+            return ""
+        used = ", as many as the step's operators have threads" if self.cores_used >= self.cores_available else ""
+        return f"; the process may use {self.cores_available} cores{used}"
+
+    @property
+    def give(self) -> str:
+        """What comes before the workers."""
+        if not self.largest:
+            return "Pass"
+        if self.per_batch < PER_ITEM:
+            return f"Make `{self.largest}` cheaper, or do its work once, beforehand. Then pass"
+        calls = f"`{self.largest}` runs {self.per_batch:.3g} times per batch"
+        return f"{calls}: work on a whole batch at once, keep its results, or make the dataset one tensor. Then pass"
+
+    @property
+    def hidden(self) -> float:
+        """The part of the loading that workers are expected to take from the step, as far as cores allow."""
+        cores, used = self.cores_available, self.cores_used
+        if not cores or not self.loading:
+            return 1.0
+        best = min(1 - 1 / cores + self.rest / self.loading * (1 - min(used / cores, 1)), 1.0)
+        return best * KEPT_ON_BUSY_CORES if used >= cores else best
 
 
 class DataloaderNumWorkersZero(Rule[Evidence]):
@@ -111,12 +156,14 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     code = "TT101"
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
-        "`_SingleProcessDataLoaderIter.__next__` runs {batches} times in {steps} steps, the longest one "
+        "`_SingleProcessDataLoaderIter.__next__` runs {runs}, the longest for "
         "{longest}{cores}. Reported for {least_share} and {least} of a step or more; what is loaded before the first "
         "step "
         "does not count"
     )
-    fix = "Pass `num_workers{workers}` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"
+    fix = (
+        "{give} `num_workers{workers}` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"
+    )
     caveat = (
         "Where processes are spawned (Windows, macOS), dataset and collate function must be picklable; each worker "
         "holds a copy of the dataset object and draws random numbers of its own."
@@ -139,7 +186,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         left = min(HANDING_OVER_NS / max(profile.duration_ns(match.anchor), 1), 1.0)
-        yield Overlap(match.events, match.evidence.at_once, left)
+        yield Overlap(match.events, match.evidence.at_once, max(left, 1 - match.evidence.hidden))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         """A loader and a step that take as long as those recorded, each keeping a core busy meanwhile."""
@@ -160,15 +207,19 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
 
     def _matches(self, profile: Profile, rows: Rows, loading_ns: int, share: float) -> Iterator[Match[Evidence]]:
         cores = profile.settings.threads.available_cores or 0
+        parts = _largest_parts(profile, rows)
         evidence = Evidence(
             loading=Nanoseconds(loading_ns),
             rest=Nanoseconds(max((profile.steps.median_ns or 0) - loading_ns, 0)),
             share=Share(share),
-            where=_where(profile, rows),
+            where=_where(profile, rows, parts),
+            largest=_short(profile, parts[0]) if parts else "",
+            per_batch=parts[0].per_batch if parts else 0.0,
             batches=len(rows),
             steps=len(profile.steps.items),
             longest=Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
             cores_available=cores,
+            cores_used=_cores_used(profile, cores),
             at_once=_workers(share, cores or MOST_WORKERS),
             least_share=Share(self.min_share),
             least=Nanoseconds(int(self.min_ns)),
@@ -190,14 +241,35 @@ def _usual_ns(profile: Profile, rows: Rows) -> int:
     return round(lengths_ns[(len(rows) - 1) // 2] * profile.per_step_count(rows))
 
 
-def _where(profile: Profile, rows: Rows) -> str:
-    """The function that takes most of the loading, where one takes a good part of it."""
-    row, time_ns = next(iter(loading_functions(profile, rows)), (0, 0))
-    share = time_ns / max(profile.covered(rows).total_ns, 1)
-    frame = parse_frame(profile.name(row))
-    if share < LEAST_NAMED or frame is None:
-        return ""
-    return f", {Share(share)} of it in `{frame.function}` ({frame.file}:{frame.line})"
+def _largest_parts(profile: Profile, rows: Rows) -> list[LoadingPart]:
+    """The functions or operators that take a good part of the loading each."""
+    loading_ns = max(profile.covered(rows).total_ns, 1)
+    parts = loading_functions(profile, rows)[:MOST_NAMED]
+    return [part for part in parts if part.time_ns >= LEAST_NAMED * loading_ns]
+
+
+def _where(profile: Profile, rows: Rows, parts: Sequence[LoadingPart]) -> str:
+    """Each of the parts with its share of the loading and its line."""
+    loading_ns = max(profile.covered(rows).total_ns, 1)
+    named = []
+    for part in parts:
+        frame = parse_frame(profile.name(part.row))
+        line = f" ({frame.file}:{frame.line})" if frame is not None else ""
+        named.append(f"{Share(part.time_ns / loading_ns)} of it in `{_short(profile, part)}`{line}")
+    return "".join(f", {each}" for each in named)
+
+
+def _short(profile: Profile, part: LoadingPart) -> str:
+    """The name of a function without its file, or of an operator."""
+    frame = parse_frame(profile.name(part.row))
+    return profile.name(part.row) if frame is None else frame.function
+
+
+def _cores_used(profile: Profile, available: int) -> int:
+    """How many cores a step uses itself, at least most of the time: one where a device does the work."""
+    if "device" in profile.recorded:
+        return 1
+    return min(profile.settings.threads.intra_op or available, available)
 
 
 def _workers(share: float, most: int) -> int:

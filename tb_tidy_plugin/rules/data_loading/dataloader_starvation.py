@@ -19,8 +19,9 @@ loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=Tr
 
 ## How the saving is estimated
 Twice as many workers load twice as fast, as long as there are cores for them: waits that are no longer than the rest of
-the step go, of longer ones half of the step remains. At most all waits go, at least nothing where cores, disk or
-network are what limits the workers.
+the step go, of longer ones half of the step remains. Where the cores were captured, no more workers than these count:
+with as many workers as cores, more of them are expected to save nothing. At most all waits go, at least nothing where
+cores, disk or network are what limits the workers.
 
 ## When it stays quiet
 Batches that are there within 1 ms; fewer than two waits; waits of less than 5 % of the step. The first batch of an
@@ -34,7 +35,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tb_tidy_plugin.profile.critical import device_idle
-from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, waits_for_workers
+from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, loader_with_workers, waits_for_workers
 from tb_tidy_plugin.rulekit import (
     Category,
     Edit,
@@ -62,6 +63,7 @@ class Evidence:
         waited, batches: how many batches were late, and how many there are. longest: the longest wait.
         apart: how many batches lie between two waits; 0 where they follow no rhythm.
         given: what the loader was given; empty where that was not captured.
+        faster: how many times as fast more workers load, as far as cores are known, at most twice.
         least, least_waits, least_share: from which wait, number of waits and part of the step on it is reported.
     """
 
@@ -72,6 +74,7 @@ class Evidence:
     longest: Nanoseconds
     apart: int
     given: str
+    faster: float
     least: Nanoseconds
     least_waits: int
     least_share: Share
@@ -82,6 +85,13 @@ class Evidence:
         if not self.apart:
             return ""
         return f"; the thread waits once in {self.apart} batches, as with {self.apart} workers that finish together"
+
+    @property
+    def workers(self) -> str:
+        """What to do about the number of workers."""
+        if self.faster <= 1:
+            return "Make loading cheaper: there are as many workers as cores"
+        return "Give the `DataLoader` more workers (up to the cores that the process may use), or make loading cheaper"
 
 
 class DataloaderStarvation(Rule[Evidence]):
@@ -95,8 +105,8 @@ class DataloaderStarvation(Rule[Evidence]):
         "step or more"
     )
     fix = (
-        "Give the `DataLoader` more workers (up to the cores that the process may use), then a larger "
-        "`prefetch_factor`; where that does not help, make reading and transforms cheaper or do them once, beforehand"
+        "{workers}. A recording with `num_workers=0` shows which functions load, and their lines: do their work for a "
+        "whole batch at once, or once, beforehand"
     )
     caveat = "Each worker holds its own copy of the dataset object and `prefetch_factor` batches in memory."
 
@@ -119,8 +129,8 @@ class DataloaderStarvation(Rule[Evidence]):
                 yield from _matches(profile, later, {at: lost[at] for at in long}, evidence)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        share = match.evidence.share
-        yield Scale(match.events, factor=max(1 - 1 / (2 * share), 0.0), low=0.0, high=1.0)
+        gone = (1 - 1 / match.evidence.faster) / match.evidence.share
+        yield Scale(match.events, factor=max(1 - gone, 0.0), low=0.0, high=1.0)
 
     def _evidence(
         self, profile: Profile, lost: Sequence[Intervals], long: Sequence[int], share: float, waiting_ns: int
@@ -133,6 +143,7 @@ class DataloaderStarvation(Rule[Evidence]):
             longest=Nanoseconds(max(lost[at].total_ns for at in long)),
             apart=_apart(long),
             given=_given(profile),
+            faster=_faster(profile),
             least=Nanoseconds(int(self.min_wait_ns)),
             least_waits=int(self.min_waits),
             least_share=Share(self.min_share),
@@ -168,9 +179,15 @@ def _apart(waited: Sequence[int]) -> int:
 
 def _given(profile: Profile) -> str:
     """What the loader was given, where that was captured and there is but one with workers."""
-    loaders = [loader for loader in profile.settings.loaders if loader.num_workers]
-    cores = profile.settings.threads.available_cores
-    if len(loaders) != 1 or not cores:
+    loader, cores = loader_with_workers(profile), profile.settings.threads.available_cores
+    if loader is None or not cores:
         return ""
-    (loader,) = loaders
     return f" (`num_workers={loader.num_workers}`, {cores} cores available, `prefetch_factor={loader.prefetch_factor}`)"
+
+
+def _faster(profile: Profile) -> float:
+    """How many times as fast twice the workers load, with no more of them than cores."""
+    loader, cores = loader_with_workers(profile), profile.settings.threads.available_cores
+    if loader is None or not loader.num_workers or not cores:
+        return 2.0
+    return min(max(cores / loader.num_workers, 1.0), 2.0)

@@ -51,6 +51,7 @@ from tb_tidy_plugin.rulekit import (
     aten,
     fitting,
 )
+from tb_tidy_plugin.units import plural
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -97,6 +98,11 @@ class Evidence:
     least: int
 
     @property
+    def per_parameter(self) -> str:
+        """How many operators run for each parameter."""
+        return plural(self.each, "operator")
+
+    @property
     def device(self) -> str:
         """Where the step runs."""
         return "GPU" if self.on_gpu else "CPU"
@@ -113,7 +119,7 @@ class OptimizerSingleTensor(Rule[Evidence]):
     code = "TT301"
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (
-        "The step on the {device} runs {each} operators for each parameter and no `_foreach_` or `_fused_` "
+        "The step on the {device} runs {per_parameter} for each parameter and no `_foreach_` or `_fused_` "
         "operator{switches}. Reported for {least} parameters or more"
     )
     fix = "Pass `{setting}` to `{optimizer}`"

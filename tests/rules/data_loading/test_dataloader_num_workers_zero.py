@@ -66,6 +66,32 @@ class TestReports:
         (finding,) = findings(DataloaderNumWorkersZero, profile)
         assert finding.message.partition("(30 %)")[2] == where
 
+    @pytest.mark.parametrize(
+        ("calls", "advice"),
+        [
+            (3, "`zoom` runs 3 times per batch: work on a whole batch at once, keep its results, or make the"),
+            (1, "Make `zoom` cheaper, or do its work once, beforehand. Then pass `num_workers`"),
+        ],
+    )
+    @pytest.mark.parametrize("name", ["scipy/zoom.py(7): zoom", "zoom"])
+    def test_what_to_change_in_the_loading_itself(self, name: str, calls: int, advice: str) -> None:
+        """A function, or an operator where no function but PyTorch's own runs."""
+        items = "\n".join(f"    {name} {20 + 900 * at}-{900 * at + 900}" for at in range(calls))
+        (finding,) = findings(DataloaderNumWorkersZero, draw(f"ProfilerStep#1 0-9000\n  {LOADING} 10-3010\n{items}"))
+        assert finding.fix.startswith(advice)
+
+    def test_several_functions_with_their_lines(self) -> None:
+        profile = draw(
+            f"""
+            ProfilerStep#1                    0-10000
+              {LOADING}                       10-3010
+                data.py(7): decode            20-1520
+                data.py(19): collate          1600-2800
+            """
+        )
+        (finding,) = findings(DataloaderNumWorkersZero, profile)
+        assert finding.message.endswith(", 50 % of it in `decode` (data.py:7), 40 % of it in `collate` (data.py:19)")
+
     def test_the_loop_over_the_loader_is_the_place(self) -> None:
         profile = draw(
             f"""
@@ -120,7 +146,7 @@ class TestReports:
     def test_as_many_workers_as_hide_the_loading_where_the_cores_are_known(
         self, cores: int, loading_us: int, workers: int
     ) -> None:
-        profile = with_settings(one_step(loading_us, 10_000), threads={"available_cores": cores})
+        profile = with_settings(one_step(loading_us, 10_000), threads={"available_cores": cores, "intra_op": 1})
         (finding,) = findings(DataloaderNumWorkersZero, profile)
         assert finding.fix.startswith(f"Pass `num_workers={workers}` and")
         (why, _) = finding.details
@@ -139,6 +165,25 @@ class TestSaves:
     def test_nothing_for_what_was_loaded_outside_the_steps(self) -> None:
         profile = draw(f"{LOADING} 0-9000\nProfilerStep#1 10000-20000\n  {LOADING} 10010-12010")
         assert saving_ns(DataloaderNumWorkersZero, profile) == (0, 1_000_000, 2_000_000)
+
+    @pytest.mark.parametrize(
+        ("cores", "threads", "expected_us"),
+        [
+            (2, 2, 1_000),  # half of the loading at best, and half of that
+            (4, 4, 1_500),
+            (2, 1, 3_000),  # 4 ms on two cores: 1 ms is left for handing over
+            (8, 1, 3_000),
+        ],
+    )
+    def test_no_more_than_the_cores_allow(self, cores: int, threads: int, expected_us: int) -> None:
+        settings = {"available_cores": cores, "intra_op": threads}
+        profile = with_settings(one_step(4_000, 10_000), threads=settings)
+        assert saving_ns(DataloaderNumWorkersZero, profile) == (0, expected_us * 1_000, 4_000_000)
+
+    def test_all_cores_but_the_host_s_own_where_a_device_does_the_work(self) -> None:
+        step = f"ProfilerStep#1 0-10000\n  {LOADING} 1-4001\n  aten::mm 5000-5010 kernel=gemm@5005-9900"
+        profile = with_settings(draw(step, A100), threads={"available_cores": 2, "intra_op": 2})
+        assert saving_ns(DataloaderNumWorkersZero, profile)[1] == 3_000_000
 
 
 class TestStaysQuiet:

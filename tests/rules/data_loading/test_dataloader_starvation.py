@@ -117,6 +117,13 @@ class TestSaves:
         # Polls of 3 ms and of 1.5 ms.
         assert saving_ns(DataloaderStarvation, draw(WITH_STACKS)) == (0, 2_250_000, 2_250_000)
 
+    @pytest.mark.parametrize(("workers", "expected_ns", "advice"), [(2, 2_250_000, "Give"), (4, 0, "Make loading")])
+    def test_no_more_workers_than_cores(self, workers: int, expected_ns: int, advice: str) -> None:
+        loaders = [{"dataset": "Images", "num_workers": workers}]
+        known = with_settings(draw(WITH_STACKS), threads={"available_cores": 4}, loaders=loaders)
+        assert saving_ns(DataloaderStarvation, known) == (0, expected_ns, 2_250_000)
+        assert findings(DataloaderStarvation, known)[0].fix.startswith(advice)
+
     def test_half_of_the_step_where_the_workers_are_slower_than_that(self) -> None:
         # Of steps of 10 ms 8 ms are waits, and 1 ms to take the batch over: twice the workers need 5 ms for a batch.
         low, expected, high = saving_ns(DataloaderStarvation, steps(9_000, 9_000))

@@ -1,0 +1,263 @@
+"""Analysis of one trace file in a process of its own, so that its memory and its crashes are never TensorBoard's.
+
+`python -m tb_tidy_plugin.plugin.analysis_worker FILE` reads one line from its input (a `Request`), writes one JSON
+message per line, the last of which is a `Result` or a `Failure`, and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin.errors import ConfigurationError, TraceError
+from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
+from tb_tidy_plugin.plugin.tables import Tables, tables_of
+from tb_tidy_plugin.report.model import Problem, ProfileReport
+from tb_tidy_plugin.rulekit.recipe import Recipe
+from tb_tidy_plugin.trace.cache import Cache, State
+from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.trace.limits import held_to
+from tb_tidy_plugin.trace.remote import Place, place_of, size_of
+from tb_tidy_plugin.units import Bytes
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.answers import FixesAnswer
+    from tb_tidy_plugin.analysis.assemble import Analysis
+    from tb_tidy_plugin.sources.align import Aligner
+
+PROGRESS_PERIOD_S = 0.1
+READING_PART = 0.6  # of the whole work; from 50 to 75 % of the time, by what the rules find
+CHECKED_PART = 0.8  # what is left are the tables: 0.1 s to 0.4 s on traces of 40,000 to 200,000 events
+LINES_BUDGET_S = 0.5  # for the costs of lines; 0.2 s on the sample runs, whose 500 own frames are a usual number
+ADDING_UP = "Adding up operators"
+MOST_CALLERS = 20
+NICE = 5  # TensorBoard goes first
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What to call the file, with which configuration to check it and where to read sources. Its path is given apart.
+
+    `configuration`, `source_roots` and `cache` are paths in bytes, since a path need not be text.
+    """
+
+    run: str
+    worker: str
+    span: str
+    configuration: bytes | None = None
+    source_roots: tuple[bytes, ...] = ()
+    cache: bytes | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """How far the analysis is; `fraction` is that of the whole work, 0 to 1."""
+
+    state: Literal["reading", "analysing"]
+    stage: str
+    fraction: float
+
+
+class Findings(msgspec.Struct, frozen=True, tag="findings"):
+    """What most users wait for, sent while the tables are still made."""
+
+    report: ProfileReport
+    problem: Problem | None
+
+
+class Result(msgspec.Struct, frozen=True, tag="result", forbid_unknown_fields=True):
+    """A finished analysis.
+
+    Attributes:
+        report: what everybody reads, with the changes of the user's own code, which `Findings` lacks.
+        problem: what could not be read of the file.
+        source_files: the names of all Python files that the trace names.
+        events: `EventColumns` by the finding's id, left as text until somebody asks.
+        tables: what is shown beside the report.
+        stacks: what called each place of a finding, by the finding's id.
+        summaries: `RankSummary`s, what rules over the run's ranks need, left as text: hundreds of ranks may be kept.
+        captured_sources: text of the user's own files as they ran, by name, where the capture kept them.
+        recipes: what the statements of a finding are made from, by its id; results are kept, and statements never.
+        kind: the recording's kind of device.
+        step_costs: `StepCosts`, which comparisons need, left as text.
+        looked_at: the sources that lines were told by, see `Analysis.looked_at`.
+    """
+
+    report: ProfileReport
+    problem: Problem | None
+    source_files: list[str]
+    events: dict[str, msgspec.Raw]
+    tables: Tables
+    stacks: dict[str, list[StackAnswer]]
+    summaries: msgspec.Raw
+    captured_sources: dict[str, str] = {}
+    recipes: dict[str, Recipe] = {}
+    kind: str = ""
+    step_costs: msgspec.Raw = msgspec.Raw(b"null")
+    looked_at: dict[str, State] = {}
+
+
+class Failure(msgspec.Struct, frozen=True, tag="failure"):
+    """Nothing of the file could be used."""
+
+    error: str
+    advice: str
+
+
+Message: TypeAlias = Progress | Findings | Result | Failure
+Send: TypeAlias = Callable[[Message], object]
+
+OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Free memory, or record fewer steps.")
+
+
+def main() -> None:
+    """Serves one request."""
+    output = child.private_output()
+    request = msgspec.json.decode(child.question(), type=Request)
+    child.end_with_input()
+    child.step_back(nice=NICE)
+    allowance.enforce()
+
+    def send(message: Message) -> None:
+        output.write(msgspec.json.encode(message) + b"\n")
+        output.flush()
+
+    file = TraceFile(request.run, request.worker, request.span, place_of(sys.argv[1]))
+    analyse(file, send, request)
+
+
+def analyse(file: TraceFile, send: Send, request: Request) -> None:
+    """Sends progress, then the findings, then all of the result; or why there is none."""
+    from tb_tidy_plugin.analysis.assemble import read_file
+    from tb_tidy_plugin.configuration.checks import job_of
+    from tb_tidy_plugin.configuration.files import Configuration, read_configuration
+
+    configuration, folder = (
+        None if path is None else Path(os.fsdecode(path)) for path in (request.configuration, request.cache)
+    )
+    roots = tuple(Path(os.fsdecode(root)) for root in request.source_roots)
+    try:
+        checked = job_of(Configuration() if configuration is None else read_configuration(configuration))
+        progress = throttled(file.path, send, len(checked.of_profiles))
+        job = replace(checked, source_roots=roots, cache=Cache(folder), progress=progress)
+        with held_to(job.limits):
+            analysis = read_file(file, job)
+            findings = findings_of(analysis)
+            send(findings)
+            send(Progress("analysing", ADDING_UP, CHECKED_PART))
+            send(result_of(analysis, findings))
+    except (ConfigurationError, TraceError) as problem:
+        send(Failure(printable(problem.error), printable(problem.advice)))
+    except MemoryError:
+        send(OUT_OF_MEMORY)
+
+
+def throttled(path: Place, send: Send, rules: int) -> Callable[[TraceFile, str, float], None]:
+    """A progress function that sends about ten messages a second, and each change of the stage at once."""
+    size = size_of(path)
+    last_stage, last_s = "", 0.0
+
+    def report(_file: TraceFile, stage: str, fraction: float) -> None:
+        nonlocal last_stage, last_s
+        now = time.monotonic()
+        if stage == last_stage and now - last_s < PROGRESS_PERIOD_S:
+            return
+        last_stage, last_s = stage, now
+        if stage == "reading":
+            text = f"Reading {Bytes(round(fraction * size))} of {Bytes(size)}"
+            send(Progress("reading", text, fraction * READING_PART))
+        else:
+            text = f"Checking rule {round(fraction * rules) + 1} of {rules}"
+            send(Progress("analysing", text, READING_PART + fraction * (CHECKED_PART - READING_PART)))
+
+    return report
+
+
+def findings_of(analysis: Analysis) -> Findings:
+    """The report, whose paths are text from now on."""
+    problem = analysis.problem
+    return Findings(
+        report=msgspec.structs.replace(analysis.report, path=printable(analysis.report.path)),
+        problem=problem and msgspec.structs.replace(problem, path=printable(problem.path)),
+    )
+
+
+def result_of(analysis: Analysis, findings: Findings) -> Result:
+    """What TensorBoard's process needs of an analysis."""
+    from tb_tidy_plugin.analysis.answers import FIXES
+    from tb_tidy_plugin.analysis.code_fixes import with_code_fixes
+    from tb_tidy_plugin.analysis.lines import line_costs
+    from tb_tidy_plugin.analysis.tables import figures_of
+    from tb_tidy_plugin.plugin.events import columns_of
+
+    profile, job = analysis.profile, analysis.job
+    answer = FIXES.of(analysis)
+    (fixed,) = with_code_fixes([answer], job.of_profiles, job.source_roots)
+    return Result(
+        report=msgspec.structs.replace(findings.report, findings=fixed.findings),
+        problem=findings.problem,
+        source_files=_source_files(analysis),
+        events={
+            finding: msgspec.Raw(msgspec.json.encode(columns_of(profile, traced.rows, analysis.aligner.place_of)))
+            for finding, traced in analysis.traced.items()
+        },
+        recipes={finding: traced.recipe for finding, traced in analysis.traced.items() if traced.recipe is not None},
+        kind=profile.platform,
+        tables=tables_of(
+            figures_of(profile, tuple(analysis.traced.values())),
+            line_costs(profile, analysis.aligner, LINES_BUDGET_S),
+            profile.time_spent.wall_ns,
+        ),
+        stacks={
+            finding: [stack_around(analysis.aligner, anchor) for anchor in traced.anchors]
+            for finding, traced in analysis.traced.items()
+        },
+        summaries=msgspec.Raw(msgspec.json.encode(answer.summaries)),
+        step_costs=msgspec.Raw(msgspec.json.encode(analysis.step_costs)),
+        captured_sources={source.file: source.text for source in profile.metadata.captured.sources},
+        looked_at={**_files_of_fixes(analysis, answer), **analysis.looked_at},
+    )
+
+
+def _files_of_fixes(analysis: Analysis, answer: FixesAnswer) -> dict[str, State]:
+    """The state of each file that a fix is for: where the capture kept its text, no line was looked up in it."""
+    from tb_tidy_plugin.sources.lookup import source_state
+
+    findings = (each for each in answer.report.findings if each.id in answer.facts)
+    names = {place.file for finding in findings for place in finding.places}
+    return {name: source_state(name, analysis.file, analysis.job.source_roots) for name in sorted(names)}
+
+
+def stack_around(aligner: Aligner, row: int) -> StackAnswer:
+    """What called the user's own function around an event."""
+    callers = aligner.stack_of(row, 1 + MOST_CALLERS)[1:]
+    frames = [
+        StackFrame(file=at.file, line=at.line, function=at.function, precision=at.precision, ties=list(at.ties))
+        for at in callers[:MOST_CALLERS]
+    ]
+    return StackAnswer(frames=frames, more=len(callers) - len(frames))
+
+
+def _source_files(analysis: Analysis) -> list[str]:
+    """Files of all Python frames, and of places, which may come from stacks that are no events."""
+    from tb_tidy_plugin.sources.frames import parse_frame
+
+    frames = (parse_frame(name) for name in analysis.profile.table.names)
+    in_stacks = {frame.file for frame in frames if frame is not None}
+    in_places = {place.file for finding in analysis.report.findings for place in finding.places}
+    return sorted(in_stacks | in_places)
+
+
+def printable(text: str) -> str:
+    """`text` with what is no text replaced: a path may hold any bytes, JSON may not."""
+    return os.fsencode(text).decode("utf-8", "replace")
+
+
+if __name__ == "__main__":
+    main()

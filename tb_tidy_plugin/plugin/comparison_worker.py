@@ -1,0 +1,117 @@
+"""One comparison in a process of its own: many ranks of large recordings must not hold TensorBoard up.
+
+`python -m tb_tidy_plugin.plugin.comparison_worker` reads a line from its input, a `Question`, and writes an `Answer`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin.compare.model import Comparison
+from tb_tidy_plugin.compare.recording import Recording, StepsError, step_range
+from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.errors import ConfigurationError, TraceError
+from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.trace.limits import held_to
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.compare.compare import Asked
+
+
+NICE = 5  # TensorBoard goes first
+WORK = "comparison"
+
+
+class SideAsked(msgspec.Struct, frozen=True):
+    """One side: what it is called, its recordings, how many could not be read, and the steps that were asked for.
+
+    `steps` is a range, empty for all that do not warm up. `of_runs` are findings about all ranks together.
+    """
+
+    path: str
+    recordings: list[Recording]
+    unread: int
+    steps: str
+    of_runs: list[Finding]
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What to compare with what; `configuration` is the file that says what that may take."""
+
+    base: SideAsked
+    candidate: SideAsked
+    configuration: bytes | None = None
+
+
+class _Configured(msgspec.Struct, frozen=True):
+    """What is read of a question before the rest of it."""
+
+    configuration: bytes | None = None
+
+
+class Compared(msgspec.Struct, frozen=True, tag="compared"):
+    """The answer, with all its rows."""
+
+    comparison: Comparison
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """There are no such steps."""
+
+    error: str
+    advice: str
+
+
+class GivenUp(msgspec.Struct, frozen=True, tag="given_up"):
+    """It takes more than it may."""
+
+    error: str
+    advice: str
+
+
+Answer: TypeAlias = Compared | Refused | GivenUp
+
+
+def main() -> None:
+    """Answers one question."""
+    output = child.private_output()
+    question = child.question()
+    child.end_with_input()
+    child.step_back(nice=NICE)
+    allowance.enforce()
+    output.write(answer_to(question))
+    output.close()
+
+
+def answer_to(question: bytes) -> bytes:
+    """The comparison, or why there is none, as JSON like the question."""
+    from tb_tidy_plugin.compare.compare import compared
+
+    file = msgspec.json.decode(question, type=_Configured).configuration
+    answer: Answer
+    try:
+        with held_to(limits_in(None if file is None else Path(os.fsdecode(file))), WORK):
+            allowance.has_read(len(question))
+            asked = msgspec.json.decode(question, type=Question)
+            answer = Compared(compared(_asked(asked.base), _asked(asked.candidate)))
+            return msgspec.json.encode(answer)
+    except StepsError as problem:
+        answer = Refused(problem.error, problem.advice)
+    except (ConfigurationError, TraceError) as problem:
+        answer = GivenUp(problem.error, problem.advice)
+    return msgspec.json.encode(answer)
+
+
+def _asked(side: SideAsked) -> Asked:
+    from tb_tidy_plugin.compare.compare import Asked
+
+    return Asked(side.path, side.recordings, step_range(side.steps) if side.steps else None, side.unread, side.of_runs)
+
+
+if __name__ == "__main__":
+    main()

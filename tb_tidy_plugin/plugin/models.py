@@ -1,0 +1,428 @@
+"""What the web API answers, besides the report itself. The frontend's types are generated from these."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.benchmarks.measurement import Measurement
+from tb_tidy_plugin.compare.model import Comparison
+from tb_tidy_plugin.report.figures import (
+    CpuFigures,
+    DeviceKernelRow,
+    DeviceMemoryRow,
+    KernelFamilyRow,
+    ModuleRow,
+    OperatorGroup,
+    OperatorRow,
+)
+from tb_tidy_plugin.report.model import Problem, RunReport
+from tb_tidy_plugin.report.rank_model import Ranks
+from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.sources.frames import Precision
+
+BenchmarkObstacle: TypeAlias = Literal["off", "reachable", "no_torch"]
+BenchmarkProgress: TypeAlias = Literal["queued", "measuring", "done", "failed", "cancelled"]
+LoadState: TypeAlias = Literal["queued", "reading", "analysing", "done", "error"]
+
+
+class ProfileState(Model, frozen=True):
+    """How far the analysis of one trace file is.
+
+    Attributes:
+        span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
+            file's name has no span.
+        size: the file's size on disk in bytes.
+        fraction: work done, 0 to 1.
+        stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
+        problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
+        version: changes with each new analysis: the file, or a measurement of it, has changed.
+        recording: changes whenever the file has changed.
+        reported: its report is there; while its state is not `done`, what stands beside the report is still made.
+    """
+
+    worker: str
+    span: str
+    span_index: int | None
+    state: LoadState
+    size: int
+    fraction: float
+    stage: str
+    problem: Problem | None
+    version: int
+    recording: int
+    reported: bool
+
+
+class RunState(Model, frozen=True):
+    """One run: a folder with trace files."""
+
+    run: str
+    profiles: list[ProfileState]
+
+
+class RunsAnswer(Model, frozen=True):
+    """`GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on."""
+
+    logdirs: list[str]
+    scanning: bool
+    runs: list[RunState]
+
+
+class ReportAnswer(Model, frozen=True):
+    """`GET api/report`: states of the asked profiles, and the reports of those that are done.
+
+    The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+    `report.ranks` is null: `GET api/ranks` answers it.
+    `pending` is the number of the run's traces that were not analysed yet; those that cannot be read do not count.
+    """
+
+    states: list[ProfileState]
+    report: RunReport
+    ranks: list[int]
+    pending: int
+
+
+class ExportAnswer(Model, frozen=True):
+    """`GET api/export`: the report of a profile, with what is known of its run, as a page of its own.
+
+    `muted` of the query are ids of findings to be left out, with commas between them. The page comes inside of JSON,
+    so that no address of TensorBoard's ever is a page of ours.
+    """
+
+    html: str
+
+
+class RanksAnswer(Model, frozen=True):
+    """`GET api/ranks`: the ranks of a run that were analysed, null where these are fewer than two.
+
+    `pending` is the number of the run's traces that were not analysed yet.
+    """
+
+    ranks: Ranks | None
+    pending: int
+
+
+class RuleSection(Model, frozen=True):
+    """One section of a rule's page; `text` is Markdown."""
+
+    heading: str
+    text: str
+
+
+class ThresholdInfo(Model, frozen=True):
+    """A number that users may set: its name in the configuration, what it is where they do not, and why."""
+
+    name: str
+    default: int | float
+    reason: str
+
+
+class RuleInfo(Model, frozen=True):
+    """One rule with its page."""
+
+    rule: str
+    code: str
+    category: str
+    title: str
+    needs: list[str]
+    sections: list[RuleSection]
+    thresholds: list[ThresholdInfo]
+
+
+class RulesAnswer(Model, frozen=True):
+    """`GET api/rules`."""
+
+    rules: list[RuleInfo]
+
+
+class SourceAnswer(Model, frozen=True):
+    """`GET api/source`: the text of one source file named in a finding's places.
+
+    `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
+    `changed` is true when the file is newer than the recording. `path` is where the file lies on the server, for
+    editors there; null where it may not be shown, and where it is no text.
+    """
+
+    file: str
+    available: bool
+    reason: str | None
+    changed: bool
+    lines: list[str]
+    path: str | None
+
+
+class LineColumns(Model, frozen=True):
+    """What lines of one file cost over the whole recording: one entry per line in each column, in order of lines.
+
+    Attributes:
+        wall_ns: length of the recording.
+        line: numbers of the lines, from 1.
+        host_ns: time of the calls on the line, with all that they call in turn.
+        device_ns: time of the kernels, copies and fills that they launch.
+        calls: their number.
+        shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
+        left_out: functions whose lines are not counted, since going through their calls would have taken too long.
+    """
+
+    wall_ns: int
+    line: list[int]
+    host_ns: list[int]
+    device_ns: list[int]
+    calls: list[int]
+    shared: list[int]
+    left_out: list[str]
+
+
+class LinesAnswer(Model, frozen=True):
+    """`GET api/lines`: what the lines of one source file cost; null where no call could be placed in it."""
+
+    file: str
+    costs: LineColumns | None
+
+
+class StackFrame(Model, frozen=True):
+    """One of the user's own functions, and the line in it that leads on; `precision` and `ties` as those of a place."""
+
+    file: str
+    line: int
+    function: str
+    precision: Precision
+    ties: list[int]
+
+
+class StackAnswer(Model, frozen=True):
+    """`GET api/stack`: what called a place of a finding, nearest first, for the match that costs most there.
+
+    `more` functions further out are left out.
+    """
+
+    frames: list[StackFrame]
+    more: int
+
+
+class EventRow(Model, frozen=True):
+    """One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text.
+
+    `id` names the event on the timeline, in this recording.
+    """
+
+    id: int
+    name: str
+    start_ns: int
+    duration_ns: int
+    step: str | None
+    lane: str
+    shapes: str
+    place: str
+
+
+class EventsAnswer(Model, frozen=True):
+    """`GET api/events`: one page of a finding's matched events, sorted by the server."""
+
+    total: int
+    offset: int
+    rows: list[EventRow]
+
+
+class OperatorsAnswer(Model, frozen=True):
+    """`GET api/operators`: one page of one grouping, sorted and filtered by the server.
+
+    `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
+    why the grouping is not there and which option records it, null where it is.
+    """
+
+    group: OperatorGroup
+    total: int
+    offset: int
+    rows: list[OperatorRow]
+    left_out: int
+    missing: str | None
+
+
+class KernelsAnswer(Model, frozen=True):
+    """`GET api/kernels`: one page of the device's work, sorted and filtered by the server.
+
+    `families` are all, whatever is filtered. `missing` says why there is nothing and which option records it, null
+    where there is something.
+    """
+
+    total: int
+    offset: int
+    rows: list[DeviceKernelRow]
+    families: list[KernelFamilyRow]
+    missing: str | None
+
+
+class ModulesAnswer(Model, frozen=True):
+    """`GET api/modules`: all modules in pre-order; `missing` says why there are none."""
+
+    rows: list[ModuleRow]
+    missing: str | None
+
+
+class MemoryAnswer(Model, frozen=True):
+    """`GET api/memory`: one entry per device with memory events; `missing` says why there are none."""
+
+    devices: list[DeviceMemoryRow]
+    missing: str | None
+
+
+class CpuAnswer(Model, frozen=True):
+    """`GET api/cpu`: what the CPU did."""
+
+    cpu: CpuFigures
+
+
+class CompareAnswer(Model, frozen=True):
+    """`GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
+
+    Each side takes `…_rank` (a worker's name, or the number of a rank; all where it is not given), `…_span` and
+    `…_steps` (`3-7` or `5`, by the numbers in the steps' names; all that do not warm up where it is not given). `q`
+    finds operators and kernels by name and shapes; `offset` and `limit` say which of those found are here, largest
+    difference first.
+
+    Attributes:
+        operators, kernels: how many were found.
+    """
+
+    comparison: Comparison
+    offset: int
+    operators: int
+    kernels: int
+
+
+class Mutes(Model, frozen=True):
+    """Findings by id and checks by name that users do not want to see. Also the form of `.torchtidy.json`."""
+
+    findings: list[str]
+    rules: list[str]
+
+
+class MuteChange(Model, frozen=True):
+    """`POST api/mutes`: what to mute and what to show again; makes `.torchtidy.json` where there is none."""
+
+    mute: Mutes
+    unmute: Mutes
+
+
+class MutesAnswer(Model, frozen=True):
+    """`GET api/mutes`: what is muted for everybody.
+
+    Attributes:
+        kept: whether mutes are kept beside the runs; where they are not, each browser keeps its own.
+        can_keep: whether they could be: the folder of the runs is on this machine and can be written.
+        path: the file that holds them or would hold them, null where the runs are elsewhere.
+    """
+
+    kept: bool
+    can_keep: bool
+    path: str | None
+    mutes: Mutes
+
+
+class RetryRequest(Model, frozen=True):
+    """`POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`."""
+
+    run: str
+    worker: str
+    span: str
+
+
+class ErrorInfo(Model, frozen=True):
+    """What went wrong, and what to do about it."""
+
+    code: int
+    message: str
+    advice: str
+
+
+class BenchmarkRequest(Model, frozen=True):
+    """`POST api/benchmarks`: measure the statements of a finding; answered by a `BenchmarkState`.
+
+    `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`, empty for the recording's kind or what there is.
+    """
+
+    run: str
+    worker: str
+    span: str
+    finding: str
+    device: Annotated[str, msgspec.Meta(max_length=16)] = ""
+    budget_s: Annotated[float, msgspec.Meta(ge=0.01, le=60)] = 2.0
+
+
+class BenchmarkCancel(Model, frozen=True):
+    """`POST api/benchmarks/cancel`; answered by a `BenchmarkState`, which may still be `measuring`."""
+
+    job: int
+
+
+class BenchmarkState(Model, frozen=True):
+    """How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
+
+    `ahead` is how many others are measured before it, `measurement` is set once it is `done`, `problem` where it
+    `failed` or was `cancelled`, and where it is `done` and could not be kept.
+    """
+
+    job: int
+    run: str
+    worker: str
+    span: str
+    finding: str
+    state: BenchmarkProgress = "queued"
+    stage: str = ""
+    fraction: float = 0.0
+    ahead: int = 0
+    measurement: Measurement | None = None
+    problem: ErrorInfo | None = None
+
+
+class BenchmarkRefusal(Model, frozen=True):
+    """Why no benchmark can be started here, and what to do about it."""
+
+    reason: BenchmarkObstacle
+    message: str
+    advice: str
+
+
+class BenchmarkStatements(Model, frozen=True):
+    """What is run for a finding; `of_events` says whether a saving can use what comes of it.
+
+    `devices` are those of this machine that a `BenchmarkRequest` may name; empty until a first benchmark has seen them.
+    """
+
+    before: str
+    after: str
+    setup: str
+    of_events: bool
+    devices: list[str]
+
+
+class BenchmarksAnswer(Model, frozen=True):
+    """`GET api/benchmarks`: what is known of one profile.
+
+    Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
+    measurements that are known.
+
+    Attributes:
+        refusal: why none can be started here, null where they can.
+        command: measures this profile's findings from a shell; `--finding ID` added, that one alone.
+        kind: the recording's kind of device; what is measured on another one is in no saving.
+        findings: what there is to measure, by finding.
+        jobs: those that were started since TensorBoard was, in their order.
+        measurements: stored results, by finding.
+    """
+
+    refusal: BenchmarkRefusal | None
+    command: str
+    kind: str
+    findings: dict[str, BenchmarkStatements]
+    jobs: list[BenchmarkState]
+    measurements: dict[str, Measurement]
+
+
+class ErrorAnswer(Model, frozen=True):
+    """Every answer with a status of 400 or more."""
+
+    error: ErrorInfo

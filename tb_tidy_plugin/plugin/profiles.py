@@ -1,0 +1,444 @@
+"""The traces in the logdirs and what is known of each: found, waited for, analysed, kept, given up."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, groupby
+from pathlib import Path
+
+import msgspec
+
+from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked, Outcome, remembered
+from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Progress, Result, printable
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.models import LoadState, ProfileState, RanksAnswer, ReportAnswer, RunsAnswer, RunState
+from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
+from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Found, Key, look
+from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache
+from tb_tidy_plugin.trace.files import TraceFile
+
+FRESH_S = 2.0  # what was seen later than this ago is believed
+PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
+PERIOD_S = 10.0  # between looks that nobody asked for
+REST_RATIO = 20  # and at least this many times as long as a look takes, for large trees on slow disks
+HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
+KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
+SMALL_BYTES = 64 << 20  # of text that a trace should hold; the largest of such recordings take 2 s and 150 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One trace and how far its analysis is.
+
+    `recording` is the version in which the file was as it is now; `reported` says that its findings are known.
+    """
+
+    found: Found
+    version: int
+    recording: int
+    state: LoadState = "queued"
+    fraction: float = 0.0
+    stage: str = ""
+    problem: Problem | None = None
+    reported: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether waiting is of no use."""
+        return self.state in {"done", "error"}
+
+    def described(self) -> ProfileState:
+        """The state as it is answered."""
+        return ProfileState(
+            worker=self.found.file.worker,
+            span=self.found.file.span,
+            span_index=self.found.span_index,
+            state=self.state,
+            size=self.found.stamp.size,
+            fraction=self.fraction,
+            stage=self.stage,
+            problem=self.problem,
+            version=self.version,
+            recording=self.recording,
+            reported=self.reported,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result, the file it is of, and the memory it takes."""
+
+    file: TraceFile
+    result: Result
+    size: int
+
+
+class StillAnalysingError(TidyError):
+    """The answer needs an analysis that is not finished."""
+
+
+class Profiles:
+    """All methods may be called from any thread. Nothing is read before `start`."""
+
+    def __init__(
+        self,
+        logdirs: Sequence[Logdir],
+        command: Sequence[str] = WORKER,
+        kept_bytes: int = KEPT_BYTES,
+        configuration: Path | None = None,
+        source_roots: Sequence[Path] = (),
+        cache: Cache = NOWHERE,
+    ) -> None:
+        """`command` starts a worker, which uses `configuration`, `source_roots` and `cache`."""
+        self.configuration = configuration
+        self.asked = Asked(configuration, tuple(source_roots), cache)
+        self._logdirs = tuple(logdirs)
+        self._command = command
+        self._kept_bytes = kept_bytes
+        self._most_large = max(1, (os.cpu_count() or 1) // 2)  # at a time; one more may run, which has to be small
+        self._changed = threading.Condition()
+        self._versions = count(1)
+        self._entries: dict[Key, Entry] = {}
+        self._wanted: OrderedDict[Key, None] = OrderedDict()  # the last one is next
+        self._running: dict[Key, Analysis] = {}
+        self._large: set[Key] = set()  # of those
+        self._kept: OrderedDict[Key, Kept] = OrderedDict()  # the first one was unused longest
+        self._early: dict[Key, ProfileReport] = {}  # of analyses whose tables are still made
+        self._parts: dict[Key, Part] = {}  # of all that was analysed, kept or not
+        self._renewed: dict[Key, str] = {}  # why each was last analysed again
+        self._run_findings = RunFindings(configuration)
+        self._has_traces = False
+        self._looks = 0
+        self._looked_at = 0.0  # on the monotonic clock
+        self._look_now = False
+
+    def start(self) -> None:
+        """Looks at the logdirs, in the background and from now on."""
+        threading.Thread(target=self._keep_looking, daemon=True, name="torchtidy-scan").start()
+
+    # Answers
+
+    @property
+    def scanning(self) -> bool:
+        """Whether the first look is still going on."""
+        return not self._looks
+
+    @property
+    def has_traces(self) -> bool:
+        """Whether the last look found any trace, or a link that may lead to some; costs nothing."""
+        return self._has_traces
+
+    def runs(self) -> RunsAnswer:
+        """Everything in the logdirs; runs of which nothing can be opened come last, since the tab opens the first."""
+        self._refresh()
+        with self._changed:
+            groups = [
+                (run, [entry for _, entry in group])
+                for run, group in groupby(self._entries.items(), key=lambda item: item[0].run)
+            ]
+            groups.sort(key=lambda group: all(entry.found.problem is not None for entry in group[1]))
+            runs = [RunState(run=run, profiles=[entry.described() for entry in entries]) for run, entries in groups]
+            logdirs = [printable(logdir.path) for logdir in self._logdirs]
+            return RunsAnswer(logdirs=logdirs, scanning=self.scanning, runs=runs)
+
+    def report(
+        self, run: str, worker: str | None = None, span: str | None = None, *, every_rank: bool = False
+    ) -> ReportAnswer:
+        """What is known now; the analysis of what is not known begins, with `every_rank` that of the run's rest, too.
+
+        Raises:
+            NotFoundError: there is no such trace.
+        """
+        self._refresh()
+        with self._changed:
+            of_run = [key for key in self._entries if key.run == run]
+            keys = [key for key in of_run if worker in {None, key.worker} and span in {None, key.span}]
+            if not keys:
+                raise _no_such(run, worker, span)
+            if every_rank:
+                for key in reversed(of_run):
+                    if key not in self._parts:  # what was given up for want of memory has told what the run needs
+                        self._want(key, first=False)
+            for key in reversed(keys):
+                self._want(key)
+            states = [self._entries[key].described() for key in keys]
+            profiles = self._reports(keys)
+            parts, pending = self._parts_of(of_run)
+        about, ranks = self._run_findings.about(run, parts)  # takes a while, so the lock is not held
+        report = msgspec.structs.replace(about, profiles=profiles, ranks=None)  # those have an answer of their own
+        return ReportAnswer(states=states, report=report, ranks=ranks, pending=pending)
+
+    def ranks(self, run: str) -> RanksAnswer:
+        """The ranks of a run beside each other, as far as they are analysed; begins nothing.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        self._refresh()
+        with self._changed:
+            of_run = [key for key in self._entries if key.run == run]
+            if not of_run:
+                raise _no_such(run)
+            parts, pending = self._parts_of(of_run)
+        about, _ = self._run_findings.about(run, parts)
+        return RanksAnswer(ranks=about.ranks, pending=pending)
+
+    def run_findings(self, run: str) -> list[Finding]:
+        """What rules over several ranks find in a run, as far as its ranks are analysed."""
+        with self._changed:
+            parts, _ = self._parts_of([key for key in self._entries if key.run == run])
+        return self._run_findings.about(run, parts)[0].findings
+
+    def _parts_of(self, keys: Sequence[Key]) -> tuple[dict[Key, Part], int]:
+        """What is known of these traces for their run, and how many are not analysed yet."""
+        parts = {key: self._parts[key] for key in keys if key in self._parts}
+        return parts, sum(key not in parts and self._entries[key].state != "error" for key in keys)
+
+    def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
+        """What is known; the last findings of an analysis that goes on are newer than those of an earlier one."""
+        kept = {key: self._kept[key].result.report for key in keys if key in self._kept}
+        early = {key: self._early[key] for key in keys if key in self._early}
+        known = kept | early
+        return [known[key] for key in keys if key in known]
+
+    def keys_of(self, run: str, span: str = "") -> list[Key]:
+        """The run's traces, of one span where one is named.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        self._refresh()
+        with self._changed:
+            keys = [key for key in self._entries if key.run == run and span in {"", key.span}]
+        if not keys:
+            raise _no_such(run, None, span)
+        return keys
+
+    def progress(self, key: Key) -> Iterator[ProfileState]:
+        """The state now and whenever it changes, until there is nothing to wait for or the trace is gone.
+
+        Raises:
+            NotFoundError: at once, where there is no such trace.
+        """
+        with self._changed:
+            if key not in self._entries:
+                raise _no_such(*key)
+        return self._progress(key)
+
+    def _progress(self, key: Key) -> Iterator[ProfileState]:
+        last: Entry | None = None
+        while last is None or not last.is_over:
+            with self._changed:
+                self._want(key, first=last is None)
+                self._changed.wait_for(lambda before=last: self._entries.get(key) != before, HEARTBEAT_S)  # type: ignore[misc]
+                last = self._entries.get(key)
+            if last is None:
+                return
+            yield last.described()
+
+    def kept(self, key: Key, patience_s: float) -> Kept:
+        """A finished analysis; one that is not finished, or was given up meanwhile, is waited for.
+
+        Raises:
+            NotFoundError: there is no such trace.
+            TraceError: it could not be read.
+            StillAnalysingError: it takes longer than `patience_s`.
+        """
+        deadline = time.monotonic() + patience_s
+        with self._changed:
+            while (entry := self._entries.get(key)) is not None:
+                self._want(key)
+                if key in self._kept:
+                    return self._kept[key]
+                if entry.state == "error" and entry.problem is not None:
+                    raise TraceError(entry.problem.error, entry.problem.advice)
+                if (left_s := deadline - time.monotonic()) <= 0:
+                    raise StillAnalysingError("The trace is still being analysed.", "Ask again in a moment.")
+                self._changed.wait(left_s)
+            raise _no_such(*key)
+
+    def renew(self, key: Key, reason: str) -> None:
+        """Has a finished analysis made again, since more is known than its trace tells; once for each reason.
+
+        Until that is done, what came of the earlier one is the answer.
+        """
+        with self._changed:
+            entry = self._entries.get(key)
+            if entry is None or entry.found.problem or not entry.is_over or self._renewed.get(key) == reason:
+                return
+            self._renewed[key] = reason
+            self._again(key, entry)
+
+    def retry(self, key: Key) -> ProfileState:
+        """Has an analysis that failed made again; whatever else becomes of a trace stays as it is.
+
+        Raises:
+            NotFoundError: there is no such trace.
+        """
+        self._refresh()
+        with self._changed:
+            entry = self._entries.get(key)
+            if entry is None:
+                raise _no_such(*key)
+            if entry.state == "error" and entry.found.problem is None:
+                self._again(key, replace(entry, problem=None))
+            return self._entries[key].described()
+
+    def _again(self, key: Key, entry: Entry) -> None:
+        """Puts a trace whose analysis is over in the queue, as a new version."""
+        self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
+        self._want(key)
+        self._changed.notify_all()
+
+    # Looking
+
+    def _refresh(self) -> None:
+        with self._changed:
+            if self._looks and time.monotonic() - self._looked_at < FRESH_S:
+                return
+            before = self._looks
+            self._look_now = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._looks > before, PATIENCE_S)
+
+    def _keep_looking(self) -> None:
+        last = NOTHING_YET
+        while True:
+            began = time.monotonic()
+            catalog: Catalog | None
+            try:
+                catalog = look(self._logdirs, self.configuration, last)
+            except OSError:
+                catalog = None
+            took_s = time.monotonic() - began
+            with self._changed:
+                if catalog is not None:
+                    self._take_over(catalog)
+                    last = catalog
+                self._looks += 1
+                self._looked_at = time.monotonic()
+                self._look_now = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._look_now, max(PERIOD_S, REST_RATIO * took_s))
+
+    def _take_over(self, catalog: Catalog) -> None:
+        before, self._entries = self._entries, {}
+        for key, found in catalog.items():
+            old = before.pop(key, None)
+            if old is not None and (old.found.stamp, old.found.file) == (found.stamp, found.file):
+                self._entries[key] = replace(old, found=found)
+            else:
+                state: LoadState = "error" if found.problem else "queued"
+                version = next(self._versions)
+                self._entries[key] = Entry(found, version, version, state, problem=found.problem)
+                self._give_up(key)
+        for key in before:
+            self._give_up(key)
+            self._wanted.pop(key, None)
+        self._has_traces = any(found.problem is None or found.is_link for found in catalog.values())
+        self._start_wanted()
+
+    def _give_up(self, key: Key) -> None:
+        """Forgets what was made of an earlier state of the file; what was being made is still wanted."""
+        self._kept.pop(key, None)
+        self._early.pop(key, None)
+        self._parts.pop(key, None)
+        if key in self._running:
+            self._running[key].stop()
+            self._wanted[key] = None
+
+    # Analysing
+
+    def _want(self, key: Key, *, first: bool = True) -> None:
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        entry = self._entries.get(key)
+        if entry is None or entry.is_over or key in self._running:
+            return
+        is_new = key not in self._wanted
+        self._wanted[key] = None
+        if first or is_new:
+            self._wanted.move_to_end(key)
+        self._start_wanted()
+
+    def _start_wanted(self) -> None:
+        for key in [key for key in reversed(self._wanted) if self._can_start(key)]:
+            entry = self._entries[key]
+            is_large = entry.found.likely_text > SMALL_BYTES
+            if len(self._running) > self._most_large or (is_large and len(self._large) == self._most_large):
+                continue  # so that what becomes of large traces never keeps small ones waiting
+            del self._wanted[key]
+            if is_large:
+                self._large.add(key)
+            analysis = self._running[key] = Analysis(entry.found.file, self._command, self.asked)
+            threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
+
+    def _can_start(self, key: Key) -> bool:
+        """Whether there is a file to be read: what was wanted may have gone, or become a link that is passed over."""
+        entry = self._entries.get(key)
+        return entry is not None and entry.found.problem is None and key not in self._running
+
+    def _analyse(self, key: Key, entry: Entry, analysis: Analysis) -> None:
+        outcome: Outcome = STOPPED
+        try:
+            outcome = remembered(analysis, lambda news: self._note(key, entry, news))
+        finally:
+            with self._changed:
+                del self._running[key]
+                self._large.discard(key)
+                if self._is_current(key, entry):
+                    self._finish(key, outcome)
+                self._start_wanted()
+                self._changed.notify_all()
+
+    def _is_current(self, key: Key, entry: Entry) -> bool:
+        return key in self._entries and self._entries[key].version == entry.version
+
+    def _note(self, key: Key, entry: Entry, news: Progress | Findings) -> None:
+        with self._changed:
+            if not self._is_current(key, entry):
+                return
+            if isinstance(news, Findings):
+                self._early[key] = news.report
+                self._entries[key] = replace(self._entries[key], reported=True, problem=news.problem)
+            else:
+                self._entries[key] = replace(
+                    self._entries[key], state=news.state, stage=news.stage, fraction=news.fraction
+                )
+            self._changed.notify_all()
+
+    def _finish(self, key: Key, outcome: Outcome) -> None:
+        entry = self._entries[key]
+        file = entry.found.file
+        self._early.pop(key, None)
+        if isinstance(outcome, Failure):
+            path = printable(str(file.path))
+            problem = Problem(path=path, error=outcome.error, advice=outcome.advice, recovered_events=0)
+            self._entries[key] = replace(entry, state="error", stage="", problem=problem, reported=False)
+            return
+        self._entries[key] = replace(
+            entry, state="done", stage="", fraction=1.0, problem=outcome.problem, reported=True
+        )
+        self._parts[key] = Part(entry.version, outcome.summaries)
+        size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
+        size += memoryview(outcome.step_costs).nbytes
+        self._kept[key] = Kept(file, outcome, size)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Gives up what was unused longest; it is analysed again when somebody asks for it."""
+        while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > self._kept_bytes:
+            key, _ = self._kept.popitem(last=False)
+            self._entries[key] = replace(self._entries[key], state="queued", fraction=0.0, problem=None, reported=False)
+
+
+def _no_such(run: str, worker: str | None = None, span: str | None = None) -> NotFoundError:
+    named = [f"run `{run}`", f"worker `{worker}`" if worker else "", f"span `{span}`" if span else ""]
+    return NotFoundError(f"There is no {', '.join(filter(None, named))} in the logdir.", "Reload the list of runs.")

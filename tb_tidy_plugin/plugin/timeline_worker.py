@@ -1,0 +1,183 @@
+"""Timelines in a process of their own: one that is asked about windows of traces, and keeps the last ones it has read.
+
+It reads one `Question` a line from its input and writes one `Answered` or `Refused` a line, until its input ends.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.errors import ConfigurationError, TraceError
+from tb_tidy_plugin.plugin.analysis_worker import OUT_OF_MEMORY, printable
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache
+from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to
+from tb_tidy_plugin.trace.remote import Place, place_of
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.timeline import Timeline
+
+WORK = "timeline"
+KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces are kept
+
+
+class Lanes(msgspec.Struct, frozen=True, tag="lanes"):
+    """`timeline_answers.lanes_answer`."""
+
+
+class Slice(msgspec.Struct, frozen=True, tag="slice"):
+    """`timeline_answers.slice_answer`; `marked` are ids of events."""
+
+    from_ns: int
+    to_ns: int
+    width: int
+    lanes: list[int]
+    marked: msgspec.Raw
+
+
+class Event(msgspec.Struct, frozen=True, tag="event"):
+    """`timeline_answers.event_answer`."""
+
+    event: int
+
+
+class Marks(msgspec.Struct, frozen=True, tag="marks"):
+    """`timeline_answers.marks_answer`."""
+
+    from_ns: int
+    to_ns: int
+    width: int
+    marked: msgspec.Raw
+
+
+class Crop(msgspec.Struct, frozen=True, tag="crop"):
+    """`timeline_crop.cropped`."""
+
+    from_ns: int
+    to_ns: int
+    around_ns: int
+
+
+About: TypeAlias = Lanes | Slice | Event | Marks | Crop
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question about the file `path` (in bytes, since a path need not be text), in the state that `stamp` tells.
+
+    `cache` is the folder in which its columns may be, `configuration` the file that says how much a trace may hold.
+    """
+
+    path: bytes
+    stamp: str
+    about: About
+    cache: bytes | None = None
+    configuration: bytes | None = None
+
+
+class Answered(msgspec.Struct, frozen=True, tag="answered"):
+    """The answer as JSON, null where there is no such event."""
+
+    answer: msgspec.Raw
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """The trace could not be read."""
+
+    error: str
+    advice: str
+
+
+Reply: TypeAlias = Answered | Refused
+
+
+def main() -> None:
+    """Answers until nobody asks any more."""
+    output = child.private_output()
+    child.step_back()
+    allowance.enforce()
+    shelf = Shelf()
+    for line in child.questions():
+        output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=Question))) + b"\n")
+        output.flush()
+
+
+class Shelf:
+    """The timelines that were asked for last."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[bytes, str], Timeline] = OrderedDict()
+
+    def reply(self, question: Question) -> Reply:
+        """The answer, or why there is none."""
+        try:
+            limits = limits_in(None if question.configuration is None else Path(os.fsdecode(question.configuration)))
+            with held_to(limits, WORK):
+                return Answered(answer_to(question.about, self._timeline(question, limits)))
+        except (ConfigurationError, TraceError) as problem:
+            return Refused(printable(problem.error), printable(problem.advice))
+        except MemoryError:
+            return Refused(OUT_OF_MEMORY.error, OUT_OF_MEMORY.advice)
+
+    def _timeline(self, question: Question, limits: Limits) -> Timeline:
+        key = (question.path, question.stamp)
+        if key not in self._known:
+            self._make_room(question.path)
+            cache = Cache(None if question.cache is None else Path(os.fsdecode(question.cache)))
+            self._known[key] = read_timeline(place_of(os.fsdecode(question.path)), cache, limits)
+        self._known.move_to_end(key)
+        return self._known[key]
+
+    def _make_room(self, path: bytes) -> None:
+        """Gives up earlier states of the file, and what was asked for longest ago."""
+        for key in [key for key in self._known if key[0] == path]:
+            del self._known[key]
+        while sum(timeline.size for timeline in self._known.values()) > KEPT_BYTES:
+            self._known.popitem(last=False)
+
+
+def read_timeline(path: Place, cache: Cache = NOWHERE, limits: Limits = USUAL) -> Timeline:
+    """The timeline of the trace `path`.
+
+    Raises:
+        TraceError: nothing in it can be used.
+    """
+    from tb_tidy_plugin.profile.replay import with_replayed
+    from tb_tidy_plugin.profile.steps import steps_of
+    from tb_tidy_plugin.profile.timeline import timeline_of
+    from tb_tidy_plugin.trace.beside import read_with_side_files
+
+    table = with_replayed(read_with_side_files(path, cache=cache, limits=limits))
+    return timeline_of(table, steps_of(table))
+
+
+def answer_to(about: About, timeline: Timeline) -> msgspec.Raw:
+    """The answer as JSON."""
+    from tb_tidy_plugin.plugin import timeline_answers as answers
+    from tb_tidy_plugin.plugin.timeline_crop import cropped
+
+    match about:
+        case Lanes():
+            return answers.encoded(answers.lanes_answer(timeline))
+        case Slice(from_ns, to_ns, width, lanes, marked):
+            return answers.encoded(answers.slice_answer(timeline, from_ns, to_ns, width, lanes, _ids(marked)))
+        case Event(event):
+            found = answers.event_answer(timeline, event)
+            return msgspec.Raw(b"null") if found is None else answers.encoded(found)
+        case Marks(from_ns, to_ns, width, marked):
+            return answers.encoded(answers.marks_answer(timeline, from_ns, to_ns, width, _ids(marked)))
+        case Crop(from_ns, to_ns, around_ns):
+            return msgspec.Raw(cropped(timeline, from_ns, to_ns, around_ns))
+
+
+def _ids(marked: msgspec.Raw) -> list[int]:
+    return msgspec.json.decode(marked, type=list[int])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Gradients clipped one parameter at a time.
+
+## What it finds
+`clip_grad_norm_` or `clip_grad_value_` on a GPU that run an operator for each parameter, and no `_foreach_` operator.
+
+## Why it is slow
+Each parameter takes a norm and a product, each a kernel of a few µs that the host launches. `_foreach_` operators do
+that for all parameters in a few kernels.
+
+## Example
+```python
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=False)
+```
+
+Use instead:
+```python
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+```
+
+## How the saving is estimated
+As for an optimizer that updates one parameter at a time: on GPUs 0.3 of the time is left, 0.13 to 0.88.
+
+## When it stays quiet
+Gradients on a CPU, where `foreach` takes 0.6 to 3 times as long (torch 2.13: faster for parameters of 1,000 elements,
+slower for those of 65,000 or more). Fewer than 10 parameters.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin import aten
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+
+CLIPS = r"^torch/nn/utils/clip_grad\.py\(\d+\): clip_grad_(?:norm|value)_$"
+TOGETHER = "_foreach_"
+LEFT = (0.3, 0.13, 0.88)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The calls of a profile.
+
+    Attributes:
+        operators: how many a call runs. parameters: how many it clips. time: of all calls, per step.
+        least: from how many parameters on that is reported.
+    """
+
+    operators: int
+    parameters: int
+    time: Nanoseconds
+    least: int
+
+
+class GradientsClippedOneByOne(Rule[Evidence]):
+    """Gradients clipped one parameter at a time."""
+
+    code = "TT351"
+    needs = frozenset({"stacks", "device", "steps"})
+    message = "Gradients of {parameters} parameters are clipped one at a time: {operators} operators, {time} per step"
+    why = "The call runs no `_foreach_` operator. Reported for {least} parameters or more"
+    fix = "Leave out `foreach=False`; with PyTorch before 2.0, upgrade"
+    caveat = "Norms differ in their last bits."
+
+    min_parameters = Threshold(10, "per call: for fewer, the loop costs little more than a joint call")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        found: list[tuple[int, int, int]] = []
+        for row in calls_in_steps(profile, CLIPS).tolist():
+            operators = Counter(aten.without_overload(profile.name(each)) for each in profile.calls.operators_in([row]))
+            parameters = max(operators.values(), default=0)
+            is_together = any(aten.plain(name).startswith(TOGETHER) for name in operators)
+            if parameters >= self.min_parameters and not is_together and len(profile.device_activity_of(row)):
+                found.append((row, parameters, sum(operators.values())))
+        time = Nanoseconds(profile.per_step_ns(rows_of(row for row, _, _ in found)))
+        for row, parameters, operators_of_call in found:
+            evidence = Evidence(operators_of_call, parameters, time, int(self.min_parameters))
+            yield Match(row, (row,), evidence)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, *LEFT)
