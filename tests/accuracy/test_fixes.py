@@ -28,10 +28,16 @@ def fixed(safety: str, results: str, kept: float | None = None) -> Fixed:
         (Results([1.0, 2.0001], "b", [3.0]), "up to rounding"),
         (Results([1.0, 2.1], "b", [3.0]), "different"),
         (Results([1.0], "b", [3.0]), "different"),
+        (Results([], "", []), "different"),
     ],
 )
 def test_results_are_equal_near_or_different(after: Results, expected: str) -> None:
     assert compared(RESULTS, after) == expected
+
+
+def test_where_no_step_returns_or_learns_anything_results_are_not_seen() -> None:
+    nothing = Results([], "", [])
+    assert compared(nothing, nothing) == "not seen"
 
 
 @pytest.mark.parametrize(
@@ -49,8 +55,9 @@ def test_a_fix_holds_what_its_safety_says(safety: str, holds: set[str]) -> None:
 def test_the_section_counts_and_takes_its_own_place() -> None:
     found = [fixed(SAME_RESULTS, "equal", 0.9), fixed(SAME_RESULTS, "different", 0.5)]
     text = section([*found, Fixed(found[0].program, reason="No.")], ["a-rule"], is_timed=True)
-    assert "- Rules with a diff: 1 of 1; programs: 2 of 3.\n- Applied: 2 of 2.\n" in text
-    assert "- Results as the diff says: 1 of 2.\n- At least 80% of the promised saving kept: 1 of 2.\n" in text
+    assert "such a program: 1; with a diff: 1.\n- Programs with a diff: 2 of 3.\n- Applied: 2 of 2.\n" in text
+    assert "- Results as the diff says: 1 of 2.\n- Not seen, since no step returns or learns anything: 0.\n" in text
+    assert "- At least 80% of the promised saving kept: 1 of 2.\n" in text
     page = with_section(f"# Fixes\n\n{HEADING}\n\nold\n\n## Next\n", text)
     assert page == f"# Fixes\n\n{text}\n## Next\n"
     assert with_section("# Fixes\n", text) == f"# Fixes\n\n{text}"
