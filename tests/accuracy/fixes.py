@@ -50,7 +50,8 @@ class Fixed:
     Attributes:
         proposals: the fixes of its own rule. reason: why there is none.
         applied: how many of them were written.
-        results: `equal`, `up to rounding` or `different`; empty where nothing was written.
+        results: `equal`, `up to rounding`, `different`, or `not seen` where no step returns or learns anything; empty
+            where nothing was written.
         kept: the part of the promised saving that came, None where it was not timed, or nothing was promised.
     """
 
@@ -131,7 +132,7 @@ def _proposals(recorded: Path, program: Program) -> tuple[list[Proposal], list[U
 def compared(before: Results, after: Results) -> str:
     """Whether two programs computed the same."""
     if before == after:
-        return "equal"
+        return "equal" if before.digest else "not seen"
     numbers = (before.losses, after.losses), (before.sums, after.sums)
     if all(len(old) == len(new) and all(map(_is_near, old, new)) for old, new in numbers):
         return "up to rounding"
@@ -157,6 +158,7 @@ def section(found: Sequence[Fixed], drawn: Iterable[str], *, is_timed: bool) -> 
     with_diff = [each for each in found if each.proposals]
     rules = {each.program.rule for each in found}
     fixed_rules = {each.program.rule for each in with_diff}
+    seen = [each for each in with_diff if each.results != "not seen"]
     kept = [each.kept for each in with_diff if each.kept is not None]
     lines = [
         HEADING,
@@ -166,9 +168,11 @@ def section(found: Sequence[Fixed], drawn: Iterable[str], *, is_timed: bool) -> 
         "a hash of all parameters are compared. `make fixes PROOF=--proof` also times both in turns, which needs a",
         "quiet machine.",
         "",
-        f"- Rules with a diff: {len(fixed_rules)} of {len(rules)}; programs: {len(with_diff)} of {len(found)}.",
+        f"- Rules of the table above with such a program: {len(rules)}; with a diff: {len(fixed_rules)}.",
+        f"- Programs with a diff: {len(with_diff)} of {len(found)}.",
         f"- Applied: {sum(each.applied == len(each.proposals) for each in with_diff)} of {len(with_diff)}.",
-        f"- Results as the diff says: {sum(each.holds for each in with_diff)} of {len(with_diff)}.",
+        f"- Results as the diff says: {sum(each.holds for each in seen)} of {len(seen)}.",
+        f"- Not seen, since no step returns or learns anything: {len(with_diff) - len(seen)}.",
         f"- At least {KEPT_TARGET:.0%} of the promised saving kept: "
         + (f"{sum(each >= KEPT_TARGET for each in kept)} of {len(kept)}." if is_timed else "not timed."),
         f"- Not run, since only a GPU shows the pattern: {', '.join(f'`{rule}`' for rule in sorted(drawn))}.",

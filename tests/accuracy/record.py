@@ -143,7 +143,10 @@ def capture(step: Callable[[], object], folder: Path) -> None:
 
 
 class Results(msgspec.Struct, frozen=True):
-    """What a program computed: the sum of what each step returned, a hash of all parameters, and the sum of each."""
+    """What a program computed: the sum of what each step returned, a hash of all parameters, and the sum of each.
+
+    Nothing at all where no step returned anything or changed a parameter.
+    """
 
     losses: list[float]
     digest: str
@@ -152,13 +155,21 @@ class Results(msgspec.Struct, frozen=True):
 
 def results_of(step: Callable[[], object]) -> Results:
     """The results of a few steps, without the profiler."""
+    before = _parameters()[0]
+    returned = [step() for _ in range(DISCARDED)]
+    digest, sums = _parameters()
+    if digest == before and all(each is None for each in returned):
+        return Results([], "", [])
+    return Results([_sum_of(each) for each in returned], digest, sums)
+
+
+def _parameters() -> tuple[str, list[float]]:
     import torch
 
-    losses = [_sum_of(step()) for _ in range(DISCARDED)]
     parameters = [each.detach() for each in gc.get_objects() if issubclass(type(each), torch.nn.Parameter)]
     digests = [hashlib.sha256(each.contiguous().view(torch.uint8).numpy().tobytes()).hexdigest() for each in parameters]
     whole = hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
-    return Results(losses, whole, sorted(_sum_of(each) for each in parameters))
+    return whole, sorted(_sum_of(each) for each in parameters)
 
 
 def _sum_of(value: object) -> float:

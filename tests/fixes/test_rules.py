@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader
 FACTS: Mapping[str, Mapping[str, object]] = {
     "optimizer-single-tensor": {"optimizer": "SGD", "algorithm": "sgd"},
     "dataloader-num-workers-zero": {"at_once": 3},
-    "tensor-from-python-data": {"holds_arrays": True},
+    "tensor-from-python-data": {"holds_arrays": False, "dtype": "float32"},
     "fp32-on-ordinary-cores": {"has_bfloat16": True},
     "hidden-contiguous-copy": {"is_needed": False},
 }
@@ -104,10 +104,58 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
     ),
     (
         "tensor-from-python-data",
-        "import numpy as np\nx = torch.tensor([buffer[i] for i in picked])  # here",
+        "x = torch.tensor([buffer[i] for i in picked])  # here",
         {
+            "from torch.utils.data import DataLoader": "from torch.utils.data import DataLoader\nimport numpy as np",
             "x = torch.tensor([buffer[i] for i in picked])  # here": (
-                "x = torch.from_numpy(np.stack([buffer[i] for i in picked]))  # here"
+                "x = torch.from_numpy(np.array([buffer[i] for i in picked], dtype=np.float32))  # here"
+            ),
+        },
+    ),
+    (
+        "workers-started-every-epoch",
+        "loader = DataLoader(data, num_workers=4)\nfor x in loader:  # here\n    train(x)",
+        {
+            "loader = DataLoader(data, num_workers=4)": (
+                "loader = DataLoader(data, num_workers=4, persistent_workers=True)"
+            )
+        },
+    ),
+    (
+        "ddp-gradients-copied",
+        "model = nn.parallel.DistributedDataParallel(model)\nloss.backward()  # here",
+        {
+            "model = nn.parallel.DistributedDataParallel(model)": (
+                "model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)"
+            )
+        },
+    ),
+    (
+        "ddp-buffers-broadcast",
+        "model = nn.parallel.DistributedDataParallel(model, broadcast_buffers=True)\ny = model(x)  # here",
+        {
+            "model = nn.parallel.DistributedDataParallel(model, broadcast_buffers=True)": (
+                "model = nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)"
+            )
+        },
+    ),
+    (
+        "cache-emptied-in-step",
+        "for x in xs:\n    train(x)\n    torch.cuda.empty_cache()  # here",
+        {"    torch.cuda.empty_cache()  # here": "    # here"},
+    ),
+    (
+        "device-synchronized-in-step",
+        "for x in xs:\n    train(x)\n    torch.cuda.synchronize()  # here",
+        {"    torch.cuda.synchronize()  # here": "    # here"},
+    ),
+    (
+        "distribution-arguments-validated",
+        "y = torch.distributions.Normal(0.0, x)  # here",
+        {
+            "from torch.utils.data import DataLoader": (
+                "from torch.utils.data import DataLoader\n\n"
+                "torch.distributions.Distribution.set_default_validate_args(False)"
             )
         },
     ),
@@ -125,6 +173,23 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
         "host-sync-scalar-readback",
         "for x in xs:\n    total += loss(x).item()  # here",
         {"    total += loss(x).item()  # here": "    total += loss(x).detach()  # here"},
+    ),
+    (
+        "host-sync-scalar-readback",
+        "for value in y.amax(dim=1):\n    counts[int(value.item())] += 1  # here",
+        {
+            "for value in y.amax(dim=1):": "for value in y.amax(dim=1).tolist():",
+            "    counts[int(value.item())] += 1  # here": "    counts[int(value)] += 1  # here",
+        },
+    ),
+    (
+        "host-sync-scalar-readback",
+        "total = sum(v.item() for v in losses.detach() if v.item() > 0)  # here",
+        {
+            "total = sum(v.item() for v in losses.detach() if v.item() > 0)  # here": (
+                "total = sum(v for v in losses.detach().tolist() if v > 0)  # here"
+            )
+        },
     ),
     (
         "grad-graph-never-consumed",
@@ -156,6 +221,11 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
     (
         "conv-bias-before-batchnorm",
         "conv = nn.Conv2d(3, 64, 3)\nnorm = nn.BatchNorm2d(64)\nx = conv(x)  # here\nx = norm(x)",
+        {"conv = nn.Conv2d(3, 64, 3)": "conv = nn.Conv2d(3, 64, 3, bias=False)"},
+    ),
+    (
+        "conv-bias-before-batchnorm",
+        "conv = nn.Conv2d(3, 64, 3)\nmodel = nn.Sequential(conv, nn.BatchNorm2d(64), nn.ReLU())\nx = model(x)  # here",
         {"conv = nn.Conv2d(3, 64, 3)": "conv = nn.Conv2d(3, 64, 3, bias=False)"},
     ),
     (
@@ -219,6 +289,18 @@ DECLINED: list[tuple[str, str, str]] = [
         "do not hold one",
     ),
     ("host-sync-scalar-readback", "print(loss.item())  # here", "do not add"),
+    ("host-sync-scalar-readback", "for v in vs:\n    f(v.item(), v)  # here", "do not add"),
+    ("host-sync-scalar-readback", "for v in vs:\n    f(v.item())  # here\nprint(v)", "do not add"),
+    ("host-sync-scalar-readback", "for v in map(f, vs):\n    g(v.item())  # here", "do not add"),
+    ("host-sync-scalar-readback", "for i, v in enumerate(vs):\n    g(v.item())  # here", "do not add"),
+    ("cache-emptied-in-step", "if full():\n    torch.cuda.empty_cache()  # here", "only statement"),
+    ("device-synchronized-in-step", "a = torch.cuda.synchronize()  # here", "only calls"),
+    ("tensor-from-python-data", "np = 1\nx = torch.tensor([1.0])  # here", "uses the name `np`"),
+    (
+        "conv-bias-before-batchnorm",
+        "c = nn.Conv2d(3, 6, 3)\nm = nn.Sequential(c, nn.BatchNorm2d(6))\ny = m(x) + c(x)  # here",
+        "do not hold one convolution",
+    ),
     ("grad-graph-never-consumed", "def forward(self, x):\n    return net(x)  # here", "belongs to a model"),
     ("grad-graph-never-consumed", "if model(x):  # here\n    pass", "not a statement of its own"),
     ("fp32-on-ordinary-cores", "model(x).backward()  # here", "forward pass"),
@@ -278,6 +360,21 @@ def test_a_second_time_is_declined(rule: str, source: str, lines: dict[str, str]
     compile(once, "train.py", "exec")
     with pytest.raises(Unfixable):
         changed(rule, once)
+
+
+def test_a_list_of_arrays_is_stacked() -> None:
+    source = f"{TRAIN}import numpy\nx = torch.tensor([a, b])\n"
+    spot = Spot(range(5, 6), "<module>")
+    rule = RULES["tensor-from-python-data"]
+    change = rule().fixer(Code(source), spot, facts(rule, {"holds_arrays": True}))
+    assert "x = torch.from_numpy(numpy.stack([a, b]))" in spliced(source, change.splices)
+    assert change.check
+
+
+def test_a_statement_without_a_comment_goes_with_its_line() -> None:
+    source = f"{TRAIN}for x in xs:\n    f(x)\n    torch.cuda.empty_cache()\n"
+    change = RULES["cache-emptied-in-step"]().fixer(Code(source), Spot(range(6, 7), "<module>"), None)
+    assert spliced(source, change.splices) == f"{TRAIN}for x in xs:\n    f(x)\n"
 
 
 @pytest.mark.parametrize(("piece", "needs_review"), [("torch.ones(1)", False), ("x + 1", False), ("buffer", True)])

@@ -28,11 +28,16 @@ pass of `DistributedDataParallel`, and those of the model itself: they send some
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per_step
 from tb_tidy_plugin.profile.ddp import BROADCAST, COPY, buffer_broadcasts
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold, made
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 
 @dataclass(frozen=True)
@@ -92,3 +97,9 @@ class DdpBuffersBroadcast(Rule[Evidence]):
                 ),
                 lost=time.spans,
             )
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        wrapper = code.constructor([], made.distributed("ddp_broadcast_buffers=False"))
+        splices = code.with_arguments(wrapper, {"broadcast_buffers": "False"}, instead_of="True")
+        how = "each rank keeps its own buffers, such as running statistics"
+        return Change(tuple(splices), changes_behaviour(how), "Buffers need not be the same on all ranks.")

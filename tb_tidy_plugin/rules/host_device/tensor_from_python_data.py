@@ -164,17 +164,21 @@ class TensorFromPythonData(Rule[Evidence]):
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         calls = [call for call in code.calls_on(spot.lines) if code.qualified(call.func) == "torch.tensor"]
-        if not evidence.holds_arrays:
-            raise Unfixable("The list holds numbers, whose dtype in NumPy may be another one than in PyTorch.")
+        if not evidence.holds_arrays and evidence.dtype not in FILLS:
+            raise Unfixable(f"NumPy may make another dtype of the numbers than `{evidence.dtype}`.")
         if len(calls) != 1 or len(calls[0].args) != 1 or not code.is_list(calls[0].args[0].value):
             raise Unfixable("The lines do not hold one call of `torch.tensor` with a list and nothing else.")
-        call, numpy = calls[0], code.module_called("numpy")
+        call = calls[0]
         start, end = code.span(call.args[0].value)
         torch = code.source(call.func).removesuffix("tensor")
         if not torch:
             raise Unfixable("`tensor` is imported on its own.")
-        splices = (Splice(*code.span(call.func), f"{torch}from_numpy"), Splice(start, start, f"{numpy}.stack("))
-        return Change((*splices, Splice(end, end, ")")), SAME_RESULTS, "The list holds NumPy arrays, not tensors.")
+        numpy, imported = code.importing("numpy", "np")
+        made, dtype = ("stack", "") if evidence.holds_arrays else ("array", f", dtype={numpy}.{evidence.dtype}")
+        splices = [*imported, Splice(*code.span(call.func), f"{torch}from_numpy")]
+        splices += [Splice(start, start, f"{numpy}.{made}("), Splice(end, end, f"{dtype})")]
+        check = "The list holds NumPy arrays, not tensors." if evidence.holds_arrays else ""
+        return Change(tuple(splices), SAME_RESULTS, check)
 
 
 def _confidence(profile: Profile, row: int) -> Confidence:

@@ -30,11 +30,16 @@ not marked.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.library_calls import usual_calls
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rows, Rule
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 EMPTIES = r"^torch/(?:cuda|xpu|mps)/(?:memory|__init__)\.py\(\d+\): empty_cache$"
 ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
@@ -92,6 +97,10 @@ class CacheEmptiedInStep(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Remove(match.events)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        splice = code.without_statement(spot.lines, "empty_cache")
+        return Change((splice,), SAME_RESULTS, "No other process needs the device's memory meanwhile.")
 
 
 def _allocations(profile: Profile) -> Rows:

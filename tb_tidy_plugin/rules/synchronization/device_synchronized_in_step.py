@@ -33,10 +33,15 @@ where the device was done. Steps that are not marked.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import usual_calls
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Threshold, Unblock
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 WAITS = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams)\.py\(\d+\): synchronize$"
 OF_PROFILER = "torch/profiler/"
@@ -82,3 +87,7 @@ class DeviceSynchronizedInStep(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Unblock(match.anchor)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        splice = code.without_statement(spot.lines, "synchronize")
+        return Change((splice,), SAME_RESULTS, "No time is measured with it, and no other library waits for it.")

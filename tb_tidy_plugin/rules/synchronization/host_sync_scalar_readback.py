@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
 from tb_tidy_plugin.rulekit import (
@@ -184,13 +184,15 @@ class HostSyncScalarReadback(Rule[Evidence]):
         return len(steps) >= max(self.min_steps * len(profile.steps.items), 1)
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        if splices := code.read_at_once(spot.lines, "item", "tolist"):
+            return Change(tuple(splices), SAME_RESULTS, "What the loop goes through is a tensor with one dimension.")
         reads = [call for call in code.methods_on(spot.lines, "item") if not call.args and code.collects(call)]
         if not reads:
             raise Unfixable("The lines do not add what `item()` reads to a sum or a list.")
         ends = [(code.span(code.receiver(call))[1], code.span(call)[1]) for call in reads]
         how = "the sum or list holds tensors instead of numbers"
-        splices = tuple(Splice(start, end, ".detach()") for start, end in ends)
-        return Change(splices, changes_behaviour(how), "Only code after the loop reads the values, with `float()`.")
+        detached = tuple(Splice(start, end, ".detach()") for start, end in ends)
+        return Change(detached, changes_behaviour(how), "Only code after the loop reads the values, with `float()`.")
 
 
 def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:

@@ -131,10 +131,10 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
         found = [call for call in code.calls_on(spot.lines) if _makes(code, call, "Conv")]
         found = [call for call in found if (norm := code.used_by(call)) and _makes(code, norm, "BatchNorm")]
         called = [code.source(call.func) for call in code.calls]
-        once = [call for call in found if called.count(code.source(call.func)) == 1]
-        if len(once) != 1:
+        once = [code.made_by(call.func) for call in found if called.count(code.source(call.func)) == 1]
+        if len(made := once or _in_sequences(code)) != 1:
             raise Unfixable("The lines do not hold one convolution and the batch norm on its output.")
-        splices = code.with_arguments(code.made_by(once[0].func), {"bias": "False"}, instead_of="True")
+        splices = code.with_arguments(made[0], {"bias": "False"}, instead_of="True")
         how = "initial values differ under the same seed"
         return Change(tuple(splices), changes_behaviour(how), "No checkpoint is loaded that holds the bias.")
 
@@ -194,6 +194,19 @@ def _module(profile: Profile, row: int) -> str:
     """The nearest `nn.Module` around an operator, empty without stacks."""
     names = map(profile.name, profile.ancestors(row))
     return next((name.removeprefix("nn.Module: ") for name in names if name.startswith("nn.Module: ")), "")
+
+
+def _in_sequences(code: "Code") -> "list[Call]":
+    """The convolutions that stand right before a batch norm in a `Sequential` that the file writes out."""
+    found = []
+    for call in code.calls:
+        if code.qualified(call.func) == "torch.nn.Sequential":
+            made = [each for each in code.arguments(call) if code.is_call(each)]
+            kinds = [code.qualified(each.func) for each in made]
+            for at, kind in enumerate(kinds[1:]):
+                if kind.startswith("torch.nn.BatchNorm") and kinds[at].startswith("torch.nn.Conv"):
+                    found.append(made[at])
+    return found
 
 
 def _makes(code: "Code", call: "Call", kind: str) -> bool:
