@@ -22,7 +22,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers ledger accuracy lines proof gpu-proof gpu-proof-report residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
+.PHONY: help demo test lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -53,8 +53,12 @@ numbers: $(TEST)/.installed ## write docs/numbers.md; needs the shared traces
 ledger: $(TEST)/.installed ## write the table of docs/ledger.md; needs the shared traces
 	$(BIN)/python -m tests.ledger
 
-accuracy: $(TEST)/.installed ## count what the rules find in the corpus; writes docs/accuracy.md
+accuracy: $(TEST)/.installed ## count what the rules find in both corpora; writes docs/accuracy.md
 	$(BIN)/python -m tests.accuracy
+	$(BIN)/python -m tests.second_corpus
+
+fixes: $(TEST)/.installed ## fix the corpus' slow programs and compare results; writes the table of docs/fixes.md; PROOF=--proof also times
+	$(BIN)/python -m tests.accuracy.fixes $(PROOF)
 
 lines: $(TEST)/.installed ## count how often the line inside a function is right; writes docs/lines.md
 	$(BIN)/python -m tests.lines
@@ -84,10 +88,12 @@ gpu-proof-report: $(TEST)/.installed ## write docs/accuracy-gpu.md and the sampl
 
 proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth, slow programs against fixed ones (for the same page)
 	$(BIN)/pytest --timed
+	$(BIN)/pytest $(PYTEST_FLAGS) --all-recordings -m sampled
 	$(BIN)/python -m tests.growth
 	$(BIN)/python -m tests.accuracy --proof
 	$(BIN)/python -m tests.accuracy --proof --conditions library
 	$(BIN)/python -m tests.accuracy --proof --conditions cores
+	$(BIN)/python -m tests.second_corpus --proof
 
 fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; leaves what it finds in build/fuzz/
 	$(BIN)/python -m tests.fuzz --what all --minutes $(MINUTES)

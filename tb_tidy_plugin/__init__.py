@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
+    from tb_tidy_plugin.render.notebook import Cell
     from tb_tidy_plugin.report.model import Report
 
 __version__ = "0.1.0"
@@ -32,3 +33,18 @@ def analyze(path: str | PathLike[str], source_roots: Sequence[Path] = (), *, fol
     from tb_tidy_plugin.analysis.paths import analyze_path
 
     return analyze_path(path, Job(source_roots=tuple(source_roots), follow_links=follow_links))
+
+
+def show(
+    path: str | PathLike[str], source_roots: Sequence[Path] = (), *, follow_links: bool = False, height_px: int = 720
+) -> Cell:
+    """The report of `path` in a notebook's cell, `height_px` pixels high; the arguments are those of `analyze`.
+
+    Raises:
+        TidyError: when `path` does not exist or holds no trace.
+    """
+    from tb_tidy_plugin.render.html import to_html
+    from tb_tidy_plugin.render.notebook import Cell
+    from tb_tidy_plugin.render.report import report_document
+
+    return Cell(to_html(report_document(analyze(path, source_roots, follow_links=follow_links), "html")), height_px)

@@ -7,15 +7,16 @@ on any system. A child's messages have a way of their own, which nothing that is
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO
+from typing import IO, NamedTuple
 
 INPUT = 0
 SAFE_PATH = "PYTHONSAFEPATH"
@@ -115,13 +116,118 @@ def complaints() -> Iterator[IO[bytes]]:
             file.close()
 
 
-def said(complaints: IO[bytes], most: int = MOST_SAID) -> str:
+def said(complaints: IO[bytes]) -> str:
     """The last that a child complained of, or why that is not known."""
     try:
-        complaints.seek(max(complaints.seek(0, os.SEEK_END) - most, 0))
+        complaints.seek(max(complaints.seek(0, os.SEEK_END) - MOST_SAID, 0))
         return complaints.read().decode("utf-8", "replace").strip()
     except OSError as problem:
         return f"what it said cannot be read: {problem.strerror or type(problem).__name__}"
+
+
+class StartError(Exception):
+    """A process could not be started; the text is the system's reason."""
+
+
+class Ended(NamedTuple):
+    """How a process ended: its exit code, negative for a signal, and the last that it complained of."""
+
+    code: int
+    complaint: str
+
+
+class Child:
+    """A process for one question. May be stopped from any thread, before, while and after it runs.
+
+    Attributes:
+        is_stopped: whether somebody has stopped it; it is not started again then.
+        is_late: whether it has reached its limit of time.
+        ended: how it ended; None before that, and where it was not started.
+    """
+
+    def __init__(self, command: Sequence[str], *, limit_s: float | None = None, whole_group: bool = False) -> None:
+        """`limit_s` bounds its time; with `whole_group` all ends with it that it has started, such as compilers."""
+        self.is_stopped = False
+        self.is_late = False
+        self.ended: Ended | None = None
+        self._command = command
+        self._limit_s = limit_s
+        self._whole_group = whole_group
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def asked(self, question: bytes) -> Iterator[Iterable[bytes]]:
+        """The lines that the process answers; none where it was stopped before. Its input stays open meanwhile.
+
+        Raises:
+            StartError: it cannot be started.
+        """
+        self.ended = None
+        with ExitStack() as opened:
+            try:
+                errors = opened.enter_context(complaints())
+                process = self._start(errors)
+            except OSError as problem:
+                raise StartError(problem.strerror or type(problem).__name__) from None
+            if process is None:
+                yield ()
+                return
+            try:
+                with process, self._bounded():
+                    with suppress(BrokenPipeError):  # it is gone, which its exit code tells
+                        ask(process, question)
+                    assert process.stdout is not None
+                    yield process.stdout
+            finally:
+                with self._lock:
+                    self._process = None  # its number may be another's from now on
+                self.ended = Ended(process.returncode, said(errors))
+
+    def stop(self) -> None:
+        """Ends the process, or keeps it from starting."""
+        with self._lock:
+            self.is_stopped = True
+        self._kill()
+
+    def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            if not self.is_stopped:
+                self._process = start(self._command, errors)
+            return self._process
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Kills the process where it is late, or where its answer is not understood.
+
+        Its group is killed in any case, before the process is waited for, while its number is its own.
+        """
+        timer = threading.Timer(self._limit_s or 0, self._end_late)
+        if self._limit_s is not None:
+            timer.start()
+        try:
+            yield
+        except BaseException:
+            self._kill()
+            raise
+        finally:
+            if self._whole_group:
+                self._kill()
+            timer.cancel()
+
+    def _end_late(self) -> None:
+        self.is_late = True
+        self._kill()
+
+    def _kill(self) -> None:
+        with self._lock:
+            if self._process is None:
+                return
+            with suppress(ProcessLookupError, PermissionError):  # all are gone; macOS says so by the second
+                if self._whole_group and hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
 
 
 # The child's side

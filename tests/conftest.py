@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.support.gloo_ranks import recorded
-from tests.support.recordings import NOT_COUNTED_YET
+from tests.support.recordings import COUNTED_ONCE, LEFT_OUT
 
 # No test asserts an absolute time, and a busy machine takes any time.
 settings.register_profile("patient", deadline=None)
@@ -38,6 +38,7 @@ def gloo_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--timed", action="store_true", help="run what depends on a quiet machine, and nothing else")
+    parser.addoption("--all-recordings", action="store_true", help="tests marked `sampled` look at each recording")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,18 +48,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Either what depends on how quiet the machine is, or the rest: `make test` must be green on any."""
-    wanted = bool(config.getoption("--timed"))
+    wanted, all_recordings = bool(config.getoption("--timed")), bool(config.getoption("--all-recordings"))
     parted: dict[bool, list[pytest.Item]] = {True: [], False: []}
     for item in items:
         is_wanted = (item.get_closest_marker("timed") is not None) == wanted
-        parted[is_wanted and not _is_about_what_is_not_counted(item)].append(item)
+        is_left_out = item.get_closest_marker("sampled") and not all_recordings and _is_about(item, LEFT_OUT)
+        parted[is_wanted and not is_left_out and not _is_about_what_is_counted_once(item)].append(item)
     config.hook.pytest_deselected(items=parted[False])
     items[:] = parted[True]
 
 
-def _is_about_what_is_not_counted(item: pytest.Item) -> bool:
+def _is_about_what_is_counted_once(item: pytest.Item) -> bool:
+    return not item.get_closest_marker("any_recording") and _is_about(item, COUNTED_ONCE)
+
+
+def _is_about(item: pytest.Item, recordings: Collection[str]) -> bool:
     _, _, parameters = item.name.partition("[")
-    return not item.get_closest_marker("any_recording") and any(name in parameters for name in NOT_COUNTED_YET)
+    return any(name in parameters for name in recordings)
 
 
 def _sort(items: list[pytest.Item]) -> None:

@@ -54,3 +54,59 @@ def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     with child.importing_nothing_here():
         pass
     assert os.environ[child.SAFE_PATH] == "yes"
+
+
+def script(text: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", text)
+
+
+ANSWERS = "import sys; print(sys.stdin.readline() * 2, end=''); sys.exit('no more')"
+WAITS = "import sys; print('here', flush=True); sys.stdin.read()"
+
+
+class TestChild:
+    def test_its_lines_and_how_it_ended(self) -> None:
+        process = child.Child(script(ANSWERS))
+        with process.asked(b"one") as lines:
+            assert process.ended is None
+            assert [*lines] == [b"one\n", b"one\n"]
+        assert process.ended == child.Ended(1, "no more")
+
+    def test_it_may_be_asked_again(self) -> None:
+        process = child.Child(script(ANSWERS))
+        for question in (b"one", b"two"):
+            with process.asked(question) as lines:
+                assert next(iter(lines)) == question + b"\n"
+
+    def test_one_that_was_stopped_is_not_started(self) -> None:
+        process = child.Child(script(ANSWERS))
+        process.stop()
+        with process.asked(b"one") as lines:
+            assert [*lines] == []
+        assert process.ended is None
+
+    def test_one_that_is_stopped_while_it_runs_is_killed(self) -> None:
+        process = child.Child(script(WAITS))
+        with process.asked(b"one") as lines:
+            for _ in lines:
+                process.stop()
+        assert process.ended is not None
+        assert (process.ended.code, process.is_stopped, process.is_late) == (-signal.SIGKILL, True, False)
+
+    def test_one_that_takes_too_long_is_killed(self) -> None:
+        process = child.Child(script(WAITS), limit_s=0.05)
+        with process.asked(b"one") as lines:
+            assert len([*lines]) <= 1
+        assert process.ended is not None
+        assert (process.ended.code, process.is_late) == (-signal.SIGKILL, True)
+
+    def test_one_whose_answer_makes_no_sense_is_not_waited_for(self) -> None:
+        process = child.Child(script("import time; print('x', flush=True); time.sleep(600)"))
+        with pytest.raises(ValueError, match="invalid literal"), process.asked(b"one") as lines:
+            int(next(iter(lines)))
+        assert process.ended is not None
+        assert process.ended.code == -signal.SIGKILL
+
+    def test_one_that_cannot_be_started(self) -> None:
+        with pytest.raises(child.StartError, match="No such file"), child.Child(("/nowhere/python",)).asked(b""):
+            pytest.fail("it was started")

@@ -19,6 +19,7 @@ from tb_tidy_plugin.trace.kineto import read_trace
 
 CURES = ("use-", "avoid-", "prefer-")
 PARTS = ("reports", "saves", "stays quiet")
+LONGEST_ACTION = 12  # words
 NEEDS = {"stacks", "shapes", "memory", "device", "steps"}
 
 RECORDINGS = sorted(ROOT.glob("sample_runs/*/*.pt.trace.json.gz"))
@@ -99,7 +100,18 @@ class TestNames:
 class TestTexts:
     @every_rule
     def test_they_name_only_what_the_rules_evidence_has(self, rule: type[AnyRule]) -> None:
-        assert names_in(rule.message) | names_in(rule.why) | names_in(rule.fix) <= names_of(rule.evidence())
+        texts = (rule.action, rule.message, rule.why, rule.fix)
+        assert set().union(*map(names_in, texts)) <= names_of(rule.evidence())
+
+    @every_rule
+    def test_an_action_is_short_and_begins_with_its_verb(self, rule: type[AnyRule]) -> None:
+        first, *others = rule.action.split()
+        assert first.istitle()
+        assert 1 <= len(others) < LONGEST_ACTION
+
+    def test_actions_are_told_apart(self) -> None:
+        actions = [rule.action for rule in catalogue()]
+        assert len(actions) == len(set(actions))
 
     @every_rule_over_a_profile
     def test_every_match_in_a_recording_has_the_rules_evidence(self, rule: type[Rule]) -> None:
@@ -117,6 +129,7 @@ class TestTexts:
     def test_a_sentence_has_no_full_stop_of_its_own(self, rule: type[AnyRule]) -> None:
         assert not rule.message.endswith(".")
         assert not rule.fix.endswith(".")
+        assert not rule.action.endswith(".")
 
     @every_rule
     def test_needs_are_known(self, rule: type[AnyRule]) -> None:

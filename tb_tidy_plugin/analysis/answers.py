@@ -32,7 +32,7 @@ class Reported(Answer, frozen=True, kw_only=True):
 
 
 class RankAnswer(Reported, frozen=True):
-    """A report, and the summary that rules over ranks need: some 100 kB, whatever the size of the trace."""
+    """Base of answers with a report and the summary for rules over ranks: some 100 kB, whatever the trace's size."""
 
     summaries: list[RankSummary]
 
@@ -117,29 +117,29 @@ class Question(Generic[A_co]):
     by_measurements: bool = True
 
 
-def _rank(analysis: Analysis) -> RankAnswer:
-    report = analysis.report
-    return RankAnswer(problem=analysis.problem, report=report, summaries=summaries_of(analysis.profile, report))
-
-
 def _tables(analysis: Analysis) -> TablesAnswer:
     figures = figures_of(analysis.profile, tuple(analysis.traced.values()))
     return TablesAnswer(problem=analysis.problem, report=analysis.report, figures=figures)
 
 
 def _costs(analysis: Analysis) -> CostsAnswer:
-    rank = _rank(analysis)
-    return CostsAnswer(problem=rank.problem, report=rank.report, summaries=rank.summaries, costs=analysis.step_costs)
+    report = analysis.report
+    return CostsAnswer(
+        problem=analysis.problem,
+        report=report,
+        summaries=summaries_of(analysis.profile, report),
+        costs=analysis.step_costs,
+    )
 
 
 def _fixes(analysis: Analysis) -> FixesAnswer:
-    rank = _rank(analysis)
+    report = analysis.report
     facts = {key: each.facts for key, each in analysis.traced.items() if each.facts is not None}
     files = {place.file for key in facts for place in analysis.traced[key].finding.places}
     return FixesAnswer(
-        problem=rank.problem,
-        report=rank.report,
-        summaries=rank.summaries,
+        problem=analysis.problem,
+        report=report,
+        summaries=summaries_of(analysis.profile, report),
         facts=facts,
         captured={file: text for file, text in analysis.sources.captured.items() if file in files},
     )
@@ -175,10 +175,9 @@ def _notes(analysis: Analysis) -> list[str]:
     return [*analysis.profile.metadata.notes, *analysis.sources.complaints]
 
 
-RANK = Question("report", RankAnswer, _rank)
+FIXES = Question("report", FixesAnswer, _fixes)
 TABLES = Question("tables", TablesAnswer, _tables)
 COSTS = Question("costs", CostsAnswer, _costs)
-FIXES = Question("fixes", FixesAnswer, _fixes)
 RECIPES = Question("recipes", RecipesAnswer, _recipes, by_measurements=False)
 LINES = Question("lines", LinesAnswer, _lines, by_measurements=False)
 PLACES = Question("places", PlacesAnswer, _places, by_measurements=False)

@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -281,10 +281,18 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
             client = Client(local)
         else:
             local, client = None, Client(f"tcp://{engine.address}", timeout=CONNECT_S)
+    width = sum(client.ncores().values())
+    waiting = ThreadPoolExecutor(max(width, 1), "dask")
+
+    def submit(work: Callable[[Item], Answer], item: Item) -> Future[Answer]:
+        # Dask's own executor takes an answer for an error when the worker that holds it dies at that moment.
+        return waiting.submit(client.submit(work, item, pure=False).result)
+
     try:
-        yield _Cluster(sum(client.ncores().values()), client.get_executor(pure=False).submit)
+        yield _Cluster(width, submit)
     finally:
-        client.close()
+        client.close()  # which ends what is waited for
+        waiting.shutdown()
         if local is not None:
             local.close()
 

@@ -31,6 +31,7 @@ from tb_tidy_plugin.estimate import saving as estimated
 from tb_tidy_plugin.estimate.saving import Estimates, Fix, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
@@ -38,7 +39,8 @@ from tb_tidy_plugin.rulekit.edits import Unblock
 from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.recipe import Recipe, facts_of, recipe_of
-from tb_tidy_plugin.sources.frames import Frame, place_of
+from tb_tidy_plugin.sources.frames import Frame
+from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
@@ -246,6 +248,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         category=rule.category(),
         severity=severity_of(saved_share),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
+        action=sentence(rule.action, lead.evidence),
         message=sentence(rule.message, lead.evidence),
         fix=_edit_before(profile, rule, lead, places, known.sources) + sentence(rule.fix, lead.evidence),
         matches=len(matches),
@@ -365,6 +368,7 @@ def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
         duration_ns=cost_ns_of(profile, matches),
         text=frame.text,
         ties=list(frame.ties),
+        generated=generated_of(frame),
     )
 
 

@@ -16,8 +16,9 @@ from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, collide, spliced
-from tb_tidy_plugin.fixes.code import LINE_END, Code
-from tb_tidy_plugin.report.fix_model import CodeFix, Replacement, Unfixed
+from tb_tidy_plugin.fixes.code import LINE_END, Code, nodes_in
+from tb_tidy_plugin.report.code_model import CodeFix, Replacement
+from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place
 from tb_tidy_plugin.rulekit import Rule
 from tb_tidy_plugin.rulekit.recipe import Recipe
@@ -47,10 +48,12 @@ class Fixer:
     Attributes:
         rules: by name.
         roots: folders whose files may be changed.
+        most_nodes: of the syntax trees of all files together; None for as many as there are.
     """
 
     rules: Mapping[str, Rule]
     roots: Sequence[Path]
+    most_nodes: int | None = None
     _files: dict[str, OwnFile | Unavailable] = field(default_factory=dict)
     _codes: dict[str, Code | Unfixable] = field(default_factory=dict)
 
@@ -61,15 +64,21 @@ class Fixer:
             facts = answer.facts.get(finding.id)
             for place in finding.places if facts is not None else ():
                 assert facts is not None
-                try:
-                    found = self._proposal(finding, place, facts, answer.captured.get(place.file))
-                except Unfixable as reason:
-                    yield _unfixed(finding, place, str(reason))
+                found = self.proposal(finding, place, facts, answer.captured.get(place.file))
+                if isinstance(found, Unfixed):
+                    yield found
                     continue
                 key = (finding.id, place.file, found.change.splices)
                 if key not in made:
                     made.add(key)
                     yield found
+
+    def proposal(self, finding: Finding, place: Place, facts: Recipe, captured: str | None) -> Proposal | Unfixed:
+        """The fix of one place, or the reason why there is none; `captured` is the text of its file as it ran."""
+        try:
+            return self._proposal(finding, place, facts, captured)
+        except Unfixable as reason:
+            return _unfixed(finding, place, str(reason))
 
     def _proposal(self, finding: Finding, place: Place, facts: Recipe, captured: str | None) -> Proposal:
         file = self._file(place.file)
@@ -81,7 +90,8 @@ class Fixer:
             _hold_as_recorded(file, place, captured)
             text = file.text
         code = self._code(text)
-        rule = self.rules[finding.rule]
+        if (rule := self.rules.get(finding.rule)) is None:
+            raise Unfixable("The rule is not among those that were checked.")
         spot = Spot(range(place.line, place.end_line + 1), place.function.rpartition(".")[2])
 
         def change_of() -> Change | Unfixable:
@@ -98,7 +108,7 @@ class Fixer:
         changed = spliced(text, change.splices)
         if collide(change.splices) or changed == text:
             raise Unfixable("The change does not fit the file.")
-        Code(changed)  # whatever a rule of the user's own has made of it is Python
+        nodes_in(changed)  # whatever a rule of the user's own has made of it is Python
         fix = CodeFix(
             finding=finding.id,
             rule=finding.rule,
@@ -106,6 +116,7 @@ class Fixer:
             line=place.line,
             saving_ns=finding.saving.expected_ns if finding.saving else None,
             safety=change.safety,
+            needs_review=bool(change.check),
             check=change.check,
             diff=_diff(place.file, text, changed),
             replacements=[_replacement(text, splice) for splice in sorted(change.splices)],
@@ -124,6 +135,7 @@ class Fixer:
     def _code(self, text: str) -> Code:
         if text not in self._codes:
             try:
+                self._hold_to_limit(text)
                 self._codes[text] = Code(text)
             except Unfixable as reason:
                 self._codes[text] = reason
@@ -131,6 +143,12 @@ class Fixer:
         if isinstance(found, Unfixable):
             raise found
         return found
+
+    def _hold_to_limit(self, text: str) -> None:
+        if self.most_nodes is not None:
+            known = sum(nodes_in(each) for each, code in self._codes.items() if isinstance(code, Code))
+            if known + nodes_in(text) > self.most_nodes:
+                raise Unfixable("The file is too large for a report to hold its fixes. Run `tb-tidy fix`.")
 
 
 def written(proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Unfixed]]:
@@ -169,7 +187,7 @@ def _write(file: OwnFile, proposals: Sequence[Proposal]) -> None:
     path = file.path
     try:
         text = spliced(file.text, _splices_of(proposals))
-        Code(text)
+        nodes_in(text)
         content = file.written(text)
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or path.read_bytes() != file.content:

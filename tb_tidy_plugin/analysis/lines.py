@@ -10,14 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.user_operators import user_operators
+from tb_tidy_plugin.report.generated import Generated, generated_of
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame, Precision, parse_frame
-from tb_tidy_plugin.trace.columns import Category, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 
 class OperatorPlace(Model, frozen=True):
-    """One operator that user code calls. `tie` names the lines that are as likely, empty where one is likeliest."""
+    """One operator that user code calls. `tie` names the lines that are as likely, empty where one is likeliest.
+
+    `generated` is there for kernels that `torch.compile` chose or generated.
+    """
 
     start_ns: int
     name: str
@@ -27,6 +32,7 @@ class OperatorPlace(Model, frozen=True):
     function: str
     precision: Precision
     tie: list[int]
+    generated: Generated | None = None
 
 
 class OperatorPlaces(Model, frozen=True):
@@ -44,6 +50,8 @@ class LineCost:
         host_ns: time of the calls, with all that they call in turn.
         device_ns: time of the kernels, copies and fills that they launch.
         calls: their number.
+        shared: how many lines the kernel of compiled code that is for most lines computes; 1 without such kernels. Its
+            time stands with its main line.
     """
 
     file: str
@@ -51,6 +59,7 @@ class LineCost:
     host_ns: int
     device_ns: int
     calls: int
+    shared: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +71,8 @@ class LineCosts:
 
 
 def operator_places(profile: Profile, aligner: Aligner) -> OperatorPlaces:
-    """The places of all operators that no other operator runs, in the order of their start, where there is one."""
-    rows = np.flatnonzero(profile.calls.outermost)
+    """The places of all operators that the user's own code runs, in the order of their start, where there is one."""
+    rows = user_operators(profile, _is_own)
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
     found = ((row, aligner.place_of(row)) for row in rows.tolist())
     return OperatorPlaces(
@@ -72,6 +81,11 @@ def operator_places(profile: Profile, aligner: Aligner) -> OperatorPlaces:
             _operator_place(profile, row, place) for row, place in found if place is not None and place.own_code
         ],
     )
+
+
+def _is_own(name: str) -> bool:
+    frame = parse_frame(name)
+    return frame is not None and frame.own_code
 
 
 def _operator_place(profile: Profile, row: int, place: Frame) -> OperatorPlace:
@@ -84,6 +98,7 @@ def _operator_place(profile: Profile, row: int, place: Frame) -> OperatorPlace:
         function=place.function,
         precision=place.precision,
         tie=list(place.ties),
+        generated=generated_of(place),
     )
 
 
@@ -102,18 +117,32 @@ def line_costs(profile: Profile, aligner: Aligner, budget_s: float = math.inf) -
     deadline = time.thread_time() + budget_s
     sums: dict[tuple[str, int], list[int]] = {}
     left_out: list[Frame] = []
+    _add(profile, sums, _kernels(profile, aligner))
     for frame, rows in _own_frames(profile):
         calls = _calls_in(aligner, frame, rows, deadline)
         if calls is None:
             left_out.append(frame)
-            continue
-        device_ns = _device_ns(profile, [child for child, _ in calls])
-        for (child, place), on_device_ns in zip(calls, device_ns, strict=True):
-            cost = sums.setdefault((place.file, place.line), [0, 0, 0])
-            cost[0] += profile.duration_ns(child)
-            cost[1] += on_device_ns
-            cost[2] += 1
+        else:
+            _add(profile, sums, calls)
     return LineCosts([LineCost(file, line, *cost) for (file, line), cost in sorted(sums.items())], left_out)
+
+
+def _add(profile: Profile, sums: dict[tuple[str, int], list[int]], calls: Sequence[tuple[int, Frame]]) -> None:
+    device_ns = _device_ns(profile, [row for row, _ in calls])
+    for (row, place), on_device_ns in zip(calls, device_ns, strict=True):
+        cost = sums.setdefault((place.file, place.line), [0, 0, 0, 1])
+        cost[0] += profile.duration_ns(row)
+        cost[1] += on_device_ns
+        cost[2] += 1
+        cost[3] = max(cost[3], 1 + len(place.also))
+
+
+def _kernels(profile: Profile, aligner: Aligner) -> list[tuple[int, Frame]]:
+    """The kernels of compiled code, as far as their lines are known."""
+    launch = profile.compiled_graphs.launch
+    rows = np.flatnonzero((launch != ABSENT) & (np.append(launch, ABSENT)[profile.tree.parent] != launch))
+    places = ((row, aligner.place_of(row)) for row in rows.tolist())
+    return [(row, place) for row, place in places if place is not None and place.precision == "exact"]
 
 
 def _own_frames(profile: Profile) -> list[tuple[Frame, list[int]]]:

@@ -22,6 +22,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import KNOWN_BY, KnownBy
 from tb_tidy_plugin.profile.signatures import Shapes
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
+from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
@@ -155,6 +156,7 @@ def _row(parts: Parts, row: operator_tables.OperatorRow, beside: _Beside) -> Ope
         file=place.file,
         line=place.line or None,
         function=place.function,
+        generated=generated_of(place),
         module=row.name if row.module is not None else "",
         replayed_calls=beside.replayed[0],
         known_by=beside.replayed[1],
@@ -178,6 +180,7 @@ def _key(parts: Parts, row: operator_tables.OperatorRow) -> str:
     texts: list[object] = [row.kind, row.name]
     if row.place is not None:
         texts = ["line", row.place.file, row.place.line, row.place.function, row.place.precision]
+        texts += [row.place.compiled, row.place.also] if row.place.compiled else []
     elif row.module is not None:
         texts = ["module", *_path(parts, row.module)]
     elif row.shapes is not None:

@@ -14,8 +14,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.analysis.answers import RANK, Answer, Question, Reported
+from tb_tidy_plugin.analysis.answers import FIXES, Answer, Question, Reported
 from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.code_fixes import with_code_fixes
 from tb_tidy_plugin.analysis.engines import GivenUp, each, is_one_enough
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.remembered import Remembered
@@ -62,13 +63,14 @@ def analyze_path(path: str | os.PathLike[str], job: Job) -> model.Report:
     """
     runs: list[model.RunReport] = []
     problems: list[model.Problem] = []
-    for run, found in groupby(analyse(job, path, RANK), key=lambda each: each.file.run):
+    for run, found in groupby(analyse(job, path, FIXES), key=lambda each: each.file.run):
         of_run = list(found)
         ranks = [each.answer for each in of_run if each.answer is not None]
         problems += [each.problem for each in of_run if each.problem is not None]
         if ranks:
             summaries = [summary for rank in ranks for summary in rank.summaries]
-            runs.append(run_report(run, [rank.report for rank in ranks], summaries, job.of_runs, job.ignores))
+            reports = with_code_fixes(ranks, job.of_profiles, job.source_roots)
+            runs.append(run_report(run, reports, summaries, job.of_runs, job.ignores))
     return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
 
 

@@ -99,7 +99,10 @@ def _devices(profile: Profile) -> Iterator[str]:
     strange = sorted(used - {device.id for device in known} - set(profile.metadata.inferred_devices))
     if strange and known:
         names = ", ".join(map(str, strange))
-        yield f"The trace describes no device {names}: its name and peak rates are unknown."
+        listed = {device.name for device in known}
+        alike = listed.pop() if len(listed) == 1 else ""
+        what = f"it is taken for the {alike} that is listed" if alike else "its name and peak rates are unknown"
+        yield f"The trace describes no device {names}: {what}."
     if len(used) > 1:
         shares = ", ".join(f"device {device} for {share}" for device, share in _busy_shares(profile)[:SHOWN_DEVICES])
         yield (
@@ -127,12 +130,12 @@ def _estimates(estimates: Estimates) -> Iterator[str]:
         yield f"Replaying the recording misses one of its steps by {Share(estimates.residual)}: {sure}"
     if estimates.unexplained > SOME_UNEXPLAINED:
         share = Share(estimates.unexplained)
-        yield f"For {share} of the steps the device waits for something that is not recorded: {sure}"
+        yield f"In {share} of the steps the replay finds nothing that explains when the device works: {sure}"
     if estimates.recording > NOTABLE_RECORDING:
         yield (
-            f"Recording itself takes about {Share(estimates.recording)} of a step or more, as events usually do. "
-            "In steps of 7 to 62 ms it took twice as much: `tb_tidy_plugin.capture` times steps without the profiler. "
-            "The lower bounds of savings allow for the usual part."
+            f"Recording itself takes about {Share(estimates.recording)} of a step or more, by what events usually "
+            "take. In steps of 7 to 62 ms it took twice as much: `tb_tidy_plugin.capture` times steps without the "
+            "profiler. The lower bounds of savings allow for what is usual."
         )
 
 

@@ -1,7 +1,7 @@
 """What a rank's step is spent on, in the few parts by which ranks are compared, whatever they run on.
 
-A device's step and a host's are cut into parts of their own (`profile/lanes.py`); here each of them belongs to one of
-six, so that ranks stand side by side in one table and each rank's parts still add up to its step.
+Each entry of the ledger belongs to one of six parts, so that ranks stand side by side in one table and each rank's
+parts still add up to its step.
 """
 
 from __future__ import annotations
@@ -10,57 +10,56 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tb_tidy_plugin.profile.lanes import Part
+from tb_tidy_plugin.ledger.model import Cause, Entry, Ledger
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.report.rank_model import RankPart
 
 RANK_PARTS: tuple[RankPart, ...] = ("loading", "host", "compute", "copies", "communication", "idle")
 
-RANK_PART: Mapping[Part, RankPart] = {
+RANK_PART: Mapping[Cause, RankPart] = {
     "data_loading": "loading",
-    "idle_data_loading": "loading",
-    "python": "host",
-    "idle_launch_bound": "host",
-    "idle_garbage_collection": "host",
-    "idle_compilation": "host",
-    "forward": "compute",
-    "backward": "compute",
-    "optimizer": "compute",
-    "matrix": "compute",
-    "attention": "compute",
-    "convolution": "compute",
-    "normalisation": "compute",
-    "reduction": "compute",
-    "elementwise": "compute",
-    "other_compute": "compute",
-    "host_to_device": "copies",
-    "device_to_host": "copies",
-    "device_copy": "copies",
-    "communication": "communication",
-    "communication_exposed": "communication",
-    "idle_communication_wait": "communication",
-    "idle_synchronisation": "idle",
-    "idle_unknown": "idle",
-    "other": "idle",
-}
+    "profiler": "host", "garbage_collection": "host", "graph_capture": "host", "compilation": "host",
+    "allocation": "host", "first_launch": "host", "runtime_call": "host", "host_work": "host", "launch_pace": "host",
+    "launch_latency": "host",
+    "compute": "compute", "cpu": "compute",
+    "copy": "copies", "copy_setup": "copies",
+    "communication": "communication", "host_communication": "communication",
+    "between_kernels": "idle", "inside_graph": "idle", "graph_start": "idle", "stream_wait": "idle",
+    "queued_unknown": "idle", "synchronisation": "idle", "unrecorded_host": "idle", "unrecorded_launch": "idle",
+    "unrecorded_wait": "idle",
+}  # fmt: skip
+"""Python between operators is the host's, too, though its cause is `cpu`."""
+
+
+def part_of(entry: Entry) -> RankPart:
+    """The part of the step that an entry belongs to."""
+    return "host" if entry.cause == "cpu" and entry.kind == "python" else RANK_PART[entry.cause]
+
+
+def ordinary_steps(ledger: Ledger, report: ProfileReport) -> list[int]:
+    """Positions of the ledger's steps besides the warm-up; of all of them where all are."""
+    warmup = {item.name for item in report.steps.items if item.oddity == "warmup"}
+    everything = range(len(ledger.steps))
+    return [at for at in everything if ledger.steps[at].name not in warmup] or list(everything)
 
 
 def typical_step(report: ProfileReport) -> tuple[int | None, dict[str, int]]:
-    """The median step besides the warm-up, and the median of each part in these steps; a mean over several devices.
+    """The ledger's median step besides the warm-up, and the median of each part in these steps.
 
-    Where all steps are warm-up all of them count, and where there are no steps the whole recording is one, without a
-    duration of its own.
+    Where there are no steps the whole recording is one, without a duration of its own.
     """
-    ordinary = [at for at, item in enumerate(report.steps.items) if item.oddity != "warmup"]
-    ordinary = ordinary or list(range(len(report.steps.items))) or [0]
-    durations = [report.steps.items[at].duration_ns for at in ordinary if report.steps.items]
+    ledger = report.ledger
+    if ledger is None or not ledger.entries:
+        return None, {}
+    ordinary = ordinary_steps(ledger, report)
+    length = _median([ledger.steps[at].end_ns - ledger.steps[at].start_ns for at in ordinary])
     parts: dict[str, int] = {}
     for name in RANK_PARTS:
-        columns = [part.steps_ns for lane in report.lanes for part in lane.parts if RANK_PART[part.part] == name]
+        columns = [entry.ns_by_step for entry in ledger.entries if part_of(entry) == name]
         if columns:
-            parts[name] = _median(np.array(columns, np.float64).sum(axis=0)[ordinary] / len(report.lanes))
-    return (_median(durations) if durations else None), parts
+            parts[name] = _median(np.array(columns, np.int64).sum(axis=0)[ordinary])
+    return (None if ledger.step_source == "whole_trace" else length), parts
 
 
-def _median(values: Sequence[float] | np.typing.NDArray[np.float64]) -> int:
+def _median(values: Sequence[int] | np.typing.NDArray[np.int64]) -> int:
     return round(float(np.median(values)))

@@ -32,7 +32,7 @@ from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.sources.frames import place_of
+from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
 from tb_tidy_plugin.units import Nanoseconds
@@ -59,6 +59,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
     rows = found.rows[kept]
     operations, numbers = _operations(profile, found, kept)
     step_ns, typical = typical_step(report)
+    lengths = {each.name: each.end_ns - each.start_ns for each in report.ledger.steps} if report.ledger else {}
     return RankSummary(
         rank=rank,
         worker=report.worker,
@@ -66,7 +67,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
         recorded=list(report.recorded),
         origin_ns=profile.metadata.base_ns + report.origin_ns,
         steps=[
-            StepSummary(item.name, item.start_ns, item.duration_ns, item.oddity == "warmup")
+            StepSummary(item.name, item.start_ns, lengths.get(item.name, item.duration_ns), item.oddity == "warmup")
             for item in report.steps.items
         ],
         parts=_parts(report),
@@ -305,6 +306,7 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
         category=rule.category(),
         severity=severity_of(match.saving_ns / step_ns if step_ns else None),
         confidence=match.confidence,
+        action=sentence(rule.action, match.evidence),
         message=sentence(rule.message, match.evidence),
         fix=sentence(rule.fix, match.evidence),
         matches=match.matches,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from tb_tidy_plugin.capture.compiled import THEN, install
 from tb_tidy_plugin.capture.device_events import write_device_events
+from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.handler import tidy_trace_handler
 from tb_tidy_plugin.capture.profiling import TidyProfile, tidy_profile
 
 __all__ = ["TidyProfile", "tidy_profile", "tidy_trace_handler", "write_device_events"]
+
+unless_it_fails("compiled code", install, THEN)

@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tb_tidy_plugin.capture.compiled import compiled_code, files_in
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.live_tree import Walk, walk
 from tb_tidy_plugin.capture.losses import loss_said, say_not_exported
@@ -139,8 +140,12 @@ def _document(prof: Profiler, made_at: float, wanted: Wanted) -> Document:
     document |= {"complete": walked.complete, "calls": _columns(("start_ns", "name", "line"), walked.calls)}
     if wanted.tensors:
         document["tensors"] = _columns(("start_ns", "name", "tensors", "storages"), walked.tensors)
+    compiled = unless_it_fails("compiled code", lambda: compiled_code(own.name_of))
+    if compiled:
+        document["compiled"] = compiled
     if wanted.sources:
-        document["sources"] = unless_it_fails("the sources", lambda: list(sources_of(walked.files, own, made_at)))
+        names = walked.files | (files_in(compiled) if compiled else set())
+        document["sources"] = unless_it_fails("the sources", lambda: list(sources_of(names, own, made_at)))
     return document
 
 

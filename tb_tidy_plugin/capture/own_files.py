@@ -12,8 +12,10 @@ import sys
 import sysconfig
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+
+from tb_tidy_plugin.inductor import is_generated
 
 FRAME = re.compile(r"(?P<file>[^<(][^(]*)\(\d+\): ", re.DOTALL)
 
@@ -43,6 +45,18 @@ class OwnFiles:
         """Where a file of the user's own is, None for what is none."""
         return self._path(name)
 
+    def name_of(self, path: str) -> str:
+        """The name that the profiler gives a path."""
+        return next((path.removeprefix(prefix) for prefix in self._prefixes if path.startswith(prefix)), path)
+
+    @cached_property
+    def _prefixes(self) -> list[str]:
+        import torch
+
+        entries: list[str] = [*site.getsitepackages(), *sys.path, site.getuserbase(), site.getusersitepackages()]
+        folders = {os.path.abspath(entry) for entry in (*entries, str(Path(torch.__file__).parents[1]))}  # noqa: PTH100
+        return [folder + os.sep for folder in sorted(folders, reverse=True)]
+
     def _named_in(self, frame: str) -> str | None:
         match = FRAME.match(frame)
         return match["file"] if match and self._path(match["file"]) else None
@@ -51,7 +65,7 @@ class OwnFiles:
         paths = [os.path.join(base, name) for base in self._bases]  # noqa: PTH118 - an absolute name stays as it is
         there = [path for path in dict.fromkeys(paths) if os.path.isfile(path) or path in linecache.cache]  # noqa: PTH113
         path = next((path for path in there if path in self._imported), next(iter(there), None))
-        is_own = path is not None and path.endswith(".py") and not self._is_library(path)
+        is_own = path is not None and path.endswith(".py") and not (self._is_library(path) or is_generated(path))
         return path if is_own else None
 
     def _is_library(self, path: str) -> bool:

@@ -141,7 +141,7 @@ def tidy_profile(  # noqa: PLR0913 - each can be left out
     tensors: bool = False,
     **profiler_arguments: object,
 ) -> Iterator[TidyProfile]:
-    """Records a few steps of a job and times the steps around them.
+    """Records a few steps of a job and times the steps around them; under `tb-tidy verify` times them only.
 
     Args:
         dir_name, worker_name, use_gzip, sources, tensors: as in `tidy_trace_handler`.
@@ -159,7 +159,10 @@ def tidy_profile(  # noqa: PLR0913 - each can be left out
     """
     cycle = Cycle(wait, warmup, active, repeat)
     output = Output(worker_name, use_gzip, Wanted(sources=sources, tensors=tensors))
-    profile = TidyProfile(dir_name, cycle if steps is None else cycle.within(steps), output, profiler_arguments)
+    from tb_tidy_plugin.capture.verified import VerifiedProfile, is_verified
+
+    kind = VerifiedProfile if is_verified() else TidyProfile
+    profile = kind(dir_name, cycle if steps is None else cycle.within(steps), output, profiler_arguments)
     profile.start()
     try:
         yield profile

@@ -46,7 +46,9 @@ def annotate(job: Job, path: Place, file: str | None, form: str) -> None:
     they call in turn, over the whole recording; so the lines of a function add up to what its callers' lines show.
 
     JSON is `{"origin_ns", "operators": [{"start_ns", "name", "file", "line", "end_line", "function", "precision",
-    "tie"}]}`: every operator called from user code, with the lines that are as likely in `tie`.
+    "tie", "generated"}]}`: every operator called from user code, with the lines that are as likely in `tie`. Kernels of
+    code that `torch.compile` generated say in `generated` whether they are of the forward or the backward pass, and
+    which further lines they compute.
 
     Exit codes: 0 done, 2 nothing could be read.
     """
@@ -132,13 +134,17 @@ def _page(lines: Sequence[str], costs: dict[int, LineCost], wall_ns: int, *, has
                 rows.append(([""] * len(headings), ""))
             last, cost = number, costs.get(number)
             figures = _figures(cost, wall_ns, has_device=has_device) if cost else [""] * (len(headings) - 1)
-            rows.append(([str(number), *figures], lines[number - 1]))
+            rows.append(([str(number), *figures], lines[number - 1] + _shared(cost)))
     widths = [max(map(len, column)) for column in zip(*(figures for figures, _ in rows), strict=True)]
     page = Text()
     for figures, source in rows:
         cells = (figure.rjust(width) for figure, width in zip(figures, widths, strict=True))
         page.append("  ".join(cells) + "  " + plain(source).plain + "\n", "" if any(figures[1:]) else "dim")
     return page
+
+
+def _shared(cost: LineCost | None) -> str:
+    return f"  # shared by {cost.shared} lines" if cost and cost.shared > 1 else ""
 
 
 def _figures(cost: LineCost, wall_ns: int, *, has_device: bool) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Fixes, Unfixed
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, Report, RunReport
 from tb_tidy_plugin.sources.files import OwnFile
@@ -48,7 +48,7 @@ def fix(job: Job, path: Place, apply: bool, reviewed: bool, safe_only: bool, for
 
     Exit codes: 0 done, 1 `--apply` could not write a fix, 2 nothing could be read.
     """
-    if find_spec("libcst") is None:
+    if not has_libcst():
         raise TidyError("`tb-tidy fix` needs LibCST.", "Run `pip install 'tb-tidy-plugin[fix]'`.")
     from tb_tidy_plugin.analysis.fixing import written
 

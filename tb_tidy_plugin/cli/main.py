@@ -27,7 +27,9 @@ COMMANDS = (
     "fix",
     "merge-device-events",
     "rules",
+    "serve",
     "summary",
+    "verify",
 )
 """Each is a function in a module of its name."""
 

@@ -67,6 +67,7 @@ class {class_name}(Rule[Evidence]):
 
     code = "{code}"
     needs = frozenset({{"shapes"}})
+    action = "TODO: what to do in a few words"
     message = "`{{op}}` takes {{time}}"
     why = "TODO: the numbers and thresholds that made the rule speak: {{time}} for one call"
     fix = "TODO: what to do instead of `{{op}}`"

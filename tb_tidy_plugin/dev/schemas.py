@@ -6,37 +6,14 @@ import inspect
 
 import msgspec
 
-from tb_tidy_plugin.plugin import models, timeline_models
+from tb_tidy_plugin.plugin import models
+from tb_tidy_plugin.plugin.queries import Query
+from tb_tidy_plugin.plugin.routes import ROUTES
 from tb_tidy_plugin.report.model import Report
 
-API_VALUES = (
-    models.RunsAnswer,
-    models.ReportAnswer,
-    models.ExportAnswer,
-    models.RanksAnswer,
-    models.RulesAnswer,
-    models.SourceAnswer,
-    models.EventsAnswer,
-    models.OperatorsAnswer,
-    models.KernelsAnswer,
-    models.ModulesAnswer,
-    models.MemoryAnswer,
-    models.CpuAnswer,
-    models.CompareAnswer,
-    models.MutesAnswer,
-    models.LinesAnswer,
-    models.StackAnswer,
-    timeline_models.TimelineLanes,
-    timeline_models.TimelineSlice,
-    timeline_models.TimelineEvent,
-    timeline_models.TimelineMarks,
-    models.MuteChange,
-    models.RetryRequest,
-    models.BenchmarksAnswer,
-    models.BenchmarkRequest,
-    models.BenchmarkCancel,
-    models.ErrorAnswer,
-)
+_ANSWERS = [route.answer for route in ROUTES if route.answer is not None]
+_ASKED = [route.asked for route in ROUTES if route.asked is not Query]
+API_VALUES: tuple[type[msgspec.Struct], ...] = tuple(dict.fromkeys([*_ANSWERS, *_ASKED, models.ErrorAnswer]))
 
 
 def schema(title: str, *models: type[msgspec.Struct]) -> str:

@@ -30,9 +30,36 @@ LINE_END = re.compile(r"\r\n?|\n")
 MOST_NODES = 50_000
 """Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
 
+NESTED = "The file is nested too deeply to be changed."
+
 Call = cst.Call
 Span = tuple[int, int, int, int]
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+def nodes_in(text: str) -> int:
+    """Number of nodes of a module's syntax tree.
+
+    Raises:
+        Unfixable: the text is not Python that can be read here.
+    """
+    return sum(1 for _ in ast.walk(_tree_of(text)))
+
+
+def _tree_of(text: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in the user's strings
+            return ast.parse(text)
+    except (SyntaxError, ValueError) as problem:
+        raise _unreadable(problem) from None
+    except (RecursionError, MemoryError):
+        raise Unfixable(NESTED) from None
+
+
+def _unreadable(problem: Exception) -> Unfixable:
+    reason = str(problem).partition("\n")[0]
+    return Unfixable(f"The file is not Python that can be read here: {reason}.")
 
 
 class Code:
@@ -44,27 +71,26 @@ class Code:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        if nodes_in(text) > MOST_NODES:  # refuses what is nested too deeply, too, which LibCST's parser does not
+            raise Unfixable("The file is too large to be changed.")
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of escapes in the user's strings
-                tree = ast.parse(text)  # refuses what is nested too deeply, which LibCST's parser does not
-            self._constructors = Constructors(tree)
-            if len(self._constructors.nodes) > MOST_NODES:
-                raise Unfixable("The file is too large to be changed.")
             wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)
             self._whole = wrapper.resolve(WhitespaceInclusivePositionProvider)
             self._parents = wrapper.resolve(ParentNodeProvider)
             self._names = wrapper.resolve(QualifiedNameProvider)
-        except (SyntaxError, ValueError, cst.ParserSyntaxError) as problem:
-            reason = str(problem).partition("\n")[0]
-            raise Unfixable(f"The file is not Python that can be read here: {reason}.") from None
+        except (ValueError, cst.ParserSyntaxError) as problem:
+            raise _unreadable(problem) from None
         except (RecursionError, MemoryError):
-            raise Unfixable("The file is nested too deeply to be changed.") from None
+            raise Unfixable(NESTED) from None
         self.module = wrapper.module
         self._starts = [0, *(match.end() for match in LINE_END.finditer(text))]
         if self.module.code != text:
             raise Unfixable("The file cannot be read without changing it.")
+
+    @cached_property
+    def _constructors(self) -> Constructors:
+        return Constructors(_tree_of(self.text))
 
     @cached_property
     def nodes(self) -> list[cst.CSTNode]:

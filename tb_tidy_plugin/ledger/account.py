@@ -31,8 +31,9 @@ from tb_tidy_plugin.ledger.model import (
     StepLength,
     Window,
 )
-from tb_tidy_plugin.ledger.owners import Names, names_of, owner_of
+from tb_tidy_plugin.ledger.owners import Names, names_of, owner_of, shown_name
 from tb_tidy_plugin.profile.intervals import Intervals, distinct
+from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import Span, Work
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
@@ -234,11 +235,8 @@ class _Book:
         said, nothing = (
             advice.on_cpu(kind, rate, has_shapes="shapes" in self.profile.recorded)
             if cause == "cpu"
-            else advice.advised(
-                cause, kind, limit, why_unknown=self.limits.why_unknown,
-                in_graph=self._is_in_graph(mine), source=self.span.source,
-            )
-        )  # fmt: skip
+            else advice.advised(cause, kind, limit, self._known(cause, mine))
+        )
         count, longest = pieces
         communication = communication_of(self.profile, self.segments.take(mine)) if cause == "communication" else None
         return Entry(
@@ -263,6 +261,21 @@ class _Book:
             evidence=[self._piece(*piece) for piece in longest],
             owners=owners,
         )
+
+    def _known(self, cause: Cause, mine: Rows) -> advice.Known:
+        return advice.Known(
+            decodes=self._decodes,
+            has_stacks="stacks" in self.profile.recorded,
+            why_unknown=self.limits.why_unknown,
+            in_graph=self._is_in_graph(mine),
+            is_narrow=cause == "compute" and self.limits.is_narrow(self.segments.take(mine)),
+        )
+
+    @cached_property
+    def _decodes(self) -> bool:
+        """Whether the steps are a server's batches of which any may decode."""
+        is_serving = self.span.source == "serving_step"
+        return is_serving and any(merged([name]).phase not in {"prefill", "diffusion"} for name in self.span.names)
 
     def _owners(self, mine: Rows) -> list[Owner]:
         keys, number = np.unique(self.names.key[mine], return_inverse=True)
@@ -310,7 +323,7 @@ class _Book:
         if row == ABSENT:
             return Piece(start_ns=start_ns, end_ns=end_ns, event="")
         table = self.profile.table
-        name = table.names[table.name[row]][:LONGEST_NAME]
+        name = shown_name(table.names[table.name[row]])
         return Piece(start_ns=start_ns, end_ns=end_ns, event=name, event_id=int(table.file_order[row]))
 
     def steps(self) -> list[LedgerStep]:

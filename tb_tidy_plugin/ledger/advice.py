@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, Recording
-from tb_tidy_plugin.profile.step_bounds import StepSource
 from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
 
 NEAR_LIMIT = 0.7
@@ -72,7 +72,7 @@ BY_CAUSE: Mapping[Cause, str] = {
     "graph_capture": "Capture once at start-up, and record the replays.",
     "compilation": "Compile at start-up, and record after that; what compiles again in each step has changing shapes.",
     "data_loading": "Load in workers (num_workers, prefetch_factor, pin_memory); move heavy transforms to the device.",
-    "host_communication": "Use a device's backend, overlap the collective, and compare the ranks for who comes late.",
+    "host_communication": "Overlap it, send fewer and larger messages, and compare the ranks for who comes late.",
     "synchronisation": "Read values of the device less often, or after the next step is launched.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache(), stable sizes, expandable_segments.",
     "first_launch": "Warm up before you measure: kernels are loaded once.",
@@ -108,6 +108,17 @@ BY_KIND: Mapping[Kind, str] = {
     "quantisation": "Fuse quantisation with the operator before it.",
 }
 
+NARROW: Mapping[Kind, str] = {
+    "matrix": "Use larger batches, and sizes that are multiples of 64.",
+    "convolution": "Use channels_last, larger batches, and torch.backends.cudnn.benchmark=True.",
+    "pooling": "Use channels_last.",
+}
+"""The same for work of 16 bits or fewer, which need not be told to use them."""
+
+HIDDEN_HOST_WORK = (
+    "Record with with_stack=True to see whose it is. An operator's first calls choose and load kernels: warm up before."
+)
+
 TRANSFER = "Overlap it with compute, and send fewer and larger messages."
 WAITING = (
     "{share} of it is waiting for ranks that come later: give all ranks equal work. The table of ranks says who comes "
@@ -134,7 +145,7 @@ NEEDS_LIMIT: frozenset[Kind | None] = frozenset(
 """Work of which only its limit tells whether it could be faster."""
 
 READS_WEIGHTS: frozenset[Kind | None] = frozenset({"matrix", "mixture_of_experts"})
-"""Work of a server that reads weights once for all requests of a batch."""
+"""Work of a server that decodes, which reads weights once for all requests of a batch."""
 
 FUSIBLE: frozenset[Kind | None] = frozenset({"pointwise", "memory_copy", "fill"})
 """Work that need not be done by itself, however fast it is."""
@@ -146,25 +157,48 @@ def title_of(cause: Cause, kind: Kind | None) -> str:
     return TITLES[cause].format(kind=shown)
 
 
-def advised(
-    cause: Cause, kind: Kind | None, limit: Limit | None, *, why_unknown: str, in_graph: bool, source: StepSource
-) -> tuple[str | None, str | None]:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What advice depends on besides an entry's cause, kind and limit.
+
+    Attributes:
+        decodes: whether a server decodes in the steps. has_stacks: whether Python's functions were recorded.
+        why_unknown: why a limit is not known, where it is not.
+        in_graph: whether the work is a replayed graph's, with operators that are not known.
+        is_narrow: whether it computes with 16 bits or fewer.
+    """
+
+    decodes: bool
+    has_stacks: bool
+    why_unknown: str
+    in_graph: bool
+    is_narrow: bool
+
+
+def advised(cause: Cause, kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
     """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
-    if cause != "compute":
-        return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
+    if cause == "compute":
+        return _on_compute(kind, limit, known)
+    if cause == "host_work" and not known.has_stacks:
+        return HIDDEN_HOST_WORK, None
+    return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
+
+
+def _on_compute(kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
+    by_kind = {**BY_KIND, **NARROW} if known.is_narrow else BY_KIND
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
-        reads_weights = kind == "matrix" and source == "serving_step" and limit.bound == "memory"
-        usual = BATCH if reads_weights else BY_KIND.get(kind or "other", BY_KIND["other"])
+        reads_weights = kind == "matrix" and known.decodes and limit.bound == "memory"
+        usual = BATCH if reads_weights else by_kind.get(kind or "other", by_kind["other"])
         what = "peak rate" if limit.bound == "compute" else "memory bandwidth"
         return _at_limit(kind, limit.share_reached, what, usual)
-    unknown = f"Its efficiency is not known because {GRAPH if in_graph else why_unknown}."
-    if kind in READS_WEIGHTS and source == "serving_step":
+    unknown = f"Its efficiency is not known because {GRAPH if known.in_graph else known.why_unknown}."
+    if kind in READS_WEIGHTS and known.decodes:
         return BATCH, unknown
     if kind not in NEEDS_LIMIT:
-        return BY_KIND.get(kind or "other"), None
-    return RECORD_SHAPES if why_unknown == NO_SHAPES and not in_graph else None, unknown
+        return by_kind.get(kind or "other"), None
+    return RECORD_SHAPES if known.why_unknown == NO_SHAPES and not known.in_graph else None, unknown
 
 
 def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple[str | None, str | None]:
@@ -175,8 +209,14 @@ def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple
 
 def on_communication(found: Communication) -> str:
     """What to do about exposed communication whose transfer is known."""
-    total_ns = (found.transfer_ns or 0) + found.wait_ns
-    return WAITING.format(share=Share(found.wait_ns / total_ns)) if 2 * found.wait_ns > total_ns else TRANSFER
+    if not is_mostly_waiting(found):
+        return TRANSFER
+    return WAITING.format(share=Share(found.wait_ns / ((found.transfer_ns or 0) + found.wait_ns)))
+
+
+def is_mostly_waiting(found: Communication) -> bool:
+    """Whether the recordings of all ranks show that more of it is waiting than transfer."""
+    return found.transfer_ns is not None and found.wait_ns > found.transfer_ns
 
 
 def on_cpu(kind: Kind | None, rate: Rate | None, *, has_shapes: bool) -> tuple[str | None, str | None]:

@@ -11,13 +11,17 @@ from tb_tidy_plugin.ledger.advice import NO_SHAPES
 from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
 from tb_tidy_plugin.profile.collectives import collectives_of
+from tb_tidy_plugin.profile.devices import FP8
 from tb_tidy_plugin.profile.float32 import float32_kernels
 from tb_tidy_plugin.profile.flops import PLAUSIBLE, Estimates, device_of
+from tb_tidy_plugin.profile.kernels import NARROW
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
+from tb_tidy_plugin.trace.strings import numbers_where
 
 MOSTLY = 0.5
+NARROW_TYPES = frozenset({"c10::Half", "c10::BFloat16", *FP8})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,20 @@ class Limits:
         around[nested.rows] = nested.nearest(known)
         return around
 
+    @cached_property
+    def _narrow(self) -> Mask:
+        """By row: device work whose operator takes a tensor of 16 bits or fewer, or whose name says so."""
+        profile, table = self.profile, self.profile.table
+        by_inputs = np.array([not NARROW_TYPES.isdisjoint(each.dtypes) for each in profile.known_inputs], np.bool_)
+        named = np.isin(table.name, numbers_where(table.names, NARROW.search))
+        found: Mask = named | ((profile.launched_by != ABSENT) & by_inputs[table.inputs[profile.launched_by]])
+        return found
+
+    def is_narrow(self, segments: Segments) -> bool:
+        """Whether most of device work computes with 16 bits or fewer already."""
+        length = segments.ends - segments.starts
+        return bool(length[self._narrow[segments.work]].sum() > MOSTLY * length.sum())
+
     def rate(self, rows: Rows, length_ns: Times) -> Rate | None:
         """How fast operators of the host ran, None where nothing is known of any.
 
@@ -144,8 +162,8 @@ def _per_second(amounts: Times, time_ns: Times) -> float | None:
 def communication_of(profile: Profile, segments: Segments) -> Communication | None:
     """How much of exposed communication is surely waiting, as far as one rank can tell.
 
-    Equal collectives transfer equally long, so what one takes beyond the fastest of them is waiting: at least that,
-    since the fastest may have waited, too. Without sizes none are known to be equal.
+    Equal collectives transfer equally long, so what one takes beyond the fastest of them is waiting, and comes first.
+    It is at least that, since the fastest may have waited, too. Without sizes none are known to be equal.
     """
     found = collectives_of(profile)
     sized = np.flatnonzero(found.sizes != ABSENT)
@@ -160,7 +178,6 @@ def communication_of(profile: Profile, segments: Segments) -> Communication | No
         return None
     least = np.array([min(fastest[key]) for key in keys], np.int64)
     beyond[found.rows[sized]] = duration[sized] - least
-    rows, number = np.unique(segments.work, return_inverse=True)
-    exposed = np.bincount(number.reshape(-1), segments.ends - segments.starts).astype(np.int64)
-    wait = int(np.minimum(exposed, beyond[rows]).sum())
+    until = profile.table.start_ns[segments.work] + beyond[segments.work]
+    wait = int(np.clip(np.minimum(segments.ends, until) - segments.starts, 0, None).sum())
     return Communication(transfer_ns=None, wait_ns=wait, by="at-least")

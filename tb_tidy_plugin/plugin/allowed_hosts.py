@@ -19,7 +19,10 @@ LOOPBACK = frozenset({"", "localhost", "127.0.0.1", "::1"})
 """Values of TensorBoard's `--host` with which it is reached from this machine only."""
 
 HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[^\s\[\]:@/\\?#]+)(?::\d{0,5})?")
-ADVICE = "Start TensorBoard with `--torchtidy_hosts=NAME` if that is how you reach it."
+ADVICE = (
+    "Start TensorBoard with `--torchtidy_hosts=NAME`, or `tb-tidy serve` with `--allowed-host NAME`, if that is how "
+    "you reach it."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -20,6 +17,7 @@ from tb_tidy_plugin.analysis.remembered import Remembered
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Message, Progress, Request, Result
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
@@ -36,7 +34,7 @@ WORKER = child.command_for("tb_tidy_plugin.plugin.analysis_worker", arguments=1)
 
 AGAIN = "Starting again, since the first try was killed"
 STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
-TRY_AGAIN = "See TensorBoard's log, then try again."
+TRY_AGAIN = "See the server's log, then try again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +52,7 @@ class Analysis:
     def __init__(self, file: TraceFile, command: Sequence[str], asked: Asked = Asked()) -> None:
         self.file = file
         self.asked = asked
-        self._command = command
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stopped = False
+        self._child = child.Child([*command, str(file.path)])
 
     def outcome(self, on_news: OnNews) -> Outcome:
         """Runs the worker to its end; whatever becomes of it is told in words.
@@ -72,64 +67,46 @@ class Analysis:
 
     def _attempt(self, on_news: OnNews) -> Outcome | int:
         """The outcome, or the code with which the worker ended before there was one."""
-        with ExitStack() as opened:
-            try:
-                errors = opened.enter_context(child.complaints())
-                process = self._start(errors)
-            except OSError as problem:
-                reason = problem.strerror or type(problem).__name__
-                return Failure(f"The analysis could not be started: {reason}.", TRY_AGAIN)
-            if process is None:
-                return STOPPED
-            with process:
-                outcome = self._listen(process, on_news)
-            if self._stopped:
-                return STOPPED
-            self._log(errors, None if outcome else process.returncode)
-            return outcome or process.returncode
+        last: Outcome | None = None
+        try:
+            with self._child.asked(msgspec.json.encode(self._request())) as lines:
+                last = _last(lines, on_news)
+        except child.StartError as problem:
+            return Failure(f"The analysis could not be started: {problem}.", TRY_AGAIN)
+        except msgspec.MsgspecError as problem:
+            log.warning("torchtidy: worker for %s: %s", self.file.path, problem)
+        ended = self._child.ended
+        if ended is None or self._child.is_stopped:
+            return STOPPED
+        self._log(ended, has_answered=last is not None)
+        return last or ended.code
 
     def stop(self) -> None:
         """Ends the worker, or keeps it from starting."""
-        with self._lock:
-            self._stopped = True
-            if self._process is not None:
-                self._process.kill()
+        self._child.stop()
 
-    def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes] | None:
-        """The worker, None where it is no longer wanted."""
-        with self._lock:
-            if self._stopped:
-                return None
-            self._process = child.start([*self._command, str(self.file.path)], errors)
-            return self._process
-
-    def _listen(self, process: subprocess.Popen[bytes], on_news: OnNews) -> Outcome | None:
-        """The last message, None where it never came. The worker's input stays open meanwhile."""
-        assert process.stdout is not None
+    def _request(self) -> Request:
         configuration, folder = (
             None if path is None else os.fsencode(path) for path in (self.asked.configuration, self.asked.cache.folder)
         )
         roots = tuple(os.fsencode(root) for root in self.asked.source_roots)
-        request = Request(self.file.run, self.file.worker, self.file.span, configuration, roots, folder)
-        try:
-            child.ask(process, msgspec.json.encode(request))
-            for line in process.stdout:
-                message: Message = msgspec.json.decode(line, type=Message)
-                if isinstance(message, Progress | Findings):
-                    on_news(message)
-                else:
-                    return message
-        except (BrokenPipeError, msgspec.MsgspecError) as problem:
-            log.warning("torchtidy: worker for %s: %s", self.file.path, problem)
-            process.kill()
-        return None
+        return Request(self.file.run, self.file.worker, self.file.span, configuration, roots, folder)
 
-    def _log(self, errors: IO[bytes], code: int | None) -> None:
+    def _log(self, ended: child.Ended, *, has_answered: bool) -> None:
         """What the worker complained of goes to the log: it may name paths and is of no use to most."""
-        text = child.said(errors)
-        if code is not None or text:
-            end = "" if code is None else f" ended with {code}"
-            log.warning("torchtidy: worker for %s%s: %s", self.file.path, end, Lines(text))
+        if not has_answered or ended.complaint:
+            end = "" if has_answered else f" ended with {ended.code}"
+            log.warning("torchtidy: worker for %s%s: %s", self.file.path, end, Lines(ended.complaint))
+
+
+def _last(lines: Iterable[bytes], on_news: OnNews) -> Outcome | None:
+    """The last message, None where it never came."""
+    for line in lines:
+        message: Message = msgspec.json.decode(line, type=Message)
+        if not isinstance(message, Progress | Findings):
+            return message
+        on_news(message)
+    return None
 
 
 def died(code: int, configuration: Path | None = None) -> Failure:
@@ -168,11 +145,14 @@ def _known(asked: Asked) -> Remembered[Result]:
 
 
 def _settings(asked: Asked) -> object:
-    """What the configuration asks for; None where it cannot be read, or names rules whose code is unknown here."""
+    """What the configuration asks for, and whether changes of code can be made.
+
+    None where the configuration cannot be read, or names rules whose code is unknown here.
+    """
     if asked.configuration is None:
-        return []
+        return [has_libcst()]
     try:
         settings = read_configuration(asked.configuration).settings
     except ConfigurationError:
         return None
-    return None if settings.rules else settings
+    return None if settings.rules else [has_libcst(), settings]

@@ -29,6 +29,7 @@ from tb_tidy_plugin.trace.remote import Place, place_of, size_of
 from tb_tidy_plugin.units import Bytes
 
 if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.answers import FixesAnswer
     from tb_tidy_plugin.analysis.assemble import Analysis
     from tb_tidy_plugin.sources.align import Aligner
 
@@ -74,7 +75,7 @@ class Result(msgspec.Struct, frozen=True, tag="result", forbid_unknown_fields=Tr
     """A finished analysis.
 
     Attributes:
-        report: what everybody reads.
+        report: what everybody reads, with the changes of the user's own code, which `Findings` lacks.
         problem: what could not be read of the file.
         source_files: the names of all Python files that the trace names.
         events: `EventColumns` by the finding's id, left as text until somebody asks.
@@ -189,14 +190,17 @@ def findings_of(analysis: Analysis) -> Findings:
 
 def result_of(analysis: Analysis, findings: Findings) -> Result:
     """What TensorBoard's process needs of an analysis."""
+    from tb_tidy_plugin.analysis.answers import FIXES
+    from tb_tidy_plugin.analysis.code_fixes import with_code_fixes
     from tb_tidy_plugin.analysis.lines import line_costs
-    from tb_tidy_plugin.analysis.runs import summaries_of
     from tb_tidy_plugin.analysis.tables import figures_of
     from tb_tidy_plugin.plugin.events import columns_of
 
-    profile = analysis.profile
+    profile, job = analysis.profile, analysis.job
+    answer = FIXES.of(analysis)
+    (fixed,) = with_code_fixes([answer], job.of_profiles, job.source_roots)
     return Result(
-        report=findings.report,
+        report=msgspec.structs.replace(findings.report, findings=fixed.findings),
         problem=findings.problem,
         source_files=_source_files(analysis),
         events={
@@ -214,11 +218,20 @@ def result_of(analysis: Analysis, findings: Findings) -> Result:
             finding: [stack_around(analysis.aligner, anchor) for anchor in traced.anchors]
             for finding, traced in analysis.traced.items()
         },
-        summaries=msgspec.Raw(msgspec.json.encode(summaries_of(profile, analysis.report))),
+        summaries=msgspec.Raw(msgspec.json.encode(answer.summaries)),
         step_costs=msgspec.Raw(msgspec.json.encode(analysis.step_costs)),
         captured_sources={source.file: source.text for source in profile.metadata.captured.sources},
-        looked_at=dict(analysis.looked_at),
+        looked_at={**_files_of_fixes(analysis, answer), **analysis.looked_at},
     )
+
+
+def _files_of_fixes(analysis: Analysis, answer: FixesAnswer) -> dict[str, State]:
+    """The state of each file that a fix is for: where the capture kept its text, no line was looked up in it."""
+    from tb_tidy_plugin.sources.lookup import source_state
+
+    findings = (each for each in answer.report.findings if each.id in answer.facts)
+    names = {place.file for finding in findings for place in finding.places}
+    return {name: source_state(name, analysis.file, analysis.job.source_roots) for name in sorted(names)}
 
 
 def stack_around(aligner: Aligner, row: int) -> StackAnswer:

@@ -49,7 +49,7 @@ ADVICE = {
     404: "Check the address.",
     405: "Only what changes something is posted; all else answers GET and HEAD.",
 }
-SEE_LOG = "See TensorBoard's log."
+SEE_LOG = "See the server's log."
 
 
 class BadQueryError(TidyError):
@@ -162,7 +162,7 @@ def _is_meant(known: AllowedHosts) -> bool:
 
 def _foreign_host() -> ForeignRequestError:
     host = request.headers.get("Host", "")[:LONGEST_HOST]
-    return ForeignRequestError(f"TensorBoard was asked for by the name `{host}`, which it does not know.", NAME_HOST)
+    return ForeignRequestError(f"The server was asked for by the name `{host}`, which it does not know.", NAME_HOST)
 
 
 def _methods(acting: Collection[str]) -> frozenset[str]:

@@ -19,13 +19,13 @@ MOST_WAITING = 20
 MOST_REMEMBERED = 200
 HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
 OVER = frozenset({"done", "failed", "cancelled"})
-NOT_KEPT = "The result is shown until TensorBoard ends, and is in no saving."
+NOT_KEPT = "The result is shown until the server ends, and is in no saving."
 LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 OFF = BenchmarkRefusal(
     reason="off",
     message="Benchmarks are off.",
-    advice="Start TensorBoard with `--torchtidy_benchmarks=local` to run them here.",
+    advice="To run them, start TensorBoard with `--torchtidy_benchmarks=local`, or `tb-tidy serve --benchmarks`.",
 )
 REACHABLE = BenchmarkRefusal(
     reason="reachable",
@@ -35,7 +35,7 @@ REACHABLE = BenchmarkRefusal(
 WITHOUT_TORCH = BenchmarkRefusal(
     reason="no_torch",
     message=NO_TORCH.error,
-    advice="Install it, or `pip install 'tb-tidy-plugin[bench]'`, and start TensorBoard again.",
+    advice="Install it, or `pip install 'tb-tidy-plugin[bench]'`, and start the server again.",
 )
 
 

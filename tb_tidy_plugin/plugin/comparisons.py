@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -184,38 +182,28 @@ def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> C
     """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
     file = None if configuration is None else os.fsencode(configuration)
     question = msgspec.json.encode({"configuration": file, "base": base, "candidate": candidate})
-    with child.complaints() as errors:
-        with _started(errors) as process:
-            said = _said(process, question)
-        if complaint := child.said(errors):
-            log.warning("torchtidy: comparison: %s", Lines(complaint))
-    if (limit := limit_of(process.returncode)) is not None:
+    process = child.Child(COMMAND)
+    try:
+        with process.asked(question) as lines:
+            said = b"".join(lines)
+    except child.StartError as problem:
+        raise ComparisonError(f"The comparison could not be started: {problem}.", "Try again.") from None
+    ended = process.ended
+    assert ended is not None  # nobody stops it
+    if ended.complaint:
+        log.warning("torchtidy: comparison: %s", Lines(ended.complaint))
+    if (limit := limit_of(ended.code)) is not None:
         reached = limits_in(configuration).reached(limit, WORK)
         raise ComparisonError(reached.error, reached.advice)
     try:
         answer: Answer = msgspec.json.decode(said, type=Answer)
     except msgspec.MsgspecError:
-        raise ComparisonError("The comparison broke off with an internal error.", "See TensorBoard's log.") from None
+        raise ComparisonError("The comparison broke off with an internal error.", "See the server's log.") from None
     if isinstance(answer, Refused):
         raise StepsError(answer.error, answer.advice)
     if isinstance(answer, GivenUp):
         raise ComparisonError(answer.error, answer.advice)
     return answer.comparison
-
-
-def _started(errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    try:
-        return child.start(COMMAND, errors)
-    except OSError as problem:
-        raise ComparisonError(f"The comparison could not be started: {problem.strerror}.", "Try again.") from None
-
-
-def _said(process: subprocess.Popen[bytes], question: bytes) -> bytes:
-    """All that the process answers; its input stays open meanwhile."""
-    assert process.stdout is not None
-    with suppress(BrokenPipeError):
-        child.ask(process, question)
-    return process.stdout.read()
 
 
 def _holding(rows: Sequence[_Change], text: str) -> list[_Change]:

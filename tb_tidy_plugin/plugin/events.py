@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.sources.frames import Frame
     from tb_tidy_plugin.trace.columns import Rows
 
-Order: TypeAlias = Literal["start", "duration", "name", "step", "lane"]
-ORDERS: tuple[Order, ...] = get_args(Order)
+ORDERS = ("start", "duration", "name", "step", "lane")
 
 NO_STEP = -1
 
@@ -86,28 +85,27 @@ def _shapes(profile: Profile, rows: Rows) -> list[str]:
 
 
 def _place_text(frame: Frame | None) -> str:
-    return f"{frame.file}:{frame.line}" if frame else ""
+    from tb_tidy_plugin.report.generated import generated_of, place_text
+
+    return place_text(frame.file, frame.line, generated_of(frame)) if frame else ""
 
 
-def page_of(columns: EventColumns, offset: int, limit: int, order: Order, *, descending: bool) -> EventsAnswer:
-    """`limit` rows from `offset` on; equal ones stay in order of start in both directions."""
+def page_of(columns: EventColumns, offset: int, limit: int, order: str, *, descending: bool) -> EventsAnswer:
+    """`limit` rows from `offset` on, by one of `ORDERS`; equal ones stay in order of start in both directions."""
     at = sorted(range(len(columns.start_ns)), key=_sort_key(columns, order), reverse=descending)
     return EventsAnswer(total=len(at), offset=offset, rows=[_row(columns, row) for row in at[offset : offset + limit]])
 
 
-def _sort_key(columns: EventColumns, order: Order) -> Callable[[int], int | str]:
+def _sort_key(columns: EventColumns, order: str) -> Callable[[int], int | str]:
     texts, name, lane = columns.texts, columns.name, columns.lane
-    match order:
-        case "start":
-            return columns.start_ns.__getitem__
-        case "duration":
-            return columns.duration_ns.__getitem__
-        case "step":
-            return columns.step.__getitem__
-        case "name":
-            return lambda row: texts[name[row]]
-        case "lane":
-            return lambda row: texts[lane[row]]
+    keys: dict[str, Callable[[int], int | str]] = {
+        "start": columns.start_ns.__getitem__,
+        "duration": columns.duration_ns.__getitem__,
+        "step": columns.step.__getitem__,
+        "name": lambda row: texts[name[row]],
+        "lane": lambda row: texts[lane[row]],
+    }
+    return keys[order]
 
 
 def _row(columns: EventColumns, row: int) -> EventRow:

@@ -13,7 +13,7 @@ PATH_START = ("/", "\\", "~")  # a part that begins so has no name, whatever col
 
 @dataclass(frozen=True, slots=True)
 class Logdir:
-    """One folder to look in.
+    """One folder to look in, or one trace.
 
     Attributes:
         path: absolute, or the address of a remote folder as it was given.
@@ -29,6 +29,11 @@ class Logdir:
     def is_remote(self) -> bool:
         """Whether it is an address such as `s3://…`."""
         return ADDRESS.match(self.path) is not None
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether it is one trace and not a folder; false where the disk does not answer."""
+        return os.path.isfile(self.path)  # noqa: PTH113 - Path's raises then
 
 
 def parse_logdirs(logdir: str, logdir_spec: str, *, follow_links: bool = False) -> tuple[Logdir, ...]:

@@ -162,6 +162,7 @@ class LineColumns(Model, frozen=True):
         host_ns: time of the calls on the line, with all that they call in turn.
         device_ns: time of the kernels, copies and fills that they launch.
         calls: their number.
+        shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
         left_out: functions whose lines are not counted, since going through their calls would have taken too long.
     """
 
@@ -170,6 +171,7 @@ class LineColumns(Model, frozen=True):
     host_ns: list[int]
     device_ns: list[int]
     calls: list[int]
+    shared: list[int]
     left_out: list[str]
 
 

@@ -35,7 +35,7 @@ class MuteStore:
 
     def __init__(self, logdirs: Sequence[Logdir]) -> None:
         """The file lies in the first folder that is on this machine, else on the first store that can be written."""
-        local = next((Path(logdir.path) for logdir in logdirs if not logdir.is_remote), None)
+        local = next((folder_of(logdir) for logdir in logdirs if not logdir.is_remote), None)
         store = next((RemotePath(logdir.path.rstrip("/")) for logdir in logdirs if is_store(logdir)), None)
         folder = local or store
         self._file: Place | None = folder / NAME if folder else None
@@ -88,6 +88,12 @@ class MuteStore:
         except NOT_JSON as problem:
             raise MutesError(f"`{self._file}` is not a list of mutes: {problem}.", "Fix it, or delete it.") from None
         return Mutes(findings=_sound(found.findings), rules=_sound(found.rules))
+
+
+def folder_of(logdir: Logdir) -> Path:
+    """Where the runs of a logdir on this machine are; beside the trace where it is one trace."""
+    path = Path(logdir.path)
+    return path.parent if logdir.is_trace else path
 
 
 def is_store(logdir: Logdir) -> bool:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorboard.plugins import base_plugin
 
-from tb_tidy_plugin.plugin.logdirs import Logdir, parse_logdirs
+from tb_tidy_plugin.plugin.logdirs import parse_logdirs
 from tb_tidy_plugin.plugin.mount import Mount
+from tb_tidy_plugin.plugin.start import configuration_file, current_folder, open_profiles
 from tb_tidy_plugin.sources.files import source_roots
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from tb_tidy_plugin.plugin.profiles import Profiles
-
 NAME = "torchtidy"
-CONFIGURATION = "TB_TIDY_CONFIG"
 MOUNT_POINT = f"/data/plugin/{NAME}"
 
 for needed in ("flask", "msgspec", "numpy", "platformdirs"):  # imported later than this, but the loader has to know now
@@ -72,32 +67,3 @@ class Plugin(base_plugin.TBPlugin):
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")
-
-
-def configuration_file(flag: str) -> Path | None:
-    """The file that the flag or the environment names, seen from here.
-
-    None is looked for, least of all in a logdir: a configuration names Python files to run.
-    """
-    named = flag or os.environ.get(CONFIGURATION, "")
-    return current_folder() / named if named else None
-
-
-def open_profiles(logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path], cache: str) -> Profiles:
-    """Begins to look. Imports what TensorBoard's start need not wait for."""
-    from tb_tidy_plugin.plugin.profiles import Profiles
-    from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
-
-    folder = current_folder() / cache if cache else default_folder()
-    keeping = NOWHERE if cache == "off" else Cache(folder).usable()
-    profiles = Profiles(logdirs, configuration=configuration, source_roots=roots, cache=keeping)
-    profiles.start()
-    return profiles
-
-
-def current_folder() -> Path:
-    """The folder TensorBoard was started in; the root of the disk, which is nobody's, where it is there no more."""
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        return Path("/")

@@ -1,72 +1,252 @@
-"""What a query of the web API asks for, checked: each of its values by name."""
+"""Queries of the web API, one struct for each form, and how they are read from an address.
+
+A field without a default has to be given, though it may be empty. What else an address names is ignored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
-from flask import request
+import msgspec
+from msgspec import UNSET, UnsetType, inspect
 
 from tb_tidy_plugin.plugin.answers import BadQueryError
+from tb_tidy_plugin.plugin.events import ORDERS
 from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.plugin.tables import KERNEL_ORDERS, OPERATOR_ORDERS
+from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
 
+MOST_DIGITS = 15
 MOST_ROWS = 500
 USUAL_ROWS = 100
+MOST_PIXELS = 4_096
+USUAL_PIXELS = 1_024
+MOST_LANES = 500
+LANES = r"^([0-9]{1,6}(,[0-9]{1,6})*)?$"
 
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10**MOST_DIGITS - 1)]
+RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_ROWS)]
+Pixels: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MOST_PIXELS)]
+LaneNumbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=LANES)]
+
+
+def _sorts(columns: Sequence[str]) -> msgspec.Meta:
+    """Columns to sort by; a `-` before one puts the largest first."""
+    return msgspec.Meta(extra_json_schema={"enum": [sign + column for column in columns for sign in ("", "-")]})
+
+
+EventSort: TypeAlias = Annotated[str, _sorts(ORDERS)]
+OperatorSort: TypeAlias = Annotated[str, _sorts(OPERATOR_ORDERS)]
+KernelSort: TypeAlias = Annotated[str, _sorts(KERNEL_ORDERS)]
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of all queries, and the one of routes that ask for nothing."""
+
+
+class RunQuery(Query, frozen=True):
+    """Names a run."""
+
+    run: str
+
+
+class ProfileQuery(RunQuery, frozen=True):
+    """Names one trace of a run."""
+
+    worker: str
+    span: str
+
+    @property
+    def key(self) -> Key:
+        """The trace's key among all profiles."""
+        return Key(self.run, self.worker, self.span)
+
+
+class ReportQuery(RunQuery, frozen=True):
+    """Names the traces of a run, of one worker and of one span where these are given, though empty.
+
+    With `ranks=all` the run's other ranks are analysed, too.
+    """
+
+    worker: str | UnsetType = UNSET
+    span: str | UnsetType = UNSET
+    ranks: Literal["known", "all"] = "known"
+
+
+class ExportQuery(ProfileQuery, frozen=True):
+    """`muted` are ids of findings, with commas between them."""
+
+    muted: str = ""
+
+
+class FileQuery(ProfileQuery, frozen=True):
+    """`file` is the name of a source file, as the trace has it."""
+
+    file: str
+
+
+class StackQuery(ProfileQuery, frozen=True):
+    """`place` is the position of one of the finding's places."""
+
+    finding: str
+    place: Count = 0
+
+
+class PageQuery(ProfileQuery, frozen=True, kw_only=True):
+    """A page of a table, sorted by a column; a `-` before it puts the largest first."""
+
+    offset: Count = 0
+    limit: RowCount = USUAL_ROWS
+    sort: str
+
+    @property
+    def order(self) -> str:
+        """The column to sort by."""
+        return self.sort.removeprefix("-")
+
+    @property
+    def descends(self) -> bool:
+        """Whether the largest comes first."""
+        return self.sort.startswith("-")
+
+
+class EventsQuery(PageQuery, frozen=True, kw_only=True):
+    """The events of a finding."""
+
+    finding: str
+    sort: EventSort = "start"
+
+
+class OperatorsQuery(PageQuery, frozen=True, kw_only=True):
+    """`filter` is a part of a name, a shape, a place or a module, in any case, or the key of one row."""
+
+    group: OperatorGroup = "name"
+    kind: Literal["", CallKind] = ""
+    filter: str = ""
+    sort: OperatorSort = "-host_self_ns"
+
+
+class KernelsQuery(PageQuery, frozen=True, kw_only=True):
+    """`filter` is a part of a name, an operator or a family, in any case, or the key of one row."""
+
+    family: Literal["", KernelFamily] = ""
+    filter: str = ""
+    sort: KernelSort = "-total_ns"
+
+
+class EventQuery(ProfileQuery, frozen=True):
+    """`event` is the id of an event on the timeline."""
+
+    event: Count
+
+
+class WindowQuery(ProfileQuery, frozen=True):
+    """Part of a recording: from `from_ns` to before `to_ns`, in ns since its start."""
+
+    from_ns: Count
+    to_ns: Count
+
+
+class CropQuery(WindowQuery, frozen=True):
+    """`around_ns` is the time whose step is kept in any case, by default the middle of the window."""
+
+    around_ns: Count | UnsetType = UNSET
+
+
+class MarksQuery(WindowQuery, frozen=True):
+    """A window that is `width` pixels wide, with the events of `finding` marked."""
+
+    width: Pixels = USUAL_PIXELS
+    finding: str = ""
+
+
+class SliceQuery(MarksQuery, frozen=True):
+    """`lanes` are numbers with commas between them, none for all."""
+
+    lanes: LaneNumbers = ""
+
+
+class CompareQuery(Query, frozen=True, kw_only=True):
+    """Two sides, each a run, one of its ranks, spans and a range of steps; and a page of what changed."""
+
+    base: str
+    base_rank: str = ""
+    base_span: str = ""
+    base_steps: str = ""
+    candidate: str
+    candidate_rank: str = ""
+    candidate_span: str = ""
+    candidate_steps: str = ""
+    q: str = ""
+    offset: Count = 0
+    limit: RowCount = USUAL_ROWS
+
+
+class JobQuery(Query, frozen=True):
+    """`job` is the number of a benchmark."""
+
+    job: Count
+
+
+_Query = TypeVar("_Query", bound=Query)
 _Value = TypeVar("_Value")
 
 
-def profile_key() -> Key:
-    """Which profile is asked about."""
-    return Key(given("run"), given("worker"), given("span"))
+def given(value: _Value | UnsetType) -> _Value | None:
+    """The value, None where the address does not have it."""
+    return None if isinstance(value, UnsetType) else value
 
 
-def given(name: str) -> str:
-    """A value that has to be there, though it may be empty.
-
-    Raises:
-        BadQueryError: it is not there.
-    """
-    value = request.args.get(name)
-    if value is None:
-        raise BadQueryError(f"The query has no `{name}`.", f"Add `{name}=…`, empty where it has no name.")
-    return value
-
-
-def number(name: str, default: int | None = None) -> int:
-    """A number from 0 on; without a default it has to be there.
+def read_query(kind: type[_Query], address: Mapping[str, str]) -> _Query:
+    """The query that an address holds.
 
     Raises:
-        BadQueryError: it is something else.
+        BadQueryError: a field is missing, or is something else than it has to be.
     """
-    text = given(name) if default is None else request.args.get(name, str(default))
-    if not (text.isascii() and text.isdecimal() and len(text) < 16):
-        raise BadQueryError(f"`{name}={text}` must be a whole number, 0 or greater.", "Remove it for the default.")
+    values: dict[str, object] = {}
+    for field in _fields(kind):
+        text = address.get(field.name)
+        if text is not None:
+            values[field.name] = _value(field.name, text, field.type)
+        elif field.required:
+            raise BadQueryError(
+                f"The query has no `{field.name}`.", f"Add `{field.name}=…`, empty where it has no name."
+            )
+    return kind(**values)
+
+
+@cache
+def _fields(kind: type[Query]) -> tuple[inspect.Field, ...]:
+    described = inspect.type_info(kind)
+    assert isinstance(described, inspect.StructType)
+    return described.fields
+
+
+def _value(name: str, text: str, kind: inspect.Type) -> object:
+    match kind:
+        case inspect.IntType(ge=least, le=most):
+            return _number(name, text, least or 0, most)
+        case inspect.LiteralType(values=known) | inspect.Metadata(extra_json_schema={"enum": known}):
+            return _one_of(name, text, [str(each) for each in known])
+        case _:
+            return text
+
+
+def _number(name: str, text: str, least: int, most: int | None) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS) or int(text) < least:
+        raise BadQueryError(
+            f"`{name}={text}` must be a whole number, {least} or greater.", "Remove it for the default."
+        )
+    if most is not None and int(text) > most:
+        raise BadQueryError(f"`{name}` is larger than {most}.", "Ask for one part after the other.")
     return int(text)
 
 
-def page_asked() -> tuple[int, int]:
-    """From where on how many rows are asked for."""
-    offset, limit = number("offset", 0), number("limit", USUAL_ROWS)
-    if limit > MOST_ROWS:
-        raise BadQueryError(f"`limit` is larger than {MOST_ROWS}.", "Ask for one page after the other.")
-    return offset, limit
-
-
-def sort_asked(usual: str, known: Sequence[_Value]) -> tuple[_Value, bool]:
-    """What to sort by, and whether the largest comes first, which a `-` before it says."""
-    sort = request.args.get("sort", usual)
-    return one_of("sort", sort.removeprefix("-"), known, ", each also with `-`"), sort.startswith("-")
-
-
-def one_of(name: str, value: str, known: Sequence[_Value], also: str = "") -> _Value:
-    """The one of `known` that `value` is.
-
-    Raises:
-        BadQueryError: it is none of them.
-    """
-    for each in known:
-        if each == value:
-            return each
-    names = ", ".join(str(each) for each in known if each != "")
-    raise BadQueryError(f"`{name}={value}` is not known.", f"Known: {names}{also}.")
+def _one_of(name: str, text: str, known: Sequence[str]) -> str:
+    if text in known:
+        return text
+    plain = [each for each in known if each and not each.startswith("-")]
+    also = ", each also with `-`" if any(each.startswith("-") for each in known) else ""
+    raise BadQueryError(f"`{name}={text}` is not known.", f"Known: {', '.join(plain)}{also}.")

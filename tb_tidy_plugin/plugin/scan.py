@@ -15,7 +15,7 @@ from tb_tidy_plugin.plugin.analysis_worker import printable
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
-from tb_tidy_plugin.trace.files import Link, TraceFile, log_once, passed_over, traces_among, traces_below
+from tb_tidy_plugin.trace.files import Link, TraceFile, find_traces, log_once, passed_over, traces_among, traces_below
 from tb_tidy_plugin.trace.limits import likely_text
 from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
@@ -25,6 +25,7 @@ from tb_tidy_plugin.visible import log_called
 log = log_called("tensorboard.torchtidy")
 
 FOLLOW = "--torchtidy_follow_links"
+FOLLOWED = f"TensorBoard with `{FOLLOW}`, or `tb-tidy serve` with `--follow-links`"
 
 BESIDE = (DEVICE_EVENTS, CAPTURED)
 """Files whose change makes a new analysis necessary, by what they add to the name of their trace."""
@@ -114,8 +115,9 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
         return
     links: list[Link] = []
     unseen: list[OSError] = []
-    below = traces_below(Path(logdir.path), logdir.name, follow_links=logdir.follow_links, unlisted=unseen.append)
-    for file in below:
+    folder = Path(logdir.path)
+    below = traces_below(folder, logdir.name, follow_links=logdir.follow_links, unlisted=unseen.append)
+    for file in find_traces(folder) if logdir.is_trace else below:
         if isinstance(file, Link):
             links.append(file)
             continue
@@ -132,7 +134,7 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
         side_file = side_file_of(path)
         changed_ns = _changed_ns(side_file if isinstance(side_file, Path) else None)
         yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, changed_ns, configured_ns))
-    for sentence in passed_over(links, Path(logdir.path), FOLLOW):
+    for sentence in passed_over(links, folder, FOLLOW):
         log_once(log, f"torchtidy: {sentence}")
     yield from (_not_followed(link.file) for link in links if link.leads == "out")
     yield from _still_there(unseen, last)
@@ -151,7 +153,7 @@ def _not_followed(link: TraceFile) -> Found:
     shown = Problem(
         path=printable(str(link.path)),
         error="This link leads out of the logdir and was passed over.",
-        advice=f"Where you trust all that is in the logdir, start TensorBoard with `{FOLLOW}`.",
+        advice=f"Where you trust all that is in the logdir, start {FOLLOWED}.",
         recovered_events=0,
     )
     named = TraceFile(printable(link.run), printable(link.worker), link.span, link.path)
@@ -195,7 +197,7 @@ def _unreachable(logdir: Logdir, problem: OSError | TraceError) -> Found:
         error, advice = "There is no such folder.", "Check the address; what is written there later will be shown."
     else:
         error = f"The folder cannot be listed: {problem.strerror or type(problem).__name__}."
-        advice = "Check address, network and credentials; TensorBoard looks again by itself."
+        advice = "Check address, network and credentials; the server looks again by itself."
     shown = Problem(path=logdir.path, error=error, advice=advice, recovered_events=0)
     return Found(TraceFile(logdir.name or logdir.path, "", "", Path()), Stamp(0, 0, 0), problem=shown)
 

@@ -93,6 +93,7 @@ def line_columns(costs: LineCosts, wall_ns: int) -> dict[str, LineColumns]:
             host_ns=[cost.host_ns for cost in found],
             device_ns=[cost.device_ns for cost in found],
             calls=[cost.calls for cost in found],
+            shared=[cost.shared for cost in found],
             left_out=list(dict.fromkeys(functions.get(file, ()))),
         )
         for file, found in lines.items()

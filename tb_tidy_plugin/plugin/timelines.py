@@ -113,7 +113,7 @@ class Timelines:
         if (limit := limit_of(code)) is not None:
             reached = limits_in(self._profiles.configuration).reached(limit, WORK)
             return TimelineError(reached.error, reached.advice)
-        return TimelineError("The timeline could not be drawn: its process ended.", "See TensorBoard's log; ask again.")
+        return TimelineError("The timeline could not be drawn: its process ended.", "See the server's log; ask again.")
 
     def _end_when_idle(self) -> None:
         if self._idle is not None:

@@ -35,6 +35,8 @@ PARTS: dict[Part, str] = {
 }
 RESUMED = re.compile(r"torch_dynamo_resume_in_.{1,500}_at_\d+$")
 COMPILING = r"^(?:dynamo|entire_frame_compile|entire_backward_compile)$|\(dynamo_timed\)$"
+GUARD_OF = re.compile(r"^\d+/\d+: ")
+LONGEST_REASON = 300
 COMPILE_ID = re.compile(r"compile_id=(?:!\d+/)?(?P<function>\d+)/(?P<variant>\d+)")
 
 
@@ -122,6 +124,22 @@ def compilations(profile: Profile) -> list[Compilation]:
     around = profile.covering(marks, outermost).tolist()
     first_mark = dict(zip(around, marks.tolist(), strict=True))
     return [_compilation(profile, row, first_mark.get(row)) for row in outermost.tolist()]
+
+
+def break_reasons(profile: Profile) -> Mapping[tuple[str, int], str]:
+    """Why Dynamo broke graphs, by file and line, as far as a capture noted it."""
+    code = profile.metadata.captured.compiled
+    return {(each.file, each.line): _short(each.reason) for each in (code.breaks if code else ())}
+
+
+def recompile_reasons(profile: Profile) -> Mapping[str, str]:
+    """The guard that failed before a variant was compiled, by `2/1`, as far as a capture noted it."""
+    code = profile.metadata.captured.compiled
+    return {each.id: _short(GUARD_OF.sub("", each.reason)) for each in (code.recompiles if code else ())}
+
+
+def _short(reason: str) -> str:
+    return reason[:LONGEST_REASON].rstrip(". ")
 
 
 def _compilation(profile: Profile, row: int, mark: int | None) -> Compilation:

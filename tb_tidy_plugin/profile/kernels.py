@@ -86,6 +86,13 @@ FLOAT32_CORES = re.compile(
 """Names of products and convolutions in float32 on ordinary cores."""
 
 
+NARROW = re.compile(
+    r"bf16|f16|bfloat|_half|__half|fp16|[^a-z]h(?:16816|1688|884)|hgemm|Alik_B[jl][jkl]*_(?:H|B|F8)|DF16|fp8|mxfp|e[45]m[23]",
+    re.IGNORECASE,
+)
+"""Names of products and convolutions of 16 bits or fewer."""
+
+
 def uses_float32_cores(name: str) -> bool:
     """Whether the kernel's name says that it multiplies in float32 without matrix units."""
     return FLOAT32_CORES.search(name) is not None

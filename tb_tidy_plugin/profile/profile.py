@@ -10,6 +10,7 @@ import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import Calls, calls_of
+from tb_tidy_plugin.profile.compiled_graphs import CompiledGraphs, compiled_graphs_of
 from tb_tidy_plugin.profile.critical import in_steps, per_step
 from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
 from tb_tidy_plugin.profile.intervals import Intervals, last_begun
@@ -323,6 +324,11 @@ class Profile:
                 thread = self._forward_threads.get(int(table.forward_thread[at]), ABSENT)
                 return forward.get((thread, int(table.sequence[at])))
         return None
+
+    @cached_property
+    def compiled_graphs(self) -> CompiledGraphs:
+        """Which events run in code that `torch.compile` generated."""
+        return compiled_graphs_of(self)
 
     # Host and device
 

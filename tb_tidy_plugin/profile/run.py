@@ -48,7 +48,7 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class StepSummary(msgspec.Struct, frozen=True):
-    """One step of one rank."""
+    """One step of one rank: where its mark begins, and its length by the ledger."""
 
     name: str
     start_ns: int
@@ -92,8 +92,8 @@ class RankSummary(msgspec.Struct, frozen=True):
     Attributes:
         parts: what the rank's step was spent on, in ns per step, by the parts of its lanes.
         origin_ns: the start of the profile in the rank's own clock; all other times are relative to it.
-        step_ns: the median step besides the warm-up, None where there are no steps.
-        typical: the median of such steps' parts, in ns, by the few parts that ranks are compared by.
+        step_ns: the ledger's median step besides the warm-up, None where there are no steps.
+        typical: the median of such steps' parts in the ledger, in ns, by the few parts that ranks are compared by.
         memory_peak_bytes: the most that was allocated on the fullest device, None where memory was not recorded.
         world_size: how many ranks the job had, None where the recording does not say.
         findings: those of the rank's report, those worth most.

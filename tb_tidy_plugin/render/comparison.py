@@ -8,6 +8,8 @@ from tb_tidy_plugin.compare.model import Comparison, EntryChange, FindingChange,
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
 from tb_tidy_plugin.render.words import part_text, time_text
+from tb_tidy_plugin.report.generated import place_text
+from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.units import plural
 
 VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
@@ -102,14 +104,18 @@ def _findings(findings: Sequence[FindingChange], named: Callable[[FindingChange]
 
 def _marked(change: FindingChange) -> tuple[Line, Line]:
     sign, style = STATES[change.state]
-    places = [f"{place.file}:{place.line} in {place.function}" for place in change.places[:1]]
+    places = [f"{_at(place)} in {place.function}" for place in change.places[:1]]
     where = (doc.BREAK, doc.Span(places[0], "muted")) if places else ()
     return (doc.Span(sign, style),), (doc.Span(f"{_word(change.state)} ", "strong"), change.rule, *where)
 
 
 def _linked(change: FindingChange) -> tuple[Line, Line]:
-    where = [piece for place in change.places[:1] for piece in (doc.BREAK, code(f"{place.file}:{place.line}"))]
+    where = [piece for place in change.places[:1] for piece in (doc.BREAK, code(_at(place)))]
     return (_word(change.state),), (code(change.rule), *where)
+
+
+def _at(place: Place) -> str:
+    return place_text(place.file, place.line, place.generated)
 
 
 def _word(state: FindingState) -> str:

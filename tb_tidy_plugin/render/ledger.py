@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from tb_tidy_plugin.ledger.advice import bound_by
+from tb_tidy_plugin.ledger.advice import bound_by, is_mostly_waiting
 from tb_tidy_plugin.ledger.model import Cause, Entry, Function, Kind, Ledger, Owner
 from tb_tidy_plugin.ledger.owners import OF_DEVICE
 from tb_tidy_plugin.profile.lanes import Part
@@ -49,7 +49,10 @@ def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
     if has_device(ledger):
         busy = f", device busy {busy_share(ledger)}"
     spread = _spread(ledger) if has_spread else ""
-    source = f"{spread} ({words.STEP_BASIS[ledger.step_source]}){busy}{host}"
+    mean = ""
+    if abs(steps.mean - steps.median) * 50 > steps.median:
+        mean = f", mean {Nanoseconds(steps.mean)}"
+    source = f"{mean}{spread} ({words.STEP_BASIS[ledger.step_source]}){busy}{host}"
     return (count, Span(str(Nanoseconds(steps.median)), "strong"), source)
 
 
@@ -158,8 +161,8 @@ def verdict(ledger: Ledger | None) -> str:
 
 def _waiting(entry: Entry) -> str:
     found = entry.communication
-    if found is None or not found.wait_ns:
-        return ""
+    if found is None or not found.wait_ns or is_mostly_waiting(found):
+        return ""  # or the advice says so
     said = f"At least {Share(found.wait_ns / max(entry.ns_total, 1))} of it is waiting for other ranks."
     return said if found.by == "at-least" else said.removeprefix("At least ")
 

@@ -22,6 +22,7 @@ from tb_tidy_plugin.render.ledger import busy_share, chart_blocks, has_device, l
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks
 from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
+from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, RunReport, Saving
 from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
@@ -256,7 +257,7 @@ def _findings(part: ProfileReport | RunReport, anchor: str, unit: str, elsewhere
     """The findings in full, and the other checks."""
     if part.findings:
         cards = (_card(each, f"{anchor}-{at}", part.outcomes, unit) for at, each in enumerate(part.findings, 1))
-        yield section(plural(len(part.findings), "finding"), *cards)
+        yield section(plural(len(part.findings), "finding"), *cards, *words.extra_hint(part.findings))
     if elsewhere:
         yield sentence(elsewhere_text(elsewhere))
     elif not part.findings:
@@ -271,7 +272,7 @@ def _row(finding: Finding, anchor: str, unit: str, most_ns: int) -> tuple[Line, 
     places = [f"{PATH.split(place.file)[-1]}:{place.line}" for place in finding.places]
     where = f"{places[0]}{f' +{len(places) - 1}' if len(places) > 1 else ''}" if places else "no source line"
     facts = muted(f"{Count(finding.matches)}× · {where} · confidence {finding.confidence}")
-    title = (Span(finding.severity, "mark"), " ", Span(finding.message, "link", anchor), doc.BREAK, facts)
+    title = (Span(finding.severity, "mark"), " ", Span(finding.title, "link", anchor), doc.BREAK, facts)
     if not finding.saving:
         return title, (muted("no saving known"),)
     expected_ns = finding.saving.expected_ns
@@ -286,12 +287,16 @@ def _card(finding: Finding, anchor: str, outcomes: Sequence[Outcome], unit: str)
     why = [sentence(detail.text) for detail in finding.details if isinstance(detail, Note)]
     found = [each.reason for each in outcomes if (each.rule, each.status) == (finding.rule, "found")]
     why += [sentence(reason, style="muted") for reason in found if reason]
-    blocks: list[Block] = [Paragraph(kind, style="muted"), doc.Figures(tuple(_worth(finding, unit)))]
+    blocks: list[Block] = [
+        sentence(f"{finding.message}."),
+        Paragraph(kind, style="muted"),
+        doc.Figures(tuple(_worth(finding, unit))),
+    ]
     blocks += [section("Why", *why, level=5)] if why else []
     blocks += [section("Source", *_source(finding, unit), level=5), section("Fix", *_fix(finding), level=5)]
     if finding.measurement:
         blocks.append(section("Micro-benchmark", sentence(words.measured_sentences(finding.measurement)), level=5))
-    return doc.Section((message(finding.message),), tuple(blocks), 4, anchor, finding.severity)
+    return doc.Section((message(finding.title),), tuple(blocks), 4, anchor, finding.severity)
 
 
 def _worth(finding: Finding, unit: str) -> Iterator[Figure]:
@@ -327,6 +332,17 @@ def _lines(place: Place) -> str:
 
 def _fix(finding: Finding) -> Iterator[Block]:
     yield sentence(f"{finding.fix.rstrip('.')}.")
+    if own := finding.code_fixes:
+        yield from words.fix_hint(finding)
+        for change in own.changes:
+            yield Paragraph((code(change.file), f": {change.safety}"))
+            if change.needs_review:
+                yield sentence(change.check, "Check first")
+            yield doc.CodeBlock(change.diff, "Change")
+        if own.reason and own.reason != NEEDS_EXTRA:
+            yield sentence(own.reason, style="muted")
+        if own.changes:
+            return
     if changes := [*words.examples(finding)]:
         yield from (sentence("The pattern in general, not your code:", style="muted"), *changes)
 

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from tb_tidy_plugin.analysis.rank_parts import RANK_PARTS
 from tb_tidy_plugin.analysis.ranks import worst_first
-from tb_tidy_plugin.render.document import Block, Line, Paragraph, Table, sentence
+from tb_tidy_plugin.render.document import Block, Paragraph, Table, sentence
 from tb_tidy_plugin.report.model import RunReport
-from tb_tidy_plugin.report.rank_model import RankRow, Ranks
+from tb_tidy_plugin.report.rank_model import RankPart, RankRow, Ranks
 from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, plural
 
 MOST_RANKS = 8
 NONE = "–"
+LEAST_SHARE = 0.01
+"""Of its step, of any rank: a part below that has no column in a text."""
 
 
 def ranks_blocks(ranks: Ranks | None) -> Iterator[Block]:
     """The ranks that others wait for longest, as many as fit on a screen; nothing if ranks were not compared."""
     if ranks is None:
         return
-    parts = [part for part in RANK_PARTS if any(row.parts_ns.get(part) for row in ranks.rows)]
-    titles = ("rank", "step", *parts, "memory", "comes last", "others wait")
-    rows = tuple(_row(row, parts) for row in worst_first(ranks.rows)[:MOST_RANKS])
+    parts = [part for part in RANK_PARTS if any(_matters(row, part) for row in ranks.rows)]
+    columns: dict[str, Callable[[RankRow], str]] = {"rank": _rank, "step": _step}
+    columns |= {part: partial(_part, part=part) for part in parts}
+    if any(row.memory_peak_bytes is not None for row in ranks.rows):
+        columns["memory"] = _memory
+    if any(row.arrivals for row in ranks.rows):
+        columns |= {"comes last": _last, "others wait": _waited, "waits": _waits}
+    shown = worst_first(ranks.rows)[:MOST_RANKS]
     yield sentence(ranks.present)
-    yield Table((), titles, rows)
+    yield Table((), tuple(columns), tuple(tuple((cell(row),) for cell in columns.values()) for row in shown))
     if (left_out := len(ranks.rows) - MOST_RANKS) > 0:
         fewer = plural(left_out, "more rank waits for others or has", "more ranks wait for others or have")
         yield Paragraph((f"{fewer} shorter steps.",))
@@ -74,21 +82,41 @@ def elsewhere_text(count: int) -> str:
     return f"{plural(count, 'finding is', 'findings are')} listed above, for all ranks."
 
 
-def _row(row: RankRow, parts: Sequence[str]) -> tuple[Line, ...]:
-    times = {str(part): time for part, time in row.parts_ns.items()}
-    arrivals, memory = row.arrivals, row.memory_peak_bytes
-    return (
-        (str(row.rank),),
-        _time(row.step_ns),
-        *(_time(times.get(part)) for part in parts),
-        (NONE if memory is None else str(Bytes(memory)),),
-        (f"{Count(arrivals.last)} of {Count(arrivals.met)}" if arrivals else NONE,),
-        _time(arrivals.waited_ns if arrivals else None),
-    )
+def _matters(row: RankRow, part: RankPart) -> bool:
+    time_ns = row.parts_ns.get(part, 0)
+    return time_ns > 0 and time_ns >= LEAST_SHARE * (row.step_ns or 0)
 
 
-def _time(time_ns: int | None) -> Line:
-    return (NONE if time_ns is None else str(Nanoseconds(time_ns)),)
+def _rank(row: RankRow) -> str:
+    return str(row.rank)
+
+
+def _step(row: RankRow) -> str:
+    return _time(row.step_ns)
+
+
+def _part(row: RankRow, *, part: RankPart) -> str:
+    return _time(row.parts_ns.get(part))
+
+
+def _memory(row: RankRow) -> str:
+    return NONE if row.memory_peak_bytes is None else str(Bytes(row.memory_peak_bytes))
+
+
+def _last(row: RankRow) -> str:
+    return f"{Count(row.arrivals.last)} of {Count(row.arrivals.met)}" if row.arrivals else NONE
+
+
+def _waited(row: RankRow) -> str:
+    return _time(row.arrivals.waited_ns if row.arrivals else None)
+
+
+def _waits(row: RankRow) -> str:
+    return _time(row.arrivals.waits_ns if row.arrivals else None)
+
+
+def _time(time_ns: int | None) -> str:
+    return NONE if time_ns is None else str(Nanoseconds(time_ns))
 
 
 def _clocks(ranks: Ranks) -> Iterator[str]:

@@ -116,12 +116,17 @@ def _cards(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0)
     large, small = words.by_size(part.findings)
     for finding in large if most_rules < sys.maxsize else part.findings:
         saving = finding.saving if finding.share is not None else None
-        worth = f"{Nanoseconds(saving.expected_ns)} per step" if saving else ""
+        worth = _worth(saving) if saving else ""
         blocks = tuple(_card(finding, saving))
-        yield doc.Section((message(finding.message),), blocks, 3, severity=finding.severity, aside=worth)
+        yield doc.Section((message(finding.title),), blocks, 3, severity=finding.severity, aside=worth)
     if small and most_rules < sys.maxsize:
         title = f"{words.small_title(small)} (`-v` shows them in full)"
         yield doc.Section((message(title),), (doc.Listing(tuple(map(_in_one_line, small))),), 3, severity="low")
+    yield from words.extra_hint(part.findings)
+
+
+def _worth(saving: Saving) -> str:
+    return f"{Nanoseconds(saving.expected_ns)} per step" if saving.expected_ns else "no measurable saving"
 
 
 def _in_one_line(finding: Finding) -> Line:
@@ -131,6 +136,7 @@ def _in_one_line(finding: Finding) -> Line:
 
 
 def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
+    yield sentence(finding.message)
     yield words.places_listing(finding, MOST_PLACES_ON_SCREEN, "place")
     if saving and finding.share is not None:
         taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
@@ -144,6 +150,7 @@ def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
     if finding.measurement is not None:
         yield Paragraph((words.measured_sentences(finding.measurement),), "measured", "muted")
     yield sentence(finding.fix, "fix", "good")
+    yield from words.fix_hint(finding)
     yield Paragraph((f"{finding.rule} {finding.id}",), style="muted")
 
 
@@ -210,6 +217,7 @@ def _tabled(part: ProfileReport | RunReport) -> Iterator[Block]:
     yield from _table_of(large)
     if small:
         yield doc.Fold((words.small_title(small),), tuple(_table_of(small)), "details")
+    yield from words.extra_hint(part.findings)
     yield from words.checks(part.outcomes, "failed", "not_checked")
 
 
@@ -217,7 +225,7 @@ def _table_of(findings: Sequence[Finding]) -> Iterator[Block]:
     if findings:
         yield doc.Table(("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, findings)))
     for finding in findings:
-        title = (code(finding.rule), ": ", message(finding.message))
+        title = (code(finding.rule), ": ", message(finding.title))
         yield doc.Fold(title, tuple(_details(finding)), "details")
 
 
@@ -233,9 +241,11 @@ def _row(finding: Finding) -> tuple[Line, ...]:
 
 
 def _details(finding: Finding) -> Iterator[Block]:
+    yield sentence(f"{finding.message}.")
     yield words.places_listing(finding, MOST_PLACES)
     yield from (sentence(detail.text) for detail in finding.details if isinstance(detail, Note))
     yield sentence(f"{finding.fix}.", "Fix")
+    yield from words.fix_hint(finding)
     yield from words.examples(finding)
     basis = f", saving: {', '.join(finding.saving.basis)}" if finding.saving else ""
     yield Paragraph((f"{Count(finding.matches)}×, confidence {finding.confidence}{basis}{_replayed(finding)}.",))

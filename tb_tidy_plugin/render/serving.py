@@ -11,6 +11,7 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, code
 from tb_tidy_plugin.render.ledger import told
 from tb_tidy_plugin.render.words import KNOWN_BY
+from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.report.serving_model import Graphs, PhaseTotal, Serving
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
@@ -97,7 +98,7 @@ def _bound(ledger: Ledger | None) -> str:
 
 def _host(total: PhaseTotal) -> str:
     """How busy the device is, what it waits for, and how far the host leads."""
-    parts = [f"busy {Share(total.busy_share)}"]
+    parts = [f"busy {Share(total.busy_share)} from its first kernel to its last"]
     if total.host_late_ns:
         parts.append(f"waits {Nanoseconds(total.host_late_ns)} for the host")
     if total.queued_ns:
@@ -127,7 +128,7 @@ def _graphs(graphs: Graphs) -> Line:
 def _cause(finding: Finding) -> Line:
     """Rule, place and gain of one finding."""
     place = finding.places[0] if finding.places else None
-    where: Line = () if place is None else (" at ", code(f"{place.file}:{place.line}"))
+    where: Line = () if place is None else (" at ", code(place_text(place.file, place.line, place.generated)))
     share = f" ({Share(finding.share)})" if finding.share is not None else ""
     gain = f": costs {Nanoseconds(finding.cost_ns)}{share}"
     saving = f", saves {Nanoseconds(finding.saving.expected_ns)}" if finding.saving else ""

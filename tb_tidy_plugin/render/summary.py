@@ -20,6 +20,7 @@ from tb_tidy_plugin.report.figures import (
     OperatorGroup,
     OperatorRow,
 )
+from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.report.step_model import Lane, Steps
 from tb_tidy_plugin.units import Bytes, Count, PerSecond, Share, plural
@@ -175,7 +176,8 @@ def _label(row: OperatorRow, group: OperatorGroup) -> str:
         case "shape":
             return f"{row.name} {row.shapes}".strip()
         case "line":
-            return f"{row.file}:{row.line} {row.function}" if row.file else ELSEWHERE[group]
+            place = place_text(row.file, row.line or 0, row.generated)
+            return f"{place} {row.function}" if row.file else ELSEWHERE[group]
         case "module":
             return row.module or ELSEWHERE[group]
 

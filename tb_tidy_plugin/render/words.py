@@ -10,6 +10,8 @@ from tb_tidy_plugin.profile.step_bounds import StepSource
 from tb_tidy_plugin.profile.steps import Oddity
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message, section
+from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
+from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.sources.frames import Precision
@@ -25,6 +27,7 @@ STEP_BASIS: Mapping[StepSource, str] = {
     "whole_trace": "no steps recorded: the whole trace counts as one",
     "none": "only device events: no steps",
 }
+COMPILED = "; the recording holds the function that was compiled, not the lines of its kernels"
 PRECISION: Mapping[Precision, str] = {
     "exact": "",
     "aligned": "",
@@ -64,7 +67,11 @@ def steps_line(steps: Steps, spread: str = "") -> Line:
 
 def place_line(place: Place) -> Line:
     """`train.py:99 in train_step`, and a remark if the line is not the calling one."""
-    return (code(f"{place.file}:{place.line}"), " in ", code(place.function), PRECISION[place.precision])
+    where = code(place_text(place.file, place.line, place.generated))
+    if place.generated is None:
+        return (where, " in ", code(place.function), PRECISION[place.precision])
+    remark = COMPILED if place.precision == "definition" else ""
+    return (where, " in compiled code of ", code(place.function), remark)
 
 
 def measured_sentences(measurement: Measurement) -> str:
@@ -119,6 +126,19 @@ def examples(finding: Finding) -> Iterator[Block]:
             yield from (doc.CodeBlock(detail.before, "Before"), doc.CodeBlock(detail.after, "After"))
             if detail.caveat:
                 yield Paragraph(("Note: ", message(f"{detail.caveat.rstrip('.')}.")))
+
+
+def fix_hint(finding: Finding) -> Iterator[Block]:
+    """That a command can change the user's own code."""
+    if finding.code_fixes is not None and (changes := finding.code_fixes.changes):
+        review = ", which you must review" if any(each.needs_review for each in changes) else ""
+        yield doc.sentence(f"`tb-tidy fix` can make this change{review}.", style="muted")
+
+
+def extra_hint(findings: Iterable[Finding]) -> Iterator[Block]:
+    """That changes of the user's own code need an extra, once for all findings."""
+    if any(each.code_fixes is not None and each.code_fixes.reason == NEEDS_EXTRA for each in findings):
+        yield doc.sentence(NEEDS_EXTRA, style="muted")
 
 
 def checks(outcomes: Sequence[Outcome], *statuses: Status) -> Iterator[Block]:

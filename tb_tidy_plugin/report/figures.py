@@ -13,6 +13,7 @@ from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.profile.kernels import KernelKind
 from tb_tidy_plugin.profile.memory import TotalBasis
 from tb_tidy_plugin.profile.replay import KnownBy
+from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.value import Model
 
 KernelFamily: TypeAlias = Literal["communication", Kind]
@@ -54,6 +55,7 @@ class OperatorRow(Model, frozen=True):
         findings: ids of the findings whose matched events are among the calls.
         replayed_calls: calls of a graph's capture whose device work is that of its replays; they take no host time.
         known_by: the least certain way in which those are known; null without any.
+        generated: for groups by line of code that `torch.compile` generated.
     """
 
     key: str
@@ -76,6 +78,7 @@ class OperatorRow(Model, frozen=True):
     file: str = ""
     line: int | None = None
     function: str = ""
+    generated: Generated | None = None
     module: str = ""
     kind: CallKind = "operator"
     low_ns: int | None = None

@@ -1,45 +1,12 @@
-"""Fixes of findings in the user's own code, as JSON and SARIF hold them."""
+"""The answer of `tb-tidy fix` as JSON."""
 
 from __future__ import annotations
 
 import msgspec
 
+from tb_tidy_plugin.report.code_model import CodeFix
 from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.report.value import Model
-
-
-class Replacement(Model, frozen=True):
-    """A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive."""
-
-    start_line: int
-    start_column: int
-    end_line: int
-    end_column: int
-    text: str
-
-
-class CodeFix(Model, frozen=True):
-    """The change of one file that fixes one place of a finding.
-
-    Attributes:
-        finding: its id.
-        file, line: the place, as the recording names it.
-        saving_ns: expected saving of the whole finding per step; null where it is not known.
-        safety: `same results`, `same up to rounding` or `changes behaviour: …`.
-        check: what to check before using the change; empty where it needs no review.
-        diff: unified, without carriage returns.
-        replacements: the same change by regions, in the order of the file.
-    """
-
-    finding: str
-    rule: str
-    file: str
-    line: int
-    saving_ns: int | None
-    safety: str
-    check: str
-    diff: str
-    replacements: list[Replacement]
 
 
 class Unfixed(Model, frozen=True):

@@ -14,6 +14,8 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.replay import KnownBy
+from tb_tidy_plugin.report.code_model import CodeFixes
+from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.serving_model import Serving
 from tb_tidy_plugin.report.step_model import Breakdown, Lane, Outlier, Steps
@@ -53,6 +55,7 @@ class Place(Model, frozen=True):
     `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
     lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
     `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
+    `generated` is there for code that `torch.compile` generated; a `definition` is then the function that was compiled.
     """
 
     file: str
@@ -65,6 +68,7 @@ class Place(Model, frozen=True):
     duration_ns: int
     text: str = ""
     ties: list[int] = msgspec.field(default_factory=list)
+    generated: Generated | None = None
 
 
 class Saving(Model, frozen=True):
@@ -85,11 +89,13 @@ class Finding(Model, frozen=True):
 
     `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
     `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
+    `action` is what to do in a few words, verb first; empty where the rule has none, whose `fix` stands in.
     `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
     `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
     all were recorded as they are.
     `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
     it is part of the saving only where the basis of that says so.
+    `code_fixes` are changes of the user's own files, null for rules that change no code.
     `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
     folded below the others.
     """
@@ -111,7 +117,14 @@ class Finding(Model, frozen=True):
     ranks: list[int] = msgspec.field(default_factory=list)
     measurement: Measurement | None = None
     known_by: KnownBy | None = None
+    code_fixes: CodeFixes | None = None
     small: bool = False
+    action: str = ""
+
+    @property
+    def title(self) -> str:
+        """What to do, in a few words."""
+        return self.action or self.fix
 
 
 class Outcome(Model, frozen=True):

@@ -28,7 +28,7 @@ class Arrivals(Model, frozen=True):
 
 
 class RankRow(Model, frozen=True):
-    """One rank beside the others: medians over its steps besides the warm-up.
+    """One rank beside the others: medians over its ledger's steps besides the warm-up.
 
     Attributes:
         step_ns: null where there are no steps.

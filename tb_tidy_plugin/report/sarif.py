@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from tb_tidy_plugin.report.fix_model import CodeFix, Replacement
+from tb_tidy_plugin.report.code_model import CodeFix, Replacement
+from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule
@@ -32,15 +33,17 @@ FINGERPRINT = "torchTidyFinding/v1"
 LONGEST_DESCRIPTION = 1024  # GitHub's limit
 DRIVE = re.compile(r"[A-Za-z]:/")
 DEFINITION = "The function is defined here; the recording does not hold the calling line."
+COMPILED = "torch.compile compiled this function; the recording does not hold its lines."
 
 
-def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[CodeFix] = ()) -> str:
-    """One SARIF file with one run; `rules` are those that were checked, `fixes` stand with their findings.
+def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[CodeFix] | None = None) -> str:
+    """One SARIF file with one run; `rules` are those that were checked, `fixes` those to show, by default all.
 
     A finding that several profiles of a run share (its ranks) is one result, told by the one that loses most.
     """
     index = {rule.name(): at for at, rule in enumerate(rules)}
     codes = {rule.name(): rule.code for rule in rules}
+    results = [_result(found, codes, index) | _fixes(found.finding, fixes) for found in _merged(report)]
     run: Json = {
         "tool": {"driver": {"name": "TorchTidy", "semanticVersion": report.version, "rules": [*map(_rule, rules)]}},
         "originalUriBaseIds": {SOURCES: {"description": {"text": "The folder in which the recorded script ran."}}},
@@ -50,10 +53,10 @@ def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[Cod
                 "toolExecutionNotifications": list(_notifications(report, codes, index)),
             }
         ],
-        "results": [_result(found, codes, index) | _fixes(found.finding, fixes) for found in _merged(report)],
+        "results": results,
         "properties": {"ledgers": [*_ledgers(report)]},
     }
-    if fixes:
+    if any("fixes" in result for result in results):
         run["columnKind"] = "unicodeCodePoints"
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
@@ -139,8 +142,10 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
     }
 
 
-def _fixes(finding: Finding, fixes: Sequence[CodeFix]) -> Json:
+def _fixes(finding: Finding, fixes: Sequence[CodeFix] | None) -> Json:
     """The fixes of a finding, each a change of one file (section 3.55)."""
+    if fixes is None:
+        fixes = finding.code_fixes.changes if finding.code_fixes else ()
     of_finding = [
         {
             "description": _message(f"{finding.fix}. Safety: {fix.safety}. {fix.check}".rstrip()),
@@ -168,7 +173,7 @@ def _replacement(replacement: Replacement) -> Json:
 
 
 def _sentences(finding: Finding) -> str:
-    parts = [f"{finding.message}."]
+    parts = [*([f"{finding.action}."] if finding.action else []), f"{finding.message}."]
     if finding.share is not None:
         parts.append(f"Costs {Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)}).")
     if finding.share is not None and (saving := finding.saving):
@@ -190,7 +195,16 @@ def _location(place: Place) -> Json:
         "physicalLocation": physical,
         "logicalLocations": [{"name": visible(place.function), "kind": "function"}],
     }
-    return location | ({"message": {"text": DEFINITION}} if place.precision == "definition" else {})
+    said = _said(place)
+    return location | ({"message": {"text": said}} if said else {})
+
+
+def _said(place: Place) -> str:
+    if place.generated is None:
+        return DEFINITION if place.precision == "definition" else ""
+    if place.precision == "definition":
+        return COMPILED
+    return visible(f"torch.compile generated the code for {place_text(place.file, place.line, place.generated)}.")
 
 
 def _artifact(file: str) -> Json:

@@ -90,6 +90,8 @@ class AnyRule(ABC, Generic[E]):
     Attributes:
         code: short code, unique over all rules (`TT201`).
         needs: what must be recorded for the rule to be able to answer.
+        action: what to do in a few words, verb first, with names of its evidence in braces; the title of its findings.
+            Where it is empty, the fix is the title.
         message: what was found, with names of its evidence in braces; one sentence without its full stop.
         why: the numbers and thresholds that made the rule speak, with names of its evidence in braces.
         fix: what to do, with names of its evidence in braces; an imperative sentence without its full stop.
@@ -100,6 +102,7 @@ class AnyRule(ABC, Generic[E]):
 
     code: ClassVar[str]
     needs: ClassVar[frozenset[Need]] = frozenset()
+    action: ClassVar[str] = ""
     message: ClassVar[str]
     why: ClassVar[str]
     fix: ClassVar[str]

@@ -16,20 +16,25 @@ from functools import cache, cached_property
 from threading import Lock
 from typing import TypeAlias
 
+from tb_tidy_plugin.profile.compiled_graphs import is_region
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.automaton import automaton_of, first_line
-from tb_tidy_plugin.sources.frames import Frame, called_from, parse_frame, stack_of
+from tb_tidy_plugin.sources.compiled import kernel_stacks
+from tb_tidy_plugin.sources.frames import Frame, called_from, goes_on, parse_frame, stack_of
 from tb_tidy_plugin.sources.observed import Observation, Observer
 from tb_tidy_plugin.sources.paths import Choice, Paths
 from tb_tidy_plugin.sources.places import Places, places_of
 from tb_tidy_plugin.sources.sites import Site, TooLargeError
-from tb_tidy_plugin.trace.columns import ABSENT, Category
+from tb_tidy_plugin.trace.columns import ABSENT
 
 Sources: TypeAlias = Callable[[str], Sequence[str] | None]
 """Gives the lines of a source file by the name that the recording has for it, None where it may or can not be read."""
 
 TIE = 0.15
 """Readings that cost so little more are as good: a few attributes passed in silence make that much of a difference."""
+
+DYNAMO = re.compile(r"(?:^|/)torch/(?:_dynamo/|_compile\.py)")
+"""Files of what Dynamo puts around the graphs of a function."""
 
 LONGEST_TEXT = 200
 """Letters of a line that are kept."""
@@ -83,18 +88,20 @@ class Aligner:
         return places_of(self._profile)
 
     def place_of(self, row: int, events: Sequence[int] = ()) -> Frame | None:
-        """The user's own frame behind an event, as `frames.place_of`, with the line in it where that can be told.
+        """The user's own frame behind an event, as `places.place_of`, with the line in it where that can be told.
 
         Where `row` is the frame itself, its lines are those on which it called what led to `events`.
         """
         cause = self._cause(row)
         place = None if cause == ABSENT else self.places.of(cause)
-        if place is None or place.precision != "definition" or not place.own_code:
+        if place is None or not place.own_code:
             return place
+        if place.precision != "definition":
+            return self._with_text(place)
         at = int(self.places.row[cause])
         if at == ABSENT:
             return place
-        child = self._observer.child(at, cause)
+        child = self._observer.child(at, int(self.places.child[cause]))
         return self._with_text(self._span(at, place, events) if child is None else self._line_to(at, place, child))
 
     def stack_of(self, row: int, told: int | None = None) -> list[Frame]:
@@ -105,8 +112,10 @@ class Aligner:
         cause = self._cause(row)
         if cause == ABSENT:
             return []
-        found: list[Frame] = []
-        for at, frame, below in self._own_frames(cause):
+        found = next(iter(kernel_stacks(self._profile, cause)), [])
+        call = self._profile.compiled_graphs.around(cause)
+        start = call.region if found and call is not None and call.region != ABSENT else cause
+        for at, frame, below in self._own_frames(start):
             is_told = told is None or len(found) < told
             found.append(self._line_to(at, frame, self._observer.child(at, below)) if is_told else frame)
         return found or [frame for frame in stack_of(self._profile, cause) if frame.own_code]
@@ -129,6 +138,8 @@ class Aligner:
         """A frame with the line on which it calls `child`, where that can be told."""
         if frame.precision != "definition" or child is None:
             return frame
+        if self._is_compiled(row):
+            return self._at_break(row, frame, child) or frame
         line = called_from(self._profile, row, child)
         if line is not None:
             return replace(frame, line=line, precision="exact")
@@ -153,21 +164,51 @@ class Aligner:
         return replace(place, line=first, end_line=last, precision="aligned")
 
     def calls_in(self, row: int, frame: Frame) -> Iterator[tuple[int, Frame]]:
-        """What one of the user's own frames called, with the line; without what has none, and without annotations."""
+        """What one of the user's own frames called, with the line; without what has none, and without spans.
+
+        The rest of a function behind a graph break is no call of the line that broke it: it has lines of its own.
+        """
+        if self._is_compiled(row):
+            children = (child for child in self._observer.children(row) if not goes_on(self._entered(child)))
+            found = ((child, self._at_break(row, frame, child)) for child in children)
+            yield from ((child, place) for child, place in found if place is not None)
+            return
         choices = self._choices(row, frame)
         for child in self._observer.children(row):
             line, choice = called_from(self._profile, row, child), choices.get(child)
             if line is not None:
                 yield child, replace(frame, line=line, precision="exact")
-            elif choice and choice.site is not None and self._profile.category(child) is not Category.ANNOTATION:
+            elif choice and choice.site is not None and not self._observer.is_span[child]:
                 yield child, _placed(frame, choice)
+
+    def _is_compiled(self, row: int) -> bool:
+        """Whether a frame runs what Dynamo made of it: graphs, and the call that broke them. Its own lines are lost."""
+        parent = self._profile.parent(row)
+        return parent is not None and is_region(self._profile.name(parent))
+
+    def _at_break(self, row: int, frame: Frame, child: int) -> Frame | None:
+        """A compiled frame on the line that broke it, where `child` is what ran there or goes on behind it.
+
+        None for the graph before the break and for Dynamo's own calls.
+        """
+        if DYNAMO.search(self._profile.name(child)):
+            return None
+        onward = (self._entered(each) for each in self._observer.children(row) if each >= child)
+        resumed = next((parse_frame(name) for name in onward if goes_on(name)), None)
+        return None if resumed is None else replace(frame, line=resumed.line, precision="exact")
+
+    def _entered(self, row: int) -> str:
+        """Name of what a call enters: of a compiled region the function that it runs."""
+        name = self._profile.name(row)
+        runs = is_region(name) and row < self._profile.tree.last_descendant[row]
+        return self._profile.name(row + 1) if runs else name
 
     def _choices(self, row: int, frame: Frame) -> dict[int, Choice]:
         """What explains each child of a frame."""
         if row not in self._frames:
             children = self._observer.children(row)
             seen = tuple(self._observer.observation(child) for child in children)
-            is_open = self._profile.parent(row) is None
+            is_open = self._profile.parent(row) is None or goes_on(self._profile.name(row))
             key = (self._profile.name(row), seen, is_open)
             if key not in self._read:
                 self._read[key] = self._reading(frame, seen, is_open=is_open)

@@ -111,8 +111,8 @@ def read_source(
         return SourceText(lines_of(text), changed=False, path=path)
     if path is None:
         return Unavailable(
-            f"`{name}` is in none of the folders whose sources may be shown. If it is on this computer, start "
-            f"TensorBoard with `{FLAG}=FOLDER`, naming the folder that it was run from."
+            f"`{name}` is in none of the folders whose sources may be shown. If it is on this computer, name the "
+            f"folder that it was run from: `tensorboard {FLAG}=FOLDER`, or `tb-tidy serve --source-root FOLDER`."
         )
     return _read(name, path, trace)
 
@@ -220,7 +220,7 @@ def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
 
 def _unread(name: str, problem: OSError) -> Unavailable:
     reason = problem.strerror or type(problem).__name__
-    advice = "Give the user that runs TensorBoard permission to read it."
+    advice = "Give the user that runs the server permission to read it."
     if not isinstance(problem, PermissionError):
         advice = "Check the disk or the mount, then ask again."
     return Unavailable(f"`{name}` could not be read: {reason}. {advice}", unread=True)

@@ -12,20 +12,18 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 
 Precision: TypeAlias = Literal["exact", "aligned", "definition"]
 
+Pass: TypeAlias = Literal["forward", "backward"]
+"""Which generated code runs in: what `torch.compile` made of a function, or of its backward pass."""
+
 FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 DYNAMO_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 CALL_STACK_KEY = b'"Call stack"'
-
-GENERATED = re.compile(
-    r"(?:^|/)(?P<folder>[a-z2-7]{2})/c(?P=folder)[a-z2-7]{49}\.py$|(?:^|/)torchinductor_[^/]+/"
-    r"|(?:^|/)torch_compile_debug/|(?:^|/)output_code\.py$"
-)
-"""Files that Inductor writes, wherever its cache is: named by 51 characters of a hash, in a folder of the first two."""
 
 INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|(?:^|/)lib/python3\.\d+/")
 
@@ -61,6 +59,9 @@ class Frame:
         end_line: last line of the call or statement, None where only `line` is known.
         ties: lines that are as likely, where the recording fits several; `line` and `end_line` enclose them.
         text: what the source says on `line`, empty where it was not read.
+        compiled: of generated code the pass that it is of, None for all else. A `definition` is then the function that
+            was compiled.
+        also: file and line of further places that a generated kernel computes.
     """
 
     file: str
@@ -71,6 +72,8 @@ class Frame:
     end_line: int | None = None
     ties: tuple[int, ...] = ()
     text: str = ""
+    compiled: Pass | None = None
+    also: tuple[tuple[str, int], ...] = ()
 
 
 def stack_of(profile: Profile, row: int) -> list[Frame]:
@@ -84,18 +87,6 @@ def stack_of(profile: Profile, row: int) -> list[Frame]:
     if not frames and profile.has_call_stacks:
         return _recorded_stack(profile, row)
     return frames
-
-
-def place_of(profile: Profile, row: int) -> Frame | None:
-    """The user's own frame behind an event, else the nearest frame of any code, None without stacks.
-
-    An event on a device or of the runtime belongs to the host event that caused it.
-    """
-    cause = row if row < profile.tree.size else int(profile.launched_by[row])
-    if cause < 0:
-        return None
-    stack = stack_of(profile, cause)
-    return next((frame for frame in stack if frame.own_code), stack[0] if stack else None)
 
 
 def called_from(profile: Profile, frame: int, call: int) -> int | None:
@@ -125,17 +116,23 @@ def parse_frame(name: str) -> Frame | None:
     Nobody edits what `torch.compile` generates: what runs there belongs to the function that was compiled.
     """
     match = FRAME.fullmatch(name)
-    if match is None or match["file"].startswith("<") or is_generated(match["file"]):
+    return None if match is None else frame_of(match["file"], int(match["line"]), match["function"])
+
+
+def frame_of(file: str, line: int, function: str) -> Frame | None:
+    """The same from the parts of its name. A function that goes on behind a graph break begins on the line of that."""
+    if file.startswith("<") or is_generated(file):
         return None
-    file, line, function = match["file"], int(match["line"]), match["function"]
     if resumed := DYNAMO_RESUME.fullmatch(function):
-        return Frame(file, int(resumed["line"]), resumed["function"], "exact", _is_own(file))
+        return Frame(file, int(resumed["line"]), resumed["function"], "definition", _is_own(file))
     return Frame(file, line, function, "definition", _is_own(file))
 
 
-def is_generated(file: str) -> bool:
-    """Whether `torch.compile` wrote the file."""
-    return GENERATED.search(file.replace("\\", "/")) is not None
+@lru_cache(maxsize=1 << 16)
+def goes_on(name: str) -> bool:
+    """Whether a frame, by its name, is of a function that goes on behind a graph break."""
+    match = FRAME.fullmatch(name)
+    return match is not None and DYNAMO_RESUME.fullmatch(match["function"]) is not None
 
 
 def _is_own(file: str) -> bool:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.user_operators import spans_of
 from tb_tidy_plugin.sources.emissions import IN_PYTHON
 from tb_tidy_plugin.sources.frames import FRAME
 from tb_tidy_plugin.sources.sites import Called, Site
@@ -74,39 +75,41 @@ class Observer:
         self._profile = profile
         self._by_name: dict[int, Observation] = {}
         self._children: dict[int, list[int]] = {}
+        self.is_span = spans_of(profile)
 
     def children(self, frame: int) -> list[int]:
-        """The children of a frame in order; those of annotations follow them."""
+        """The children of a frame in order; those of spans follow them."""
         if frame not in self._children:
             self._children[frame] = list(self._children_of(frame))
         return self._children[frame]
 
     def _children_of(self, frame: int) -> Iterator[int]:
-        category, end_of = self._profile.table.category, self._profile.tree.last_descendant
+        end_of = self._profile.tree.last_descendant
         at, last = frame + 1, int(end_of[frame])
         while at <= last:
             yield at
-            at = at + 1 if category[at] == Category.ANNOTATION else int(end_of[at]) + 1
+            at = at + 1 if self.is_span[at] else int(end_of[at]) + 1
 
     def child(self, frame: int, row: int) -> int | None:
-        """The child of `frame` that leads to `row`, annotations looked through; None for itself and for annotations."""
+        """The child of `frame` that leads to `row`, spans looked through; None for itself and for spans."""
         children = self.children(frame)
         at = bisect_right(children, row) - 1
-        if row == frame or at < 0 or self._profile.category(children[at]) is Category.ANNOTATION:
+        if row == frame or at < 0 or self.is_span[children[at]]:
             return None
         return children[at]
 
     def observation(self, row: int) -> Observation:
         """What one child shows."""
         profile = self._profile
-        if profile.category(row) is Category.OPERATOR:
+        if profile.category(row) is Category.OPERATOR and not self.is_span[row]:
             inputs = profile.inputs(row)
             name = profile.name(row).removeprefix("aten::")
             return Observation("operator", name, types=tuple(inputs.dtypes), scalars=tuple(inputs.concrete))
         number = int(profile.table.name[row])
         known = self._by_name.get(number)
         if known is None:
-            known = self._by_name[number] = _named(profile.table.names[number], profile.category(row))
+            category = Category.ANNOTATION if self.is_span[row] else profile.category(row)
+            known = self._by_name[number] = _named(profile.table.names[number], category)
         if known.kind == "python" and known.name in WRAPPERS:
             known = Observation("python", known.name, known.owner, tuple(self._below(row)))
         line = int(profile.table.called_from[row])

@@ -1,14 +1,16 @@
-"""The place in the source of every host event at once."""
+"""The place in the user's own source: of one event, and of every host event at once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.sources.frames import Frame, parse_frame
+from tb_tidy_plugin.sources.compiled import function_place, kernel_place, own_frame_between
+from tb_tidy_plugin.sources.frames import Frame, goes_on, parse_frame, stack_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
 
@@ -20,11 +22,13 @@ class Places:
     Attributes:
         number: for each row of the tree the number of its place in `frames`, `ABSENT` for none.
         row: the row of that frame, `ABSENT` where it is none of the recording's.
+        child: the row that the frame leads to: the event, or the compiled region around it.
         frames: all places.
     """
 
     number: Rows
     row: Rows
+    child: Rows
     frames: tuple[Frame, ...]
 
     def frame(self, number: int) -> Frame | None:
@@ -32,12 +36,32 @@ class Places:
         return None if number == ABSENT else self.frames[number]
 
     def of(self, row: int) -> Frame | None:
-        """What `sources.frames.place_of` answers for a host event."""
+        """The place of a host event."""
         return self.frame(int(self.number[row]))
 
 
 class _CallStack(msgspec.Struct, gc=False):
     text: str | None = msgspec.field(name="Call stack", default=None)
+
+
+def place_of(profile: Profile, row: int) -> Frame | None:
+    """The user's own frame behind an event, else the nearest frame of any code, None without stacks.
+
+    An event on a device or of the runtime belongs to the host event that caused it. Generated code belongs to the line
+    that it was generated for, else to the function that was compiled.
+    """
+    cause = row if row < profile.tree.size else int(profile.launched_by[row])
+    if cause < 0:
+        return None
+    call = profile.compiled_graphs.around(cause)
+    if call is not None and own_frame_between(profile, call.row, cause) == ABSENT:
+        place = kernel_place(profile, cause) or function_place(profile, call)
+        if place is not None or call.region != ABSENT:
+            return place or place_of(profile, call.region)
+    stack = stack_of(profile, cause)
+    place = next((frame for frame in stack if frame.own_code), stack[0] if stack else None)
+    is_break = place is not None and profile.category(cause) is Category.PYTHON and goes_on(profile.name(cause))
+    return replace(place, precision="exact") if place is not None and is_break else place
 
 
 def places_of(profile: Profile) -> Places:
@@ -55,9 +79,39 @@ def places_of(profile: Profile) -> Places:
     any_place = np.where(number != ABSENT, np.arange(tree.size), tree.nearest_ancestor(number != ABSENT))
     place = np.where(place != ABSENT, place, any_place)
     found = np.append(number, ABSENT)[place]
+    is_break = is_own & is_python & np.array([goes_on(name) for name in table.names] + [False])[table.name[: tree.size]]
+    for at in np.flatnonzero(is_break).tolist():
+        found[at] = frames.number(replace(frames.values()[number[at]], precision="exact"))
     if profile.has_call_stacks:
         found = np.where(found != ABSENT, found, _recorded_places(profile, frames))
-    return Places(found, place, frames.values())
+    child = np.arange(tree.size)
+    _generated(profile, frames, found, place, child)
+    return Places(found, place, child, frames.values())
+
+
+def _generated(profile: Profile, frames: NumberTable[Frame], number: Rows, row: Rows, child: Rows) -> None:
+    """Fills in the places of what runs in generated code, but in functions of the user's own that this calls.
+
+    Where the function that was compiled is a library's, the place is that of the region.
+    """
+    graphs = profile.compiled_graphs
+    firsts = np.array([call.row for call in graphs.calls] + [ABSENT])
+    ours = np.flatnonzero((graphs.call != ABSENT) & (row < firsts[graphs.call]))
+    functions = [function_place(profile, call) for call in graphs.calls]
+    pairs = np.stack([graphs.call[ours], graphs.launch[ours]])
+    _, first, of_pair = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
+    by_pair = positions_of_each(of_pair.reshape(-1))
+    lines: dict[tuple[int, int], Frame | None] = {}
+    for pair, at in enumerate(ours[first].tolist()):
+        rows, in_call = ours[by_pair[pair]], int(graphs.call[at])
+        kernel = id(graphs.graphs[in_call]), int(graphs.launch[at])
+        if kernel not in lines:
+            lines[kernel] = kernel_place(profile, at)
+        place, region = lines[kernel] or functions[in_call], graphs.calls[in_call].region
+        if place is not None:
+            number[rows], row[rows] = frames.number(place), ABSENT
+        elif region != ABSENT:
+            number[rows], row[rows], child[rows] = number[region], row[region], region
 
 
 def _recorded_places(profile: Profile, frames: NumberTable[Frame]) -> Rows:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.columns import ABSENT, Captured, Category, EventTable, Numbers, Rows, SourceFile, TensorIds
+from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.names import CAPTURED
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
@@ -82,6 +83,7 @@ class CaptureFile(msgspec.Struct, frozen=True):
     tensors: Tensors | None = None
     sources: Annotated[list[Source], msgspec.Meta(max_length=10_000)] | None = None
     steps: StepTimes | None = None
+    compiled: CompiledCode | None = None
 
 
 class _Versioned(msgspec.Struct):
@@ -131,6 +133,8 @@ def read_capture(path: Place) -> CaptureFile:
         raise TraceError("It is not JSON.", advice) from None
     if not _is_even(found):
         raise TraceError("Its columns are of different lengths.", advice)
+    if found.compiled is not None and not found.compiled.is_sound():
+        raise TraceError("It names stacks of compiled code that it does not hold.", advice)
     return found
 
 
@@ -162,6 +166,7 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
         step_ns=found.steps.median_ns if found.steps else None,
         sources=sources,
         tensors=_tensor_ids(table, found.tensors or Tensors()),
+        compiled=found.compiled,
     )
     called_from, matched = _lines(table, found.calls)
     table = replace(

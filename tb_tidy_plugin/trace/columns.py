@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.errors import TraceError, UnreadError
+from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.strings import numbers_where
@@ -186,12 +187,14 @@ class Captured:
         step_ns: median of the steps that were not recorded, None where none was timed.
         sources: the user's own files in the recording.
         tensors: by the operator's `file_order`, where tensors were asked for.
+        compiled: what is known of compiled code, None where nothing was compiled.
     """
 
     settings: Settings | None = None
     step_ns: int | None = None
     sources: tuple[SourceFile, ...] = ()
     tensors: Mapping[int, TensorIds] = field(default_factory=dict)
+    compiled: CompiledCode | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,13 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from tests.accuracy.corpus import Program
-from tests.accuracy.record import STEADY, Conditions, capture, loaded, prepared, record, timed
+from tests.accuracy.record import STEADY, Conditions, Results, capture, loaded, prepared, record, results_of, timed
 from tests.lines.marked import record_step
 
-Work: TypeAlias = Literal["record", "time", "capture", "mark", "record step"]
+Work: TypeAlias = Literal["record", "time", "capture", "mark", "record step", "results"]
 Processes: TypeAlias = Sequence[ForkServerProcess]
 
 LIMIT_S = 240.0
@@ -33,6 +35,7 @@ LIMIT_S = 240.0
 OUTPUT_LINES = 30
 PR_SET_PDEATHSIG = 1
 STEP_TRACE = "step.pt.trace.json"
+RESULTS = "results.json"
 STEPS = "steps-"
 """Files with the times of steps, one per rank, begin like this."""
 WARM = ["torch", "torch._dynamo", "torch.profiler", "torch.utils.checkpoint", "torch.utils.data"]
@@ -71,6 +74,16 @@ def record_step_in(folder: Path, program: Program, *, is_marked: bool, limit_s: 
     """
     _run("mark" if is_marked else "record step", folder, program, limit_s)
     return folder / STEP_TRACE
+
+
+def results_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> Results:
+    """What the program computes in a few steps from a fixed seed, in one process that works in `folder`.
+
+    Raises:
+        ProgramError: it broke or did not end in time.
+    """
+    _run("results", folder, program, limit_s)
+    return msgspec.json.decode((folder / RESULTS).read_bytes(), type=Results)
 
 
 @contextmanager
@@ -145,5 +158,7 @@ def _in_child(work: Work, path: Path, folder: Path, conditions: Conditions, rank
             timed(step, folder / f"{STEPS}{rank}")
         case "capture":
             capture(step, folder)
+        case "results":
+            (folder / RESULTS).write_bytes(msgspec.json.encode(results_of(step)))
         case "mark" | "record step":
             record_step(step, path, folder / STEP_TRACE, is_marked=work == "mark")

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import gc
+import hashlib
 import multiprocessing
 import os
 import struct
@@ -26,6 +28,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, NoReturn
+
+import msgspec
 
 M_MMAP_THRESHOLD = -3
 WAIT, WARMUP, ACTIVE, ACTIVE_TOGETHER = 1, 2, 4, 8
@@ -136,6 +140,35 @@ def capture(step: Callable[[], object], folder: Path) -> None:
         for _ in range(DISCARDED + WARMUP + active + UNRECORDED):
             step()
             recording.step()
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What a program computed: the sum of what each step returned, a hash of all parameters, and the sum of each."""
+
+    losses: list[float]
+    digest: str
+    sums: list[float]
+
+
+def results_of(step: Callable[[], object]) -> Results:
+    """The results of a few steps, without the profiler."""
+    import torch
+
+    losses = [_sum_of(step()) for _ in range(DISCARDED)]
+    parameters = [each.detach() for each in gc.get_objects() if issubclass(type(each), torch.nn.Parameter)]
+    digests = [hashlib.sha256(each.contiguous().view(torch.uint8).numpy().tobytes()).hexdigest() for each in parameters]
+    whole = hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+    return Results(losses, whole, sorted(_sum_of(each) for each in parameters))
+
+
+def _sum_of(value: object) -> float:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return float(value.detach().double().sum())
+    if isinstance(value, (list, tuple)):
+        return sum(map(_sum_of, value))
+    return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def _rank_and_active() -> tuple[str | None, int]:

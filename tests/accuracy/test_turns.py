@@ -13,7 +13,7 @@ from tests.accuracy.corpus import Program
 from tests.accuracy.processes import ProgramError, started
 from tests.accuracy.record import STEP_TIMES
 from tests.accuracy.test_harness import only
-from tests.accuracy.turns import Timed, in_turns
+from tests.accuracy.turns import StepSeconds, Timed, in_turns
 
 pytestmark = pytest.mark.torch
 
@@ -36,7 +36,7 @@ def steps_in(folder: Path) -> list[tuple[float, float]]:
 
 
 def test_programs_are_timed_without_the_profiler_and_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "TURNS", 3)
+    monkeypatch.setattr(turns, "TURNS", 4)
     monkeypatch.setattr(turns, "TURN_S", 0.1)
     programs = sleeping(tmp_path / "a", 0.02), sleeping(tmp_path / "b", 0.005)
     before, after = in_turns(tmp_path, *programs)
@@ -44,9 +44,24 @@ def test_programs_are_timed_without_the_profiler_and_in_turns(tmp_path: Path, mo
     assert 0.005 <= after.wall < before.wall
     runs = sorted((*times, name) for name in "01" for times in steps_in(tmp_path / name))
     changes = [(first, then) for first, then in pairwise(runs) if first[2] != then[2]]
-    assert len(changes) >= 5, "three turns each"
+    assert len(changes) >= 4, "four turns each, of which two follow each other where the order changes"
     across = [end - start for start, end, _ in runs if end - start > 0.09]
     assert len(across) >= 3, "a step that was held takes as long as the other's turn"
+
+
+def test_another_program_comes_first_in_each_round_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[Path] = []
+
+    def turn(each: Timed, seconds: float) -> StepSeconds:
+        order.append(each.folder)
+        return StepSeconds(float(each.folder.name), 0.0)
+
+    monkeypatch.setattr(Timed, "turn", turn)
+    program = Program(Path("a"), "slow", "")
+    running = [Timed(program, Path(name), []) for name in "012"]
+    steps = [turns.one_turn_each(running, number) for number in range(4)]
+    assert "".join(map(str, order)) == "012120201012"
+    assert steps == [[StepSeconds(float(at), 0.0) for at in range(3)]] * 4, "in the order of the programs"
 
 
 def test_a_step_that_began_in_an_earlier_turn_does_not_count(tmp_path: Path) -> None:

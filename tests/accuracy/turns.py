@@ -7,6 +7,7 @@ fresh processes of its own, and each is held while the other one runs, a fractio
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
@@ -85,8 +86,15 @@ def in_turns(folder: Path, *programs: Program, conditions: Conditions = STEADY) 
     """
     with ExitStack() as stack:
         running = [_ready(stack, folder / str(number), program, conditions) for number, program in enumerate(programs)]
-        turns = [[each.turn(TURN_S) for each in running] for _ in range(TURNS)]
+        turns = [one_turn_each(running, number) for number in range(TURNS)]
     return [StepSeconds(*map(median, zip(*steps, strict=True))) for steps in zip(*turns, strict=True)]
+
+
+def one_turn_each(running: Sequence[Timed], first: int) -> list[StepSeconds]:
+    """A turn of each, in their order; another one comes first each time, so that none always follows the same one."""
+    at = first % len(running)
+    steps = [each.turn(TURN_S) for each in (*running[at:], *running[:at])]
+    return steps[len(running) - at :] + steps[: len(running) - at]
 
 
 def _ready(stack: ExitStack, folder: Path, program: Program, conditions: Conditions) -> Timed:

@@ -61,6 +61,12 @@ def report(runs: Path, configuration: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(scope="module")
+def here(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report without any worker, also of a rule of the user's own."""
+    return report(runs, configured(tmp_path_factory.mktemp("here")), "--jobs", "1")
+
+
 @pytest.fixture(params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dask", "ray://local"))])
 def engine(request: pytest.FixtureRequest) -> str:
     """Each place where ranks may be analysed."""
@@ -68,15 +74,13 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(address)
 
 
-def test_the_report_is_the_same_from_everywhere(runs: Path, tmp_path: Path, engine: str) -> None:
+def test_the_report_is_the_same_from_everywhere(runs: Path, tmp_path: Path, engine: str, here: dict[str, Any]) -> None:
     """Also with a rule of the user's own, which no worker could import."""
-    configuration = configured(tmp_path)
-    here = report(runs, configuration, "--jobs", "1")
     assert [profile["rank"] for profile in here["runs"][0]["profiles"]] == [0, 1, 2, 3, 4, 5]
     assert all("marked" in {each["rule"] for each in p["findings"]} for p in here["runs"][0]["profiles"])
     assert here["runs"][0]["outcomes"]
     assert [problem["path"].rpartition("/")[2] for problem in here["problems"]] == ["host_9.1.pt.trace.json"]
-    assert report(runs, configuration, "--engine", engine, "--jobs", "2") == here
+    assert report(runs, configured(tmp_path), "--engine", engine, "--jobs", "2") == here
 
 
 def test_no_worker_imports_from_the_current_folder(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.plugin.tables import Page, operators_answer, tables_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
+from tb_tidy_plugin.report.generated import CodeLine, Generated
+from tests.support.compiled import captured, compiled_step
 from tests.support.drawn import A100, draw, row_of
 from tests.support.made_up_rule import SlowMultiplication
 
@@ -90,6 +92,21 @@ def test_by_shape_with_dtypes_and_the_spread_of_the_calls_times() -> None:
     assert (both.low_ns, both.median_ns, both.high_ns) == (27_000, 59_000, 91_000), "between 19 µs and 99 µs"
     assert (both.longest_ns, both.slow_calls) == (99_000, 0)
     assert named(table(draw(STEP, A100), "name"), "aten::relu").median_ns is None
+
+
+def test_kernels_of_compiled_code_stand_under_their_main_line_and_pass() -> None:
+    launches = [("extern_kernels.mm", [0]), ("cpp_fused_sin_0", [1, 0])]
+    profile = captured(compiled_step(), launches=launches, backward=[("extern_kernels.addmm", [0])])
+    rows = [(row.file, row.line, row.generated) for row in table(profile, "line") if row.generated]
+    shared = Generated(of="forward", also=[CodeLine(file="model.py", line=8)])
+    forward, backward = Generated(of="forward", also=[]), Generated(of="backward", also=[])
+    assert sorted(rows, key=str) == sorted(
+        [
+            ("layers.py", 3, shared),
+            *(("model.py", line, of) for line in (7, 8) for of in (forward, backward)),
+        ],
+        key=str,
+    )
 
 
 def test_by_line_the_operator_with_most_time_stands_for_the_others() -> None:

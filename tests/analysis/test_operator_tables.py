@@ -9,8 +9,7 @@ import pytest
 from tb_tidy_plugin.analysis.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.profile.modules import modules_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.sources.frames import place_of
-from tb_tidy_plugin.sources.places import places_of
+from tb_tidy_plugin.sources.places import place_of, places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.drawn import A100, draw
@@ -105,6 +104,7 @@ def test_stacks_that_operators_carry_themselves(tmp_path: Path) -> None:
     assert figures(operator_table(profile, "line")) == {"train.py:7": (1, 10, 0)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", TRACES, ids=IDS)
 def test_lines_are_those_of_place_of(path: Path) -> None:
     profile = Profile(read_trace(path))

@@ -57,8 +57,13 @@ CASES: dict[str, tuple[list[dict[str, object]], str]] = {
 }
 
 
-def analyzed(tmp_path: Path, events: list[dict[str, object]]) -> ProfileReport:
-    footer = '"deviceProperties": [{"id": 0, "name": ""}]'
+def test_a_device_that_is_not_listed_is_taken_for_those_that_are(tmp_path: Path) -> None:
+    report = analyzed(tmp_path, [launch(110, correlation=1), kernel(200, correlation=1, device=9)], "Tesla T4")
+    assert "The trace describes no device 9: it is taken for the Tesla T4 that is listed." in report.quality.notes
+
+
+def analyzed(tmp_path: Path, events: list[dict[str, object]], device: str = "") -> ProfileReport:
+    footer = f'"deviceProperties": [{{"id": 0, "name": "{device}"}}]'
     write(tmp_path / "w.1.pt.trace.json", kineto_text([STEP, *events], footer))
     return tb_tidy_plugin.analyze(tmp_path).runs[0].profiles[0]
 

@@ -14,14 +14,14 @@ import pytest
 from tb_tidy_plugin.analysis import paths
 from tb_tidy_plugin.analysis.answers import (
     COSTS,
+    FIXES,
     LINES,
     PLACES,
-    RANK,
     RECIPES,
     TABLES,
     Answer,
+    FixesAnswer,
     Question,
-    RankAnswer,
 )
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.engines import Engine
@@ -79,7 +79,7 @@ def test_the_second_time_nothing_is_analysed_and_the_report_is_the_same(run: Pat
     assert analysed() == 1
 
 
-@pytest.mark.parametrize("question", [RANK, TABLES, COSTS, RECIPES, LINES, PLACES], ids=lambda each: each.kind)
+@pytest.mark.parametrize("question", [FIXES, TABLES, COSTS, RECIPES, LINES, PLACES], ids=lambda each: each.kind)
 def test_every_answer_is_kept_and_comes_back_as_it_was(
     run: Path, job: Job, analysed: Count, question: Question[Answer]
 ) -> None:
@@ -182,8 +182,8 @@ def test_whatever_an_entry_holds_it_is_an_answer_or_none(job: Job, tmp_path: Pat
     """Somebody has written it who knows how, with a checksum that fits."""
     file = TraceFile("run", "w", "", trace(tmp_path / "run" / "w.pt.trace.json"))
     job = replace(job, rules=[rule() for rule in all_rules()[:3]])
-    list(analyse_files(job, [file], RANK))
-    remembered = remembered_by(job, RANK)
+    list(analyse_files(job, [file], FIXES))
+    remembered = remembered_by(job, FIXES)
     key = remembered.key(file)
     assert key is not None
     whole = bytes(job.cache.load("report", key) or b"")
@@ -197,8 +197,8 @@ def test_whatever_an_entry_holds_it_is_an_answer_or_none(job: Job, tmp_path: Pat
     for content in [whole, *forged]:
         job.cache.keep("report", key, [content])
         found.append(remembered.load(file, key))
-    assert isinstance(found[0], RankAnswer)
-    assert {type(each) for each in found} == {RankAnswer, NoneType}
+    assert isinstance(found[0], FixesAnswer)
+    assert {type(each) for each in found} == {FixesAnswer, NoneType}
 
 
 def test_a_trace_that_changes_while_it_is_read_is_not_kept(

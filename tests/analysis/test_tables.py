@@ -26,8 +26,10 @@ from tests.support.plain_count import PlainTrace, end_ns, plain_trace, start_ns,
 from tests.support.recordings import ROOT, SHARED
 from tests.support.written import event, kineto_text, write
 
-TRACES = sorted(path for path in (*SHARED.glob("traces/*/*.gz"), *ROOT.glob("sample_runs/*/*.gz")))
-IDS = [f"{path.parent.name}/{path.name.split('.')[0]}" for path in TRACES]
+TRACES = sorted((*SHARED.glob("traces/*/*.gz"), *ROOT.glob("sample_runs/*/*.gz")))
+PARAMETERS = [
+    pytest.param(path, marks=pytest.mark.sampled, id=f"{path.parent.name}/{path.name.split('.')[0]}") for path in TRACES
+]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Real:
     plain: PlainTrace
 
 
-@pytest.fixture(scope="module", params=TRACES, ids=IDS)
+@pytest.fixture(scope="module", params=PARAMETERS)
 def real(request: pytest.FixtureRequest) -> Real:
     path: Path = request.param
     return Real(path, *analysed(path), plain_trace(path))

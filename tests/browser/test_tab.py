@@ -27,9 +27,8 @@ pytestmark = pytest.mark.browser
 UNTIDY = "image_classifier_untidy"
 
 
-@pytest.fixture
-def around() -> str:
-    return TENSORBOARDS
+in_tensorboard = pytest.mark.parametrize("around", [TENSORBOARDS], ids=["in TensorBoard"])
+"""For what TensorBoard's own page takes part in."""
 
 
 def rows(frame: FrameLocator) -> Locator:
@@ -52,6 +51,7 @@ def plain(text: str) -> str:
     return text.replace("`", "")
 
 
+@in_tensorboard
 def test_opens_with_all_runs_to_choose_from(tab: Tab, logdir: Path) -> None:
     frame = tab.open()
     picker = frame.get_by_label("Run", exact=True)
@@ -61,6 +61,7 @@ def test_opens_with_all_runs_to_choose_from(tab: Tab, logdir: Path) -> None:
     expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible()
 
 
+@in_tensorboard
 def test_every_finding_of_the_report_is_listed_in_its_order(tab: Tab) -> None:
     options = rows(tab.open(run=UNTIDY))
     report = reported(UNTIDY)
@@ -87,6 +88,7 @@ def test_figures_are_those_of_the_report(tab: Tab) -> None:
     expect(main).to_contain_text(str(Nanoseconds(finding.cost_ns)))
 
 
+@in_tensorboard
 def test_click_through_to_the_source_line(tab: Tab) -> None:
     frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
     finding = next(each for each in report.findings if each.places and each.places[0].own_code)
@@ -168,6 +170,7 @@ def _first_event_name(finding: Finding) -> re.Pattern[str]:
     return re.compile(r"aten::|enumerate\(DataLoader\)|Optimizer|_single_tensor|\(\d+\): ")
 
 
+@in_tensorboard
 def test_a_deep_link_survives_a_reload(tab: Tab) -> None:
     frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
     rows(frame).nth(1).click()
@@ -178,6 +181,7 @@ def test_a_deep_link_survives_a_reload(tab: Tab) -> None:
     expect(rows(tab.frame).nth(1)).to_have_attribute("aria-selected", "true")
 
 
+@in_tensorboard
 def test_back_returns_to_the_finding_before(tab: Tab) -> None:
     frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
     rows(frame).nth(0).click()
@@ -188,12 +192,14 @@ def test_back_returns_to_the_finding_before(tab: Tab) -> None:
     expect(frame.get_by_role("main")).to_contain_text(plain(report.findings[0].message))
 
 
+@in_tensorboard
 def test_a_finding_that_is_gone_is_said_and_the_list_is_shown(tab: Tab) -> None:
     frame = tab.open(run=UNTIDY, finding="000000000000")
     expect(frame.get_by_role("status").filter(has_text="not in this profile")).to_be_visible()
     expect(rows(frame).first).to_be_visible()
 
 
+@in_tensorboard
 def test_by_keyboard(tab: Tab) -> None:
     frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
     rows(frame).first.focus()
@@ -218,6 +224,7 @@ def test_a_broken_trace_shows_its_reason(tab: Tab, run: str, reason: str) -> Non
     expect(frame.get_by_role("alert").filter(has_text=reason)).to_be_visible()
 
 
+@in_tensorboard
 def test_the_theme_follows_tensorboard(tab: Tab) -> None:
     frame = tab.open(run=UNTIDY)
     root = frame.locator("html")
@@ -226,6 +233,7 @@ def test_the_theme_follows_tensorboard(tab: Tab) -> None:
     expect(root).to_have_attribute("data-theme", "light" if before == "dark" else "dark")
 
 
+@in_tensorboard
 def test_a_new_run_appears_on_reload(tab: Tab, logdir: Path) -> None:
     frame = tab.open(run=UNTIDY)
     (sample,) = (ROOT / "sample_runs" / UNTIDY).glob("*.pt.trace.json.gz")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
+from tb_tidy_plugin.capture import compiled
 from tb_tidy_plugin.capture.handler import Wanted, capturing
+from tests.lines.compiled_truth import PROGRAMS
 
 REPEATED = (2, 40, 400)
 """Steps of each recording: the last one has more than 200,000 events."""
@@ -17,6 +24,8 @@ def main() -> None:
     print("| events | torch's export | capture | share | with tensors | side file |\n|---|---|---|---|---|---|")  # noqa: T201
     for steps in REPEATED:
         print(measured(steps))  # noqa: T201
+    print("\n| kernels | compiling | noting | share | writing |\n|---|---|---|---|---|")  # noqa: T201
+    print(compiling())  # noqa: T201
 
 
 def measured(steps: int) -> str:
@@ -49,6 +58,38 @@ def measured(steps: int) -> str:
             f"| {events:,} | {took['export']:.2f} s | {took['capture']:.2f} s | {share:.1%} | {took['tensors']:.2f} s "
             f"| {size / 1000:,.0f} kB |"
         )
+
+
+def compiling() -> str:
+    """What noting costs while the programs of `docs/lines.md` are compiled, the C++ compiler's time counted."""
+    took = 0.0
+
+    def timed(note: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(note)
+        def run(*arguments: object) -> Callable[..., Any] | None:
+            nonlocal took
+            began = time.process_time()
+            after = note(*arguments)
+            took += time.process_time() - began
+            return timed(after) if callable(after) else None
+
+        return run
+
+    for name in ("_begin", "_note", "_replacing", "_finish"):
+        setattr(compiled, name, timed(getattr(compiled, name)))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"TORCHINDUCTOR_CACHE_DIR": folder, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        sys.path.insert(0, str(PROGRAMS))
+        import programs  # type: ignore[import-not-found]
+
+        began = sum(os.times()[:4])
+        programs.step(*programs.steps())
+        compile_s = sum(os.times()[:4]) - began
+    began = time.process_time()
+    code = compiled.compiled_code(lambda file: file)
+    write_s = time.process_time() - began
+    kernels = sum(len(graph["launches"]) for region in code["regions"] for graph in region["graphs"]) if code else 0
+    return f"| {kernels} | {compile_s:.1f} s | {took:.3f} s | {took / compile_s:.2%} | {write_s:.3f} s |"
 
 
 def record(steps: int) -> torch.profiler.profile:  # type: ignore[name-defined] # noqa: F821 - torch is imported late

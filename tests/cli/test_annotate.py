@@ -72,7 +72,7 @@ def test_every_operator_as_json(run: Path) -> None:
     ]  # fmt: skip
     assert answer["operators"][0] == {
         "start_ns": 110_000, "name": "aten::relu", "file": "train.py", "line": 5, "end_line": 5, "function": "step",
-        "precision": "aligned", "tie": [],
+        "precision": "aligned", "tie": [], "generated": None,
     }  # fmt: skip
 
 

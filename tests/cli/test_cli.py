@@ -19,6 +19,7 @@ from tb_tidy_plugin import __version__, cli
 from tb_tidy_plugin.cli.main import COMMANDS
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.rules import all_rules, catalogue
+from tests.support import commands
 from tests.support.recordings import ROOT, shared, shared_names
 from tests.support.written import event, kineto_text, write
 
@@ -26,12 +27,7 @@ SAMPLES = ROOT / "sample_runs"
 
 
 def tidy(*arguments: str | Path, width: int = 100) -> subprocess.CompletedProcess[str]:
-    code = "from tb_tidy_plugin.cli.main import main; main()"
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-        env={"COLUMNS": str(width), "PATH": "", "PYTHONIOENCODING": "utf-8"},
-    )  # fmt: skip
+    return commands.tidy(*arguments, environment={"COLUMNS": str(width)})
 
 
 def traced(folder: Path, name: str = "w.1.pt.trace.json", op: str = "aten::mm") -> Path:
@@ -175,6 +171,7 @@ class TestRules:
         assert "`tb-tidy rules` lists all rules." in done.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", shared_names("traces"))
 def test_real_traces_print_a_report(name: str) -> None:
     done = tidy("check", shared(f"traces/{name}"))

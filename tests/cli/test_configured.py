@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -13,6 +12,7 @@ import pytest
 
 from tb_tidy_plugin.report.model import ProfileReport, Report
 from tb_tidy_plugin.rules import all_rules
+from tests.support import commands
 from tests.support.logdirs import trace
 from tests.support.recordings import ROOT
 from tests.support.user_rule import write_rule
@@ -22,12 +22,7 @@ EVERYTHING = {rule.name() for rule in all_rules()}
 
 
 def tidy(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    code = "from tb_tidy_plugin.cli.main import main; main()"
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-        env={"COLUMNS": "200", "PATH": "", "PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    return commands.tidy(*arguments, cwd=folder, environment={"COLUMNS": "200", "PYTHONPATH": str(ROOT)})
 
 
 def checked(folder: Path, *arguments: str | Path) -> ProfileReport:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -17,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.errors import TidyError
-from tests.support.whole_run import SOURCE, write_run
+from tests.support.whole_run import SOURCE, keep_source, write_run
 
 FIXED = """\
 import torch
@@ -45,15 +44,6 @@ def fix(run: Path, *options: str) -> Result:
 
 def answer(run: Path, *options: str) -> Any:  # noqa: ANN401 - JSON
     return json.loads(fix(run, "--format", "json", *options).stdout)
-
-
-def keep_source(run: Path, text: str) -> None:
-    """Has the capture keep this text."""
-    (side,) = run.glob("*.tidy.json.gz")
-    content = side.read_bytes()
-    document = json.loads(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content)
-    document["sources"] = [{"file": "train.py", "text": text}]
-    side.write_bytes(gzip.compress(json.dumps(document).encode()))
 
 
 def test_the_diff_is_printed_with_rule_saving_and_safety(run: Path) -> None:
@@ -193,7 +183,7 @@ def test_json_and_sarif_hold_the_regions_of_the_change(run: Path) -> None:
 
 def test_without_libcst_the_extra_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "libcst", None)
-    monkeypatch.setattr("tb_tidy_plugin.cli.fix.find_spec", lambda _: None)
+    monkeypatch.setattr("tb_tidy_plugin.cli.fix.has_libcst", lambda: False)
     error = fix(run).exception
     assert isinstance(error, TidyError)
     assert "tb-tidy-plugin[fix]" in error.advice

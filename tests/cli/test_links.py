@@ -59,13 +59,17 @@ def test_every_command_that_takes_a_folder_can_follow_them(command: str, logs: P
     """Without the link's run there is nothing to be read, compared or measured."""
     (base,) = (logs / "own").iterdir()
     base = base.rename(base.with_name("w.part"))  # a trace only where it is named
-    arguments = {"compare": [str(base), str(logs)], "bench": [str(logs), "--finding", "none"]}
-    given = [command, *arguments.get(command, [str(logs)]), "--isolated"]
-    refused = CliRunner().invoke(commands, given).exception
+    arguments = {
+        "compare": [str(base), str(logs)],
+        "bench": [str(logs), "--finding", "none"],
+        "verify": ["--before", str(logs), "--promise", str(logs), "--", "no-such-program"],
+    }
+    given = ["--isolated", *arguments.get(command, [str(logs)])]
+    refused = CliRunner().invoke(commands, [command, *given]).exception
     assert isinstance(refused, NotFoundError)
     assert "No trace" in refused.error
     assert "Passed over links" in refused.error
-    followed = CliRunner().invoke(commands, [*given, "--follow-links"]).exception
+    followed = CliRunner().invoke(commands, [command, "--follow-links", *given]).exception
     assert "No trace" not in str(followed)
 
 

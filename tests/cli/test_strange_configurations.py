@@ -443,6 +443,8 @@ def run(scene: Scene, name: str, look: Look, monkeypatch: pytest.MonkeyPatch, *o
             given.append(str(look.place))
         elif isinstance(parameter, click.Argument) and parameter.required:
             given.append(str(scene.trace) if isinstance(parameter.type, click.Path) else "TT302")
+        elif parameter.type is PLACE:
+            given += [parameter.opts[0], str(look.place)]
         elif parameter.required:
             given += [parameter.opts[0], "written.json"]
         else:

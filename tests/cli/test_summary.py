@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -18,19 +16,11 @@ from tb_tidy_plugin.dev.schemas import schema
 from tb_tidy_plugin.render.summary import largest
 from tb_tidy_plugin.render.words import part_text
 from tb_tidy_plugin.report.figures import ModuleRow
+from tests.support.commands import tidy
 from tests.support.recordings import ROOT, shared, shared_names
 from tests.support.written import event, kineto_text, write
 
 SAMPLE = ROOT / "sample_runs" / "image_classifier_untidy"
-
-
-def tidy(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    code = "from tb_tidy_plugin.cli.main import main; main()"
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-        env={"PATH": "", "PYTHONIOENCODING": "utf-8"},
-    )  # fmt: skip
 
 
 def section(text: str, title: str) -> list[str]:
@@ -168,6 +158,7 @@ def test_options_that_make_no_sense(option: tuple[str, str]) -> None:
     assert tidy("summary", SAMPLE, *option).returncode == 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", shared_names("traces"))
 def test_real_traces_print_a_summary(name: str) -> None:
     done = tidy("summary", shared(f"traces/{name}"), "--group", "line")

@@ -19,7 +19,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.plain_count import Event, PlainTrace, end_ns, plain_trace, start_ns, sweep
-from tests.support.recordings import NOT_COUNTED_YET, ROOT, SHARED
+from tests.support.recordings import COUNTED_ONCE, ROOT, SHARED
 
 PAGE = ROOT / "docs" / "numbers.md"
 INTRODUCTION = """# Numbers
@@ -48,8 +48,8 @@ class Figure:
 
 
 def traces() -> list[Path]:
-    """The shared traces of real devices that were counted by hand."""
-    return sorted(path for path in SHARED.glob("traces/*/*.gz") if path.parent.name not in NOT_COUNTED_YET)
+    """The shared traces of real devices on the page."""
+    return sorted(path for path in SHARED.glob("traces/*/*.gz") if path.parent.name not in COUNTED_ONCE)
 
 
 def figures(path: Path) -> Iterator[Figure]:

@@ -6,6 +6,7 @@ import pytest
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
+from tests.support.one_account import check_figures
 from tests.support.recordings import ROOT, shared, shared_names
 
 LOOP, ONE_BY_ONE, EXPOSED = "python-loop-tensor-indexing", "optimizer-single-tensor", "exposed-communication"
@@ -83,11 +84,15 @@ RECORDINGS = [f"{folder}/{name}" for folder in ("traces", "parity", "lines") for
 def test_findings(recording: str) -> None:
     report = analyze_path(shared(recording), Job())
     assert not report.problems
+    outcomes = [outcome for run in report.runs for profile in run.profiles for outcome in profile.outcomes]
+    assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
     findings = [finding for run in report.runs for finding in run.findings]
     findings += [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
     found = [finding.rule for finding in findings]
     assert sorted(found) == sorted(FOUND.get(recording, []))
     assert recording not in FIRST or found[0] == FIRST[recording]
+    for profile in (profile for run in report.runs for profile in run.profiles):
+        check_figures(profile)
 
 
 def test_the_page_judges_each_of_them() -> None:

@@ -126,11 +126,11 @@ pipeline does by `torch.zeros(512, 3)`, and attention over 3,137 tokens runs `al
 an A100 was recorded with shapes, and no convolution before a batch norm has a bias."""
 
 
-@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", shared_names("traces"))
-def test_real_devices(name: str, rule: type[Rule]) -> None:
+def test_real_devices(name: str) -> None:
     for path in sorted(shared(f"traces/{name}").glob("*.gz")):
-        outcome = check_rule(Profile(read_trace(path)), rule())
-        assert not isinstance(outcome, Failed)
-        count = len(outcome.matches) if isinstance(outcome, Found) else 0
-        assert count == REAL.get(name, {}).get(rule, 0)
+        profile = Profile(read_trace(path))
+        outcomes = {rule: check_rule(profile, rule()) for rule in RULES}
+        assert not [rule for rule, outcome in outcomes.items() if isinstance(outcome, Failed)]
+        found = {rule: len(outcome.matches) for rule, outcome in outcomes.items() if isinstance(outcome, Found)}
+        assert found == REAL.get(name, {})

@@ -121,6 +121,7 @@ class TestLaws:
                 found.append(Estimates(profile).saving(fix))
         assert found[0] == found[1]
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("name", shared_names("traces"))
     def test_on_real_recordings(self, name: str) -> None:
         for file in find_traces(shared(f"traces/{name}")):

@@ -5,11 +5,17 @@ from __future__ import annotations
 import gzip
 import math
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tests.growth.taken import Taken, Taker
 from tests.support.growing import INPUTS, Growing
+
+FACTORS = (1, 2, 4)
+ENDS = (1, 4)
+"""Sizes without the one between, which changes no mean of two doublings."""
 
 MOST_GROWTH = 2.6
 """Where the input doubles, in the mean of two doublings: 2 is proportional, 4 its square; the rest is for caches."""
@@ -45,11 +51,13 @@ def small_run(folder: Path) -> Path:
     return folder
 
 
-def sizes_of(taker: Taker, growing: Growing, folder: Path, times: float = 1.0) -> list[Size]:
-    """The three sizes; what seems to grow too fast is measured again."""
+def sizes_of(
+    taker: Taker, growing: Growing, folder: Path, times: float = 1.0, factors: Sequence[int] = FACTORS
+) -> list[Size]:
+    """Each size, from the smallest to one four times as large; what seems to grow too fast is measured again."""
     found: list[Size] = []
     for attempt in range(ATTEMPTS):
-        again = [_size(taker, growing, folder, round(growing.count * times * factor)) for factor in (1, 2, 4)]
+        again = [_size(taker, growing, folder, round(growing.count * times * factor)) for factor in factors]
         found = [_least(*pair) for pair in zip(found, again, strict=True)] if attempt else again
         if any(each.fault for each in found) or not complaints(found):
             break
@@ -83,12 +91,11 @@ def _text_bytes(path: Path) -> int:
 
 
 def growths(sizes: list[Size]) -> tuple[list[float], list[float], float]:
-    """By how much time and memory grow with each doubling, and the memory for each byte of text."""
+    """By how much time and memory grow from size to size, and the memory for each byte of text."""
     seconds = [max(each.seconds, LEAST_S) for each in sizes]
     memory = [max(each.memory_bytes, LEAST_BYTES) for each in sizes]
     per_byte = max(sizes[-1].memory_bytes - FREE_BYTES, 0) / max(sizes[-1].text_bytes, 1)
-    pairs = [(0, 1), (1, 2)]
-    return [seconds[b] / seconds[a] for a, b in pairs], [memory[b] / memory[a] for a, b in pairs], per_byte
+    return [b / a for a, b in pairwise(seconds)], [b / a for a, b in pairwise(memory)], per_byte
 
 
 def complaints(sizes: list[Size]) -> list[str]:

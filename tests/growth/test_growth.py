@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.growth.growth import complaints, line_of, sizes_of, small_run
+from tests.growth.growth import ENDS, complaints, line_of, sizes_of, small_run
 from tests.growth.taken import Taker
 from tests.support.growing import INPUTS
 
@@ -36,5 +36,5 @@ def taker(small: Path) -> Iterator[Taker]:
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_it_grows_as_its_input_does(name: str, taker: Taker, tmp_path: Path) -> None:
-    sizes = sizes_of(taker, INPUTS[name], tmp_path / "run", TIMES)
+    sizes = sizes_of(taker, INPUTS[name], tmp_path / "run", TIMES, ENDS)
     assert not complaints(sizes), line_of(name, sizes)

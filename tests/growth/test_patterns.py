@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,20 +26,27 @@ PIECES = ("a", "1", "_", " ", "(", "/", ".", "::", "(1)", "a(1): ", " of ", "\n"
 AT_THE_END = ("", "1", " ", "a/")
 
 
+USED = re.compile(r"\b(\w+)\.(search|sub|find\w+|split|pattern|match|fullmatch)\b")
+MATCHED = re.compile(r"matching\((\w+)\b")
+
+
 def _patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
     """Each pattern of these packages by its place, with the method that it is used with; strings are searched for."""
     code = "\n".join(path.read_text() for path in sorted(Path(tb_tidy_plugin.__path__[0]).rglob("*.py")))
+    matched, used = set(MATCHED.findall(code)), defaultdict[str, set[str]](set)
+    for name, method in USED.findall(code):
+        used[name].add(method)
     for package in (profile, rules, sources, report, trace):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if found.name.rpartition(".")[2].startswith("_"):
                 continue
             for name, value in sorted(vars(importlib.import_module(found.name)).items()):
                 place = f"{found.name.removeprefix('tb_tidy_plugin.')}.{name}"
-                if isinstance(value, str) and re.search(rf"matching\({name}\b", code):
+                if isinstance(value, str) and name in matched:
                     yield place, re.compile(value.format("") if "{}" in value else value), "search"
                 elif isinstance(value, re.Pattern) and isinstance(value.pattern, str):
-                    methods = set(re.findall(rf"\b{name}\.(search|sub|find\w+|split|pattern|match|fullmatch)\b", code))
-                    yield place, value, "fullmatch" if methods and methods <= {"match", "fullmatch"} else "search"
+                    is_anchored = used[name] and used[name] <= {"match", "fullmatch"}
+                    yield place, value, "fullmatch" if is_anchored else "search"
     yield from ((f"kernels, {pattern.pattern}", pattern, "search") for _, pattern in COMPILED)
     yield from ((f"collectives, {pattern.pattern}", pattern, "search") for _, pattern in KINDS)
 

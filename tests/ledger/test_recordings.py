@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections import defaultdict
+from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,6 @@ from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.step_bounds import span_of
 from tb_tidy_plugin.profile.steps import Steps
 from tests.ledger.traces import account_in, check, ledger_in, path_of, recordings
-
-DEVICE = {"kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "mtia_ccp_events"}
 
 pytestmark = pytest.mark.any_recording
 
@@ -93,35 +92,89 @@ UNTOLD = frozenset({"mtia_train", "rtx4060_default_schedule"})
 """Recordings for which `expectations.json` has no advice that could be said."""
 
 
+COLLECTIVE = re.compile(r"nccl|rccl|all_reduce|reduce_scatter|cross_device_reduce", re.IGNORECASE)
+STEP = re.compile(r"ProfilerStep#\d+")
+LOADING = re.compile(r"enumerate\(DataLoader\)#.*__next__")
+KINDS = {
+    "Kernel": "kernel", "mtia_ccp_events": "kernel", "Memcpy": "memcpy", "gpu_memcpy": "memcpy",
+    "Memset": "memset", "gpu_memset": "memset",
+}  # fmt: skip
+
+
+class _Args(msgspec.Struct):
+    device: object = None
+
+
 class _Event(msgspec.Struct):
     ph: str = ""
     cat: str = ""
+    name: str = ""
     ts: msgspec.Raw = msgspec.Raw()
     dur: msgspec.Raw = msgspec.Raw()
+    args: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _Document(msgspec.Struct):
     events: list[_Event] = msgspec.field(name="traceEvents", default_factory=list)
 
 
-def _busy_ns(path: Path, origin_ns: int, begin: int, end: int) -> int:
-    """Time between `begin` and `end` in which any device works: edges swept in exact decimals, nothing of ours."""
+@dataclass(frozen=True)
+class _Counted:
+    """The complete events of a recording by what they are, as spans in exact ns; of work for each device."""
+
+    spans: dict[str, dict[object, list[tuple[int, int]]]]
+
+    def union(self, *kinds: str, begin: int = -(1 << 62), end: int = 1 << 62) -> int:
+        """Time in which any event of `kinds` runs, whatever its device."""
+        return _swept([span for kind in kinds for of in self.spans[kind].values() for span in of], begin, end)
+
+    def per_device(self, *kinds: str) -> float:
+        """The same for each device by itself, averaged over those that do any work."""
+        devices = {device for kind in WORK for device in self.spans[kind]}
+        each = [[span for kind in kinds for span in self.spans[kind].get(device, [])] for device in devices]
+        return sum(_swept(spans, -(1 << 62), 1 << 62) for spans in each) / len(devices)
+
+
+WORK = ("compute", "communication", "to_device", "to_host", "other_work")
+
+
+def _counted(path: Path, origin_ns: int) -> _Counted:
+    """Counted from the JSON in exact decimals, with nothing of ours."""
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     try:
         events = msgspec.json.decode(text, type=_Document).events
     except msgspec.DecodeError:  # as old ROCm traces are, in args that are not looked at
         events = msgspec.json.decode(re.sub(rb"\\(?![\"\\/bfnrtu])", b"", text), type=_Document).events
-    spans = []
+    spans: dict[str, dict[object, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for event in events:
-        if event.ph == "X" and event.cat in DEVICE and bytes(event.ts) and bytes(event.dur):
-            start = Decimal(bytes(event.ts).decode().strip('"'))
-            stop = start + Decimal(bytes(event.dur).decode().strip('"'))
-            low, high = (round(Fraction(time) * 1000) - origin_ns for time in (start, stop))
-            spans.append((max(low, begin), min(high, end)))
+        if event.ph == "X" and event.cat != "Trace" and bytes(event.ts) and bytes(event.dur):
+            start, length = (Decimal(bytes(each).decode().strip('"')) for each in (event.ts, event.dur))
+            span = (round(start * 1000) - origin_ns, round((start + length) * 1000) - origin_ns)
+            kind = _kind(event)
+            device = msgspec.json.decode(event.args, type=_Args).device if kind in WORK else None
+            spans[kind][device].append(span)
+    return _Counted(spans)
+
+
+def _kind(event: _Event) -> str:
+    kind = KINDS.get(event.cat, event.cat)
+    if kind == "kernel":
+        return "communication" if COLLECTIVE.search(event.name) else "compute"
+    if kind == "memcpy" and re.search("HtoD|HostToDevice|DtoH|DeviceToHost", event.name):
+        return "to_device" if re.search("HtoD|HostToDevice", event.name) else "to_host"
+    if kind in {"memcpy", "memset"}:
+        return "other_work"
+    if STEP.fullmatch(event.name) and event.cat.lower() in {"user_annotation", "operator"}:
+        return "step"
+    return "loading" if LOADING.match(event.name) else "host"
+
+
+def _swept(spans: list[tuple[int, int]], begin: int, end: int) -> int:
     total, reach = 0, begin
-    for low, high in sorted(spans):
-        if high > max(low, reach):
-            total += high - max(low, reach)
+    for start, stop in sorted(spans):
+        low, high = max(start, reach), min(stop, end)
+        if high > low:
+            total += high - low
             reach = high
     return total
 
@@ -132,14 +185,34 @@ class TestEveryRecording:
         _, account = account_in(recording)
         check(account)
 
-    def test_busy_and_idle_time_are_as_counted_from_the_json(self, recording: str) -> None:
+    def test_times_are_as_counted_from_the_json(self, recording: str) -> None:
+        """Busy time of the ledger's window, and every figure of the whole recording."""
         profile, account = account_in(recording)
         window = account.ledger.window
+        counted = _counted(path_of(recording), profile.table.origin_ns)
         busy = sum(
             entry.ns_total for entry in account.ledger.entries if entry.cause in {"compute", "communication", "copy"}
         )
-        counted = _busy_ns(path_of(recording), profile.table.origin_ns, window.start_ns, window.end_ns)
-        assert busy == pytest.approx(counted, rel=1e-3, abs=2000)
+        inside = counted.union(*WORK, begin=window.start_ns, end=window.end_ns)
+        assert busy == pytest.approx(inside, rel=1e-3, abs=2000)
+        if profile.steps.basis == "profiler_step":
+            steps = [(step.start_ns, step.end_ns) for step in profile.steps.items]
+            assert steps == sorted(counted.spans["step"][None])
+        spent = profile.time_spent
+        spans = [span for of in counted.spans.values() for each in of.values() for span in each]
+        assert spent.wall_ns == max(end for _, end in spans) - min(start for start, _ in spans)
+        assert spent.data_loading_ns == pytest.approx(counted.union("loading"), abs=100)
+        if not counted.union(*WORK):
+            assert spent.compute_ns is None
+            return
+        assert spent.device_busy_ns == pytest.approx(counted.per_device(*WORK), abs=1)
+        assert spent.device_idle_ns == spent.wall_ns - (spent.device_busy_ns or 0)
+        assert spent.compute_ns == pytest.approx(counted.per_device("compute"), abs=1)
+        assert spent.communication_ns == pytest.approx(counted.per_device("communication"), abs=1)
+        exposed = counted.per_device("compute", "communication") - counted.per_device("compute")
+        assert spent.communication_exposed_ns == pytest.approx(exposed, abs=1)
+        assert spent.host_to_device_ns == pytest.approx(counted.per_device("to_device"), abs=1)
+        assert spent.device_to_host_ns == pytest.approx(counted.per_device("to_host"), abs=1)
 
 
 def first_of(folder: str) -> str:

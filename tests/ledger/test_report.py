@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import msgspec
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -16,11 +18,12 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS, account_of
-from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Recording
+from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Limit, Recording
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import STEP_BASIS
+from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import Made
 from tests.support.drawn import draw
@@ -204,11 +207,17 @@ def test_products_of_unknown_efficiency_ask_for_shapes_where_there_are_none(*, s
 
 
 def test_a_server_reads_the_weights_of_experts_for_each_batch() -> None:
-    made = Made().mark("execute_context_0(0)_generation_8(8)", 1, 100).graph(20, [(30, 900)])
+    assert _of_experts("execute_context_0(0)_generation_8(8)") == advice.BATCH
+    assert _of_experts("execute_context_2(512)_generation_0(0)") is None, "which computes more than it reads"
+
+
+def _of_experts(mark: str) -> str | None:
+    made = Made().mark(mark, 1, 100).graph(20, [(30, 900)])
     for event in made.events:
         event["name"] = event["name"].replace("gemm", "fused_moe_kernel")
     (entry, *_) = made.account().ledger.entries
-    assert (entry.kind, entry.advice) == ("mixture_of_experts", advice.BATCH)
+    assert entry.kind == "mixture_of_experts"
+    return entry.advice
 
 
 def test_every_cause_has_a_title_a_proof_and_advice() -> None:
@@ -230,17 +239,64 @@ def test_a_verdict_without_a_ledger() -> None:
 
 @pytest.mark.any_recording
 def test_communication_is_split_where_all_ranks_are_there() -> None:
-    report = json.loads(checked(shared("traces/v100_dlrm_8ranks"), "--format", "json"))
-    for profile in report["runs"][0]["profiles"]:
+    [run] = json.loads(checked(shared("traces/v100_dlrm_8ranks"), "--format", "json"))["runs"]
+    rows = {row["rank"]: row for row in run["ranks"]["rows"]}
+    for profile in run["profiles"]:
         [entry] = [each for each in profile["ledger"]["entries"] if each["cause"] == "communication"]
         split = entry["communication"]
         assert split["by"] == "ranks"
         assert split["transfer_ns"] + split["wait_ns"] == entry["ns_total"]
         assert 50_000 < split["transfer_ns"] < 250_000, "0.198 ms by hand, on each rank"
         assert "waiting for ranks that come later" in entry["advice"]
+        row = rows[profile["rank"]]
+        assert row["step_ns"] == profile["ledger"]["step_ns"]["median"] == sum(row["parts_ns"].values())
+        assert row["parts_ns"]["communication"] == entry["ns_per_step"]
+        assert row["arrivals"]["waits_ns"] == split["wait_ns"]
         exposed = [each for each in profile["findings"] if each["rule"] == "exposed-communication"]
         assert all(each["saving"]["high_ns"] <= split["transfer_ns"] for each in exposed)
         assert all("is transfer" in each["details"][0]["text"] for each in exposed)
         savings = [each["saving"]["expected_ns"] for each in profile["findings"]]
         assert savings == sorted(savings, reverse=True)
         assert savings[0] <= profile["joint_saving"]["expected_ns"] <= sum(savings)
+
+
+def test_advice_does_not_name_what_is_there_already() -> None:
+    limit = Limit(share_reached=0.5, bound="compute", known_share=1, by="shapes")
+    known = advice.Known(decodes=False, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False)
+    wide, _ = advice.advised("compute", "matrix", limit, known)
+    narrow, _ = advice.advised("compute", "matrix", limit, replace(known, is_narrow=True))
+    assert (wide or "").startswith("Use bfloat16 or float16, larger batches")
+    assert (
+        narrow == "Use larger batches, and sizes that are multiples of 64. It reaches 50 % of the device's peak rate."
+    )
+
+
+def test_host_work_of_unknown_functions_asks_for_stacks() -> None:
+    made = Made().mark("ProfilerStep#1", 1, 9000).operator("aten::conv2d", 10, 8000)
+    (first, *_) = made.kernel(GEMM, 8000, 8900, launch=7990).account().ledger.entries
+    assert (first.cause, first.advice) == ("host_work", advice.HIDDEN_HOST_WORK)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "narrow"),
+    [
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", "", True),
+        ("Cijk_Alik_Bljk_BBS_BH_MT32x32x256", "", True),
+        ("Cijk_Alik_Bljk_SB_MT32x32x256", "", False),
+        ("ampere_sgemm_128x64_nn", "", False),
+        ("gemm_of_my_own", "c10::Half", True),
+        ("gemm_of_my_own", "float", False),
+    ],
+)
+def test_narrow_work_is_known_by_name_or_type(kernel: str, dtype: str, *, narrow: bool) -> None:
+    inputs = {"Input Dims": [[4, 4], [4, 4]], "Input type": [dtype, dtype]} if dtype else {}
+    made = Made().mark("ProfilerStep#1", 1, 1000).add("cpu_op", "aten::mm", 10, 60, **inputs)  # type: ignore[arg-type]
+    account = made.kernel(kernel, 70, 990, launch=20).account()
+    assert account.limits.is_narrow(account.segments.take(np.flatnonzero(account.segments.work != ABSENT))) is narrow
+
+
+def test_steps_of_uneven_length_have_a_mean_beside_the_median(tmp_path: Path) -> None:
+    made = Made()
+    for at, end in enumerate((1000, 2000, 9000)):
+        made.mark(f"ProfilerStep#{at}", 1000 * at + 1, end).kernel(GEMM, 1000 * at + 10, end, launch=1000 * at + 5)
+    assert "3 steps, median 1 ms, mean 3 ms (profiler steps)" in checked(made.written(tmp_path))

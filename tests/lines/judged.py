@@ -14,8 +14,9 @@ from typing import Literal, TypeAlias
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.automaton import first_line
-from tb_tidy_plugin.sources.frames import Frame, parse_frame, place_of
+from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.sources.observed import Observer
+from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.kineto import read_trace

@@ -15,8 +15,8 @@ SHARED_HEADING = "## Recordings made elsewhere"
 LISTED_IN_FULL: tuple[Verdict, ...] = ("wrong", "declined", "tie", "range")
 
 COMPILED = (
-    "What runs in compiled code has the place of the function that was compiled, or in the backward pass of the user's "
-    "function around it, never that of the file that `torch.compile` generated."
+    "Compiled code without a side file has the place of the function that was compiled, in both passes, never that of "
+    "the file that `torch.compile` generated."
 )
 
 INTRODUCTION = """# Lines
@@ -81,13 +81,14 @@ def is_met(results: Sequence[Result]) -> bool:
     )
 
 
-def page(results: Sequence[Result], left_out: Sequence[Program], torch_version: str, shared: str) -> str:
-    """The whole page; `shared` is its last section, on recordings that not everybody has."""
+def page(results: Sequence[Result], left_out: Sequence[Program], torch_version: str, compiled: str, shared: str) -> str:
+    """The whole page; `compiled` is a section, and so is `shared`, on recordings that not everybody has."""
     names = ", ".join(f"`{program.name}`" for program in left_out)
     sections = [
         INTRODUCTION,
         f"## Summary\n\nRecorded with torch {torch_version}.\n\n{_targets(results)}\n\n{_methods(results)}",
         f"Not judged, because their code runs compiled or in several processes: {names}. {COMPILED}",
+        compiled,
         "## Programs\n\n" + _programs(results),
         "## What is not exact\n\n" + _listed(results),
         shared,

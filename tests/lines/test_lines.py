@@ -161,16 +161,16 @@ def result(found: list[Judged], name: str = "programs/one.py") -> Result:
 
 class TestPage:
     def test_what_is_not_exact_is_listed_with_its_line(self) -> None:
-        text = page([result([judged(3, on(2)), judged(3, on(2)), judged(2, None)])], [], "2.13.0", "")
+        text = page([result([judged(3, on(2)), judged(3, on(2)), judged(2, None)])], [], "2.13.0", "", "")
         assert "| `programs/one.py` | `aten::mul` | wrong | 2 | 3: `d = e * 2` | 2 |" in text
         assert "| `programs/one.py` | `aten::mul` | declined | 1 | 2: `b \\| c` | nothing |" in text
 
     def test_it_is_the_same_each_time(self) -> None:
         found = [judged(3, on(2)), judged(2, on(1)), judged(3, on(1, 1, 3))]
-        assert page([result(found)], [], "2", "") == page([result(found[::-1])], [], "2", "")
+        assert page([result(found)], [], "2", "", "") == page([result(found[::-1])], [], "2", "", "")
 
     def test_the_shared_part_stays_where_the_recordings_are_missing(self) -> None:
         section = shared_section([result([judged(3, on(3))], "train_loop")])
-        text = page([result([judged(3, on(3))])], [], "2.13.0", section)
+        text = page([result([judged(3, on(3))])], [], "2.13.0", "", section)
         assert shared_in(text).strip() == section.strip()
-        assert page([result([judged(3, on(3))])], [], "2.13.0", shared_in(text)) == text
+        assert page([result([judged(3, on(3))])], [], "2.13.0", "", shared_in(text)) == text

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.plugin.events import EventColumns, Order, columns_of, page_of
+from tb_tidy_plugin.plugin.events import EventColumns, columns_of, page_of
 from tb_tidy_plugin.plugin.models import EventRow
 from tb_tidy_plugin.profile.inputs import Sizes
 from tb_tidy_plugin.profile.timeline import shapes_text
-from tb_tidy_plugin.sources.frames import place_of
+from tb_tidy_plugin.sources.places import place_of
 from tests.support.drawn import A100, draw, row_of
 
 PROFILE = draw(
@@ -34,7 +34,7 @@ def columns() -> EventColumns:
     return columns_of(PROFILE, rows, lambda row, _: place_of(PROFILE, row))
 
 
-def starts_us(order: Order, *, descending: bool = False) -> list[int]:
+def starts_us(order: str, *, descending: bool = False) -> list[int]:
     page = page_of(columns(), 0, 100, order, descending=descending)
     return [row.start_ns // 1000 for row in page.rows]
 
@@ -84,7 +84,7 @@ def test_a_row_outside_all_steps_and_stacks() -> None:
         ("lane", [150, 100, 300, 600, 950]),
     ],
 )
-def test_order(order: Order, expected: list[int]) -> None:
+def test_order(order: str, expected: list[int]) -> None:
     assert starts_us(order) == expected
 
 
@@ -97,7 +97,7 @@ def test_order(order: Order, expected: list[int]) -> None:
         ("lane", [950, 100, 300, 600, 150]),
     ],
 )
-def test_descending_keeps_equal_rows_in_order_of_start(order: Order, expected: list[int]) -> None:
+def test_descending_keeps_equal_rows_in_order_of_start(order: str, expected: list[int]) -> None:
     assert starts_us(order, descending=True) == expected
 
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from tb_tidy_plugin.analysis.answers import COSTS, LINES, PLACES, RANK, RECIPES, TABLES
+from tb_tidy_plugin.analysis.answers import COSTS, FIXES, LINES, PLACES, RECIPES, TABLES
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.plugin import web
@@ -262,7 +262,7 @@ def test_no_text_of_an_entry_gets_into_what_is_run(forgery: Forgery) -> None:
     assert seen > 100
 
 
-@pytest.mark.parametrize("kept", [Result, *(each.answer for each in (COSTS, LINES, PLACES, RANK, RECIPES, TABLES))])
+@pytest.mark.parametrize("kept", [Result, *(each.answer for each in (COSTS, LINES, PLACES, FIXES, RECIPES, TABLES))])
 def test_nothing_that_is_kept_has_a_field_for_statements(kept: type) -> None:
     types = dict(types_in(inspect.type_info(kept)))
     assert len(types) > 2

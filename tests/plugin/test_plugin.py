@@ -13,7 +13,8 @@ from werkzeug.test import Client
 
 from tb_tidy_plugin.plugin import scan
 from tb_tidy_plugin.plugin.loader import Loader
-from tb_tidy_plugin.plugin.plugin import Plugin, configuration_file
+from tb_tidy_plugin.plugin.plugin import Plugin
+from tb_tidy_plugin.plugin.start import configuration_file
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
 from tests.support.waiting import until

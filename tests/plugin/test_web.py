@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.plugin import web
+from tb_tidy_plugin.plugin import routes
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
     ErrorAnswer,
@@ -266,10 +266,10 @@ def test_an_analysis_that_is_not_there_is_waited_for(
 ) -> None:
     gate = tmp_path / "gate"
     client = served(Profiles([Logdir(str(logs))], held_by(gate)))
-    monkeypatch.setattr(web, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(routes, "PATIENCE_S", 0.05)
     assert "still being analysed" in error(client, f"source?{PROFILE}&file=train.py", 503).message
     gate.touch()
-    monkeypatch.setattr(web, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(routes, "PATIENCE_S", 60.0)
     assert answer(client, f"source?{PROFILE}&file=train.py", SourceAnswer).available
 
 

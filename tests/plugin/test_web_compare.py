@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.plugin import comparisons, web
+from tb_tidy_plugin.plugin import comparisons, routes
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tests.support.serving import served
@@ -137,7 +137,7 @@ def test_a_rank_that_cannot_be_read_is_left_out_and_said(client: FlaskClient) ->
 
 
 def test_an_analysis_that_takes_long_is_not_waited_for(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(routes, "PATIENCE_S", 0.1)
     sleeping = served(Profiles([Logdir(str(logs))], script("time.sleep(60)")))
     assert error(sleeping, "base=base&candidate=candidate", 503) == "The trace is still being analysed."
 

@@ -147,6 +147,7 @@ ProfilerStep#2  200-400
     assert parts_of(profile) == [{"matrix": [50, 70], "idle_launch_bound": [50, 130]}]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: f"{path.parent.name}/{path.name.split('.')[0]}")
 def test_parts_add_up_on_real_traces(path: Path) -> None:
     profile = Profile(read_trace(path))
@@ -157,6 +158,7 @@ def test_parts_add_up_on_real_traces(path: Path) -> None:
         assert (lane.communication_overlapped_ns >= 0).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", DEVICE_TRACES, ids=lambda path: f"{path.parent.name}/{path.name.split('.')[0]}")
 def test_device_parts_against_painting_in_order(path: Path) -> None:
     """Every µs of each step is painted by the first layer that claims it; a reference that knows no intervals."""

@@ -177,6 +177,7 @@ def test_self_times_add_up_to_the_time_of_the_roots(events: list[dict[str, Any]]
 
 
 @pytest.mark.compiled
+@pytest.mark.sampled
 @pytest.mark.skipif(not nesting.IS_COMPILED, reason="the loops of the tree were not compiled")
 @pytest.mark.parametrize("trace", shared_names("traces"))
 def test_the_compiled_loop_nests_as_the_one_in_python(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import gzip
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Recording:
     tree: ModuleTree
     spans: dict[str, list[Span]]
 
-    @property
+    @cached_property
     def frames(self) -> list[Span]:
         return [span for span in self.spans["python_function"] if span.name.startswith(MODULE)]
 

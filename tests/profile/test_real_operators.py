@@ -6,6 +6,7 @@ import gzip
 import json
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,25 @@ from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Rows
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import SHARED, shared
 
-TRACES = sorted(SHARED.glob("traces/*/*.gz"))
-IDS = [f"{path.parent.name}/{path.name.split('.')[0]}" for path in TRACES]
+PARAMETERS = [
+    pytest.param(path, marks=pytest.mark.sampled, id=f"{path.parent.name}/{path.name.split('.')[0]}")
+    for path in sorted(SHARED.glob("traces/*/*.gz"))
+]
+
+
+@dataclass(frozen=True)
+class Real:
+    """A real trace: its profile, its events from the JSON, and what launched which of them."""
+
+    profile: Profile
+    events: list[dict[str, Any]]
+    causes: dict[int, list[int]]
+
+
+@pytest.fixture(scope="module", params=PARAMETERS)
+def real(request: pytest.FixtureRequest) -> Real:
+    events = plain_events(request.param)
+    return Real(Profile(read_trace(request.param)), events, causes(events))
 
 
 def plain_events(path: Path) -> list[dict[str, Any]]:
@@ -71,11 +89,9 @@ def causes(events: list[dict[str, Any]]) -> dict[int, list[int]]:
     return found
 
 
-@pytest.mark.parametrize("path", TRACES, ids=IDS)
-def test_device_time_of_roots_is_that_of_all_work_with_a_known_cause(path: Path) -> None:
-    events = plain_events(path)
-    known = {at: calls for at, calls in causes(events).items() if calls}
-    profile = Profile(read_trace(path))
+def test_device_time_of_roots_is_that_of_all_work_with_a_known_cause(real: Real) -> None:
+    events, profile = real.events, real.profile
+    known = {at: calls for at, calls in real.causes.items() if calls}
     operators, nested = profile.operators, profile.nested
     expected = sum(span(events[at])[1] - span(events[at])[0] for at in known)
     roots = nested.parent == ABSENT
@@ -85,23 +101,21 @@ def test_device_time_of_roots_is_that_of_all_work_with_a_known_cause(path: Path)
     assert (operators.device_self_ns <= operators.device_total_ns).all()
 
 
-@pytest.mark.parametrize("path", TRACES, ids=IDS)
-def test_operators_and_the_work_below_each_name(path: Path) -> None:
+def test_operators_and_the_work_below_each_name(real: Real) -> None:
     """Calls, host time and distinct device work of every operator name, from the JSON."""
-    events = plain_events(path)
+    events, profile = real.events, real.profile
     annotations = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#")
     is_operator = [
         category(entry) in {"cpu_op", "operator"} and not entry["name"].startswith(annotations) for entry in events
     ]
     work: dict[str, set[int]] = defaultdict(set)
-    for at, calls in causes(events).items():
+    for at, calls in real.causes.items():
         for call in calls:
             if is_operator[call]:
                 work[events[call]["name"]].add(at)
     spans: dict[str, list[tuple[int, int]]] = {
         name: [span(events[at]) for at in sorted(rows)] for name, rows in work.items()
     }
-    profile = Profile(read_trace(path))
     numbers, names = profile.plain_names
     operator = profile.table.category[profile.nested.rows] == Category.OPERATOR
     keys = np.where(operator, numbers[profile.nested.rows].astype(np.int64), ABSENT)
@@ -121,10 +135,9 @@ def sweep(spans: list[tuple[int, int]]) -> int:
     return total
 
 
-@pytest.mark.parametrize("path", TRACES, ids=IDS)
-def test_each_moment_of_a_thread_belongs_to_the_innermost_call(path: Path) -> None:
+def test_each_moment_of_a_thread_belongs_to_the_innermost_call(real: Real) -> None:
     """Self times by name, by a sweep over the starts and ends of each thread: the last call begun and not ended."""
-    profile = Profile(read_trace(path))
+    profile = real.profile
     table, nested = profile.table, profile.nested
     numbers, names = profile.plain_names
     expected: dict[str, int] = defaultdict(int)

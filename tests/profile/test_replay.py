@@ -15,7 +15,7 @@ import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import with_replayed
-from tb_tidy_plugin.sources.frames import place_of
+from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import shared

@@ -67,6 +67,7 @@ def both_trees(table: EventTable, monkeypatch: pytest.MonkeyPatch) -> list[tuple
 @pytest.mark.compiled
 @pytest.mark.skipif(not tree.IS_COMPILED, reason="the loops of the tree were not compiled")
 class TestCompiledLoops:
+    @pytest.mark.sampled
     @pytest.mark.parametrize("trace", shared_names("traces"))
     def test_make_the_same_tree_of_a_real_trace(self, trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for path in shared(f"traces/{trace}").glob("*.gz"):

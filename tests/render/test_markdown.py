@@ -18,6 +18,7 @@ from tb_tidy_plugin.ledger.model import Function, LeftOut, Owner
 from tb_tidy_plugin.render.ledger import ledger_blocks
 from tb_tidy_plugin.render.markdown import LONGEST, to_markdown
 from tb_tidy_plugin.render.report import report_document
+from tb_tidy_plugin.report.generated import CodeLine, Generated
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
@@ -93,7 +94,7 @@ class TestShows:
             " ≈ 8.06 µs (5.36 µs to 8.06 µs) |\n"
         )
         assert details.startswith(
-            "<summary><code>made-up-rule</code>: <code>aten&#58;&#58;mm</code> multiplies 16 B</summary>\n\n"
+            "<summary><code>made-up-rule</code>: Add instead</summary>\n\n`aten::mm` multiplies 16 B.\n\n"
         )
         for part in ("**Fix:** Add instead.", "```python\nc = a @ b\n```", "```python\nc = d\n```",
                      "Note: Changes the result.", "9×, confidence high, saving: replayed."):  # fmt: skip
@@ -109,6 +110,12 @@ class TestShows:
     def test_no_place_and_no_step(self, report: Report) -> None:
         finding = msgspec.structs.replace(finding_of(report), places=[], share=None)
         assert "| low | `made-up-rule` |  |  |  |\n" in markdown_of(with_findings(report, finding))
+
+    def test_a_place_of_compiled_code(self, report: Report) -> None:
+        generated = Generated(of="backward", also=[CodeLine(file="model.py", line=3)])
+        place = msgspec.structs.replace(place_in("model.py"), generated=generated, precision="exact")
+        text = markdown_of(with_findings(report, msgspec.structs.replace(finding_of(report), places=[place])))
+        assert "`backward of model.py:1 (+3)` in compiled code of `model.py` |" in text
 
     def test_more_places_than_one(self, report: Report) -> None:
         (place,) = finding_of(report).places
@@ -238,7 +245,7 @@ class TestUntrusted:
 class TestLength:
     def many(self, report: Report, count: int) -> Report:
         findings = [
-            msgspec.structs.replace(finding_of(report), message=f"Finding {number}", fix="x" * 800)
+            msgspec.structs.replace(finding_of(report), action=f"Finding {number}", fix="x" * 800)
             for number in range(count)
         ]
         return with_findings(report, *findings)

@@ -38,7 +38,7 @@ def test_on_a_screen_however_many_there_are() -> None:
     text = text_of(ranks(128))
     lines = text[: text.index("##")].splitlines()
     assert len(lines) < 24
-    assert lines[3].split() == ["127", "1", "ms", "1", "ms", "–", "4", "of", "4", "2", "ms"]
+    assert lines[3].split() == ["127", "1", "ms", "1", "ms", "4", "of", "4", "2", "ms", "0", "ns"]
     assert f"{128 - MOST_RANKS} more ranks wait for others or have shorter steps." in text
 
 
@@ -48,8 +48,17 @@ def test_one_rank_that_does_not_fit_is_one() -> None:
 
 def test_in_markdown_with_the_worst_first() -> None:
     text = text_of(ranks(3))
-    assert "| rank | step | host | memory | comes last | others wait |" in text
-    assert text.index("| 2 | 1 ms | 1 ms | – | 4 of 4 | 2 ms |") < text.index("| 0 | 1 ms")
+    assert "| rank | step | host | comes last | others wait | waits |" in text
+    assert text.index("| 2 | 1 ms | 1 ms | 4 of 4 | 2 ms | 0 ns |") < text.index("| 0 | 1 ms")
+
+
+def test_columns_that_no_rank_has_are_left_out() -> None:
+    alone = ranks(2)
+    rows = [
+        msgspec.structs.replace(row, arrivals=None, memory_peak_bytes=2048, parts_ns={"host": 10**6, "idle": 9999})
+        for row in alone.rows
+    ]
+    assert "| rank | step | host | memory |\n" in text_of(msgspec.structs.replace(alone, rows=rows))
 
 
 @pytest.mark.parametrize(("clock_us", "way"), [(-5000, "behind"), (5000, "ahead of")])

@@ -65,7 +65,8 @@ run · rank0 · 7 · rank 0
     → Vectorise it, or move it out of the step.
   13 events over 1 ms on the CPU; recorded: stacks, shapes, steps
 
-  ● `aten::mm` multiplies 16 B                                                      8.06 µs per step
+  ● Add instead                                                                     8.06 µs per step
+    `aten::mm` multiplies 16 B
     ../../outside.py:1 in helper; the recording holds the function, not the calling
     line
     9×, 8.06 µs per step (0.81 %); saves 5.36 µs to 8.06 µs (replayed); confidence
@@ -81,6 +82,13 @@ run · rank0 · 7 · rank 0
 
 """
     )
+
+
+def test_a_findings_title_is_the_action(report: Report) -> None:
+    (finding,) = report.runs[0].profiles[0].findings
+    shown = changed(report, findings=[msgspec.structs.replace(finding, action="Add both matrices")])
+    assert "● Add both matrices  " in shown
+    assert "fix: Add instead" in shown
 
 
 def test_many_rules_are_counted_unless_all_names_are_wanted(report: Report) -> None:

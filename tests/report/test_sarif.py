@@ -17,6 +17,7 @@ import pytest
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.report.generated import CodeLine, Generated
 from tb_tidy_plugin.report.model import Outcome, Place, Problem, ProfileReport, Report, RunReport
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rules import all_rules
@@ -143,6 +144,19 @@ class TestResults:
         assert location["logicalLocations"] == [{"name": "helper", "kind": "function"}]
         assert location["message"]["text"].startswith("The function is defined here")
 
+    @pytest.mark.parametrize(
+        ("precision", "text"),
+        [
+            ("exact", "torch.compile generated the code for backward of a.py:5 (+7)."),
+            ("definition", "torch.compile compiled this function; the recording does not hold its lines."),
+        ],
+    )
+    def test_a_place_of_compiled_code_says_so(self, report: Report, precision: str, text: str) -> None:
+        generated = Generated(of="backward", also=[CodeLine(file="a.py", line=7)])
+        place = msgspec.structs.replace(at("a.py"), precision=precision, generated=generated)
+        (location,) = sarif(changed(report, places=[place]))["results"][0]["locations"]
+        assert location["message"]["text"] == text
+
     def test_a_line_that_is_exact_needs_no_words(self, report: Report) -> None:
         (location,) = sarif(changed(report, places=[at("a.py")]))["results"][0]["locations"]
         assert "message" not in location
@@ -155,6 +169,10 @@ class TestResults:
 
     def test_no_place(self, report: Report) -> None:
         assert sarif(changed(report, places=[]))["results"][0]["locations"] == []
+
+    def test_the_action_comes_first(self, report: Report) -> None:
+        text = sarif(changed(report, action="Add both", share=None))["results"][0]["message"]["text"]
+        assert text == "Add both. `aten::mm` multiplies 16 B. Add instead."
 
     def test_no_steps_no_amounts(self, report: Report) -> None:
         result = sarif(changed(report, share=None))["results"][0]
@@ -268,6 +286,7 @@ class TestNotifications:
         assert self.notes(msgspec.structs.replace(report, runs=[]))[0] is False
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "path",
     [ROOT / "sample_runs", *sorted(SHARED.glob("traces/*/"))],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.sources.frames import Frame, parse_frame, place_of, stack_of
+from tb_tidy_plugin.sources.frames import Frame, parse_frame, stack_of
+from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.drawn import A100, draw, row_of
 from tests.support.recordings import shared
@@ -26,7 +27,7 @@ FRAMES = {
         "torchvision_like/model.py", 5, "forward", "definition", own_code=True
     ),
     "test.py(1): <module>": Frame("test.py", 1, "<module>", "definition", own_code=True),
-    "model.py(40): torch_dynamo_resume_in_forward_at_47": Frame("model.py", 47, "forward", "exact", own_code=True),
+    "model.py(40): torch_dynamo_resume_in_forward_at_47": Frame("model.py", 47, "forward", "definition", own_code=True),
 }
 
 
@@ -74,7 +75,7 @@ train.py(20): step                            0-99
           aten::mm                            6-40
 """)
     place = place_of(profile, row_of(profile, "aten::mm"))
-    assert place == Frame("model.py", 7, "forward", "definition", own_code=True)
+    assert place == Frame("model.py", 7, "forward", "definition", own_code=True, compiled="forward")
     assert [frame.function for frame in stack_of(profile, row_of(profile, "aten::mm"))] == ["forward", "step"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import zlib
 from pathlib import Path
@@ -36,6 +37,15 @@ def write_run(folder: Path, name: str = "w.1.pt.trace.json") -> Path:
     write(folder / f"{name}.device_events.json", json.dumps(device_document()))
     save_beside(trace, [measurement(rule, pair) for rule, pair in _pairs_in(trace)])
     return trace
+
+
+def keep_source(run: Path, text: str) -> None:
+    """Has the capture keep this text."""
+    (side,) = run.glob("*.tidy.json.gz")
+    content = side.read_bytes()
+    document = json.loads(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content)
+    document["sources"] = [{"file": "train.py", "text": text}]
+    side.write_bytes(gzip.compress(json.dumps(document).encode()))
 
 
 def trace_text() -> str:

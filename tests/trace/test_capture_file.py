@@ -20,6 +20,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import EventTable, TensorIds
+from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.settings import Settings
 
@@ -143,6 +144,25 @@ class TestTheRest:
         assert analysis.profile.settings.threads.available_cores == 8
         assert [source.file for source in analysis.profile.metadata.captured.sources] == ["train.py"]
 
+    def test_compiled_code(self, tmp_path: Path) -> None:
+        trace = trace_in(tmp_path)
+        launches = [["extern_kernels.mm", [0]], ["cpp_fused_mul_0", []]]
+        graphs = [{"key": "fa", "backward": True, "launches": launches}, {"key": "fb", "backward": False}]
+        where = {"file": "train.py", "line": 4, "function": "step", "reason": "a print"}
+        content = {
+            "stacks": [[["train.py", 4, "step"], ["torch/nn/f.py", 9, "relu"]]],
+            "regions": [{"id": "0/0", "function": "step", "graphs": graphs}],
+            "breaks": [where],
+            "recompiles": [{"id": "0/1", **where}],
+        }
+        beside(trace, {"compiled": content})
+        code = read_with_side_files(trace).metadata.captured.compiled
+        assert code is not None
+        assert msgspec.to_builtins(code) == content | {
+            "regions": [{"id": "0/0", "function": "step", "graphs": [graphs[0], {**graphs[1], "launches": None}]}]
+        }
+        assert msgspec.json.decode(msgspec.json.encode(code), type=CompiledCode) == code, "as the cache keeps it"
+
     def test_without_one_nothing_is_known(self, tmp_path: Path) -> None:
         analysis = read_file(find_traces(trace_in(tmp_path))[0], Job())
         assert (analysis.report.settings, analysis.report.true_step_ns) == (None, None)
@@ -212,6 +232,13 @@ BAD = {
         gzip.compress(b'{"version": 1, "calls": {"line": [1]}}'),
         "Its columns are of different lengths.",
     ),
+    "stacks that are not there": (
+        gzip.compress(
+            b'{"version": 1, "compiled": {"stacks": [], "regions": [{"id": "0/0", "function": "f", "graphs": '
+            b'[{"key": "fa", "backward": false, "launches": [["extern_kernels.mm", [0]]]}]}]}}'
+        ),
+        "It names stacks of compiled code that it does not hold.",
+    ),
     "a long text": (
         gzip.compress(json.dumps({"version": 1, "settings": {"versions": {"torch": "x" * 300}}}).encode()),
         "256",
@@ -268,6 +295,7 @@ DOCUMENT = st.fixed_dictionaries(
         ),
         "sources": ANY | st.lists(st.fixed_dictionaries({"file": st.text(), "text": st.text()}), max_size=2),
         "steps": ANY,
+        "compiled": ANY | st.dictionaries(st.sampled_from(["stacks", "regions", "breaks", "recompiles"]), ANY),
     },
 )
 

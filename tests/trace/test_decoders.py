@@ -43,6 +43,8 @@ def one_event(**fields: bytes) -> bytes:
     return b'{"traceEvents":[' + around + b",{" + pairs + b"}," + around + b"]}"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.skipif(not RECORDED, reason="no shared traces: set TIDY_SHARED to the folder that holds them")
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parent.name)
 def test_a_recorded_trace_is_read_the_same_and_nothing_of_it_is_refused(path: Path) -> None:

@@ -300,14 +300,14 @@ class TestCutShort:
 
     def test_a_damaged_gz_gives_what_comes_before_the_damage(self, tmp_path: Path) -> None:
         make = random.Random(3)
-        text = kineto_text([event(f"aten::op{make.getrandbits(60)}", number, 1) for number in range(200_000)])
+        text = kineto_text([event(f"aten::op{make.getrandbits(60)}", number, 1) for number in range(60_000)])
         data = bytearray(gzip.compress(text.encode(), 1))
         middle = len(data) * 3 // 4
         data[middle : middle + 64] = bytes(64)
         path = tmp_path / "t.pt.trace.json.gz"
         path.write_bytes(data)
         table = read_trace(path)
-        assert 0 < len(table) < 200_000
+        assert 0 < len(table) < 60_000
         assert table.partial
 
 

@@ -106,6 +106,7 @@ UNLAUNCHED = {"mi300_ddp8_resnet_checkpoint": 968, "v100_ddp2_test": 614}
 """Real traces that hold device work without its launch, and how much."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", sorted(SHARED.glob("traces/*/*.gz")), ids=lambda path: path.parent.name)
 def test_real_traces(path: Path) -> None:
     """Every launch that is in the file is found, by a count over plain dictionaries; ids agree with the tree."""

@@ -12,7 +12,7 @@ import pytest
 
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.recordings import SHARED, shared
+from tests.support.recordings import LEFT_OUT, SHARED, STANDS_FOR, shared
 
 REAL_TRACES = sorted(SHARED.glob("traces/*/*.gz")) + sorted(SHARED.glob("parity/*/*.pt.trace.json.gz"))
 ID_KEYS = {
@@ -24,6 +24,8 @@ INPUTS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
 IN_COLUMNS = frozenset({*ID_KEYS, *INPUTS, "external id"})
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", REAL_TRACES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
 def test_agrees_with_the_json_module_on_real_traces(path: Path) -> None:
     data = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
@@ -76,3 +78,4 @@ def _id(args: dict[str, Any], key: str) -> int:
 def test_shared_traces_are_known() -> None:
     shared("traces")
     assert len(REAL_TRACES) >= 40
+    assert {*STANDS_FOR, *LEFT_OUT} <= {path.parent.name for path in REAL_TRACES}

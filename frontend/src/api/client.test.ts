@@ -21,35 +21,35 @@ it('asks by relative addresses with encoded values', async () => {
 
 it('gives the same object for the same ETag, so that nothing is drawn again', async () => {
   const server = serve({ runs: () => ({ logdirs: ['/a'], scanning: false, runs: [] }) });
-  const first = await getRuns();
-  expect(await getRuns()).toBe(first);
+  const first = await getRuns({});
+  expect(await getRuns({})).toBe(first);
   server.answers['runs'] = () => ({ logdirs: ['/b'], scanning: false, runs: [] });
-  expect(await getRuns()).toMatchObject({ logdirs: ['/b'] });
+  expect(await getRuns({})).toMatchObject({ logdirs: ['/b'] });
 });
 
 describe('faults', () => {
   it('carry the server’s words and advice', async () => {
     serve({ runs: () => { throw new Refusal(500, 'Disk on fire.', 'Run.'); } });
-    const error = await getRuns().catch((fault: unknown) => fault);
+    const error = await getRuns({}).catch((fault: unknown) => fault);
     expect(error).toBeInstanceOf(ApiError);
     expect(error).toMatchObject({ info: { code: 500, message: 'Disk on fire.', advice: 'Run.' } });
   });
 
   it('have words of their own where the server has none', async () => {
     serve({ runs: () => new Response('<html>', { status: 500 }) });
-    await expect(getRuns()).rejects.toMatchObject({ info: { code: 500 } });
+    await expect(getRuns({})).rejects.toMatchObject({ info: { code: 500 } });
   });
 
   it('are the server’s own also where their status is one that proxies use', async () => {
     serve({ runs: () => { throw new Refusal(503, 'Still being analysed.', 'Ask again.'); } });
-    await expect(getRuns()).rejects.toMatchObject({ info: { message: 'Still being analysed.' } });
+    await expect(getRuns({})).rejects.toMatchObject({ info: { message: 'Still being analysed.' } });
   });
 
   it('tell a server that is gone, also behind a proxy', async () => {
     const server = serve({ runs: () => new Response('', { status: 502 }) });
-    await expect(getRuns()).rejects.toBeInstanceOf(ServerGone);
+    await expect(getRuns({})).rejects.toBeInstanceOf(ServerGone);
     server.down = true;
-    await expect(getRuns()).rejects.toBeInstanceOf(ServerGone);
+    await expect(getRuns({})).rejects.toBeInstanceOf(ServerGone);
   });
 });
 

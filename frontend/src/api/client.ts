@@ -1,10 +1,10 @@
 /** The web API as typed functions. Addresses are relative: the host page's base element points at the plugin. */
 
 import { lines } from '../base/ndjson';
-import type { ProfileKey } from '../base/selection';
 import type {
-  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CpuAnswer, ErrorAnswer, ErrorInfo, EventsAnswer, ExportAnswer, LinesAnswer, MemoryAnswer,
-  KernelsAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, ProfileState, RanksAnswer, ReportAnswer, RetryRequest, RulesAnswer, RunsAnswer, SourceAnswer, StackAnswer,
+  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo, EventQuery, EventsAnswer, EventsQuery,
+  ExportAnswer, ExportQuery, FileQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer,
+  OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, RulesAnswer, RunQuery, RunsAnswer, SliceQuery, SourceAnswer, StackAnswer, StackQuery,
   TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
@@ -18,33 +18,34 @@ export class ApiError extends Error {
 /** Nobody answered: the server has stopped, or the way to it is cut. */
 export class ServerGone extends Error {}
 
-type Query = Record<string, string | number>;
+/** Of what is asked without a query. */
+type Nothing = Record<string, never>;
 
 const GATEWAY_FAULTS = new Set([502, 503, 504]); // what a proxy says when the server behind it has stopped
 const KEPT_ANSWERS = 16;
 
-export const getRuns = endpoint<RunsAnswer>('runs');
-export const getReport = endpoint<ReportAnswer>('report');
-export const getExport = endpoint<ExportAnswer>('export');
-export const getRanks = endpoint<RanksAnswer>('ranks');
-export const getRules = endpoint<RulesAnswer>('rules');
-export const getSource = endpoint<SourceAnswer>('source');
-export const getEvents = endpoint<EventsAnswer>('events');
-export const getKernels = endpoint<KernelsAnswer>('kernels');
-export const getOperators = endpoint<OperatorsAnswer>('operators');
-export const getModules = endpoint<ModulesAnswer>('modules');
-export const getMemory = endpoint<MemoryAnswer>('memory');
-export const getComparison = endpoint<CompareAnswer>('compare');
-export const getCpu = endpoint<CpuAnswer>('cpu');
-export const getLines = endpoint<LinesAnswer>('lines');
-export const getStack = endpoint<StackAnswer>('stack');
-export const getMutes = endpoint<MutesAnswer>('mutes');
-export const getTimelineLanes = endpoint<TimelineLanes>('timeline/lanes');
-export const getTimelineEvent = endpoint<TimelineEvent>('timeline/event');
-export const getTimelineMarks = endpoint<TimelineMarks>('timeline/marks');
+export const getRuns = endpoint<Nothing, RunsAnswer>('runs');
+export const getReport = endpoint<ReportQuery, ReportAnswer>('report');
+export const getExport = endpoint<ExportQuery, ExportAnswer>('export');
+export const getRanks = endpoint<RunQuery, RanksAnswer>('ranks');
+export const getRules = endpoint<Nothing, RulesAnswer>('rules');
+export const getSource = endpoint<FileQuery, SourceAnswer>('source');
+export const getEvents = endpoint<EventsQuery, EventsAnswer>('events');
+export const getKernels = endpoint<KernelsQuery, KernelsAnswer>('kernels');
+export const getOperators = endpoint<OperatorsQuery, OperatorsAnswer>('operators');
+export const getModules = endpoint<ProfileQuery, ModulesAnswer>('modules');
+export const getMemory = endpoint<ProfileQuery, MemoryAnswer>('memory');
+export const getComparison = endpoint<CompareQuery, CompareAnswer>('compare');
+export const getCpu = endpoint<ProfileQuery, CpuAnswer>('cpu');
+export const getLines = endpoint<FileQuery, LinesAnswer>('lines');
+export const getStack = endpoint<StackQuery, StackAnswer>('stack');
+export const getMutes = endpoint<Nothing, MutesAnswer>('mutes');
+export const getTimelineLanes = endpoint<ProfileQuery, TimelineLanes>('timeline/lanes');
+export const getTimelineEvent = endpoint<EventQuery, TimelineEvent>('timeline/event');
+export const getTimelineMarks = endpoint<MarksQuery, TimelineMarks>('timeline/marks');
 /** Kept by those who ask: a window is not asked for twice. */
-export const getTimelineSlice = endpoint<TimelineSlice>('timeline');
-export const getBenchmarks = endpoint<BenchmarksAnswer>('benchmarks');
+export const getTimelineSlice = endpoint<SliceQuery, TimelineSlice>('timeline');
+export const getBenchmarks = endpoint<ProfileQuery, BenchmarksAnswer>('benchmarks');
 
 /** Has a trace analysed again whose analysis failed. */
 export const postRetry = (profile: RetryRequest): Promise<ProfileState> => post('retry', profile);
@@ -58,16 +59,16 @@ export const postBenchmark = (asked: BenchmarkRequest): Promise<BenchmarkState> 
 export const postBenchmarkCancel = (what: BenchmarkCancel): Promise<BenchmarkState> => post('benchmarks/cancel', what);
 
 /** A part of the recording as a trace of its own. */
-export async function getCroppedTrace(query: Query): Promise<ArrayBuffer> {
+export async function getCroppedTrace(query: CropQuery): Promise<ArrayBuffer> {
   return reaching((await request(address('timeline/trace', query), {})).arrayBuffer());
 }
 
 /** States of one profile while it is analysed, until it is done or has failed. */
-export const getProgress = (key: ProfileKey, signal: AbortSignal): AsyncGenerator<ProfileState> => stream(address('progress', { ...key }), signal);
+export const getProgress = (query: ProfileQuery, signal: AbortSignal): AsyncGenerator<ProfileState> => stream(address('progress', query), signal);
 
 /** States of one benchmark until it is over. */
-export const getBenchmarkProgress = (job: number, signal: AbortSignal): AsyncGenerator<BenchmarkState> =>
-  stream(address('benchmarks/progress', { job }), signal);
+export const getBenchmarkProgress = (query: JobQuery, signal: AbortSignal): AsyncGenerator<BenchmarkState> =>
+  stream(address('benchmarks/progress', query), signal);
 
 async function* stream<State>(url: string, signal: AbortSignal): AsyncGenerator<State> {
   const response = await request(url, { signal });
@@ -78,9 +79,9 @@ async function* stream<State>(url: string, signal: AbortSignal): AsyncGenerator<
 }
 
 /** An answer whose ETag is that of the last one is that very object, so that nothing is drawn again. */
-function endpoint<Answer>(path: string): (query?: Query, signal?: AbortSignal) => Promise<Answer> {
+function endpoint<Query extends object, Answer>(path: string): (query: Query, signal?: AbortSignal) => Promise<Answer> {
   const kept = new Map<string, { etag: string; answer: Answer }>();
-  return async (query = {}, signal) => {
+  return async (query, signal) => {
     const url = address(path, query);
     const response = await request(url, signal ? { signal } : {});
     const etag = response.headers.get('etag');
@@ -94,8 +95,8 @@ function endpoint<Answer>(path: string): (query?: Query, signal?: AbortSignal) =
   };
 }
 
-function address(path: string, query: Query): string {
-  const parameters = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
+function address(path: string, query: object): string {
+  const parameters = Object.entries<string | number>({ ...query }).map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
   return `api/${path}${parameters.length ? `?${parameters.join('&')}` : ''}`;
 }
 
@@ -131,7 +132,7 @@ async function faultOf(response: Response): Promise<Error> {
     return new ApiError({ code, message: answer.error.message, advice: answer.error.advice });
   } catch {
     if (GATEWAY_FAULTS.has(code)) return new ServerGone();
-    return new ApiError({ code, message: `The server answered with status ${code}.`, advice: 'See the log of TensorBoard.' });
+    return new ApiError({ code, message: `The server answered with status ${code}.`, advice: 'See the server’s log.' });
   }
 }
 

@@ -8,26 +8,43 @@
 export interface Api {
   BenchmarkCancel: BenchmarkCancel;
   BenchmarkRequest: BenchmarkRequest;
+  BenchmarkState: BenchmarkState;
   BenchmarksAnswer: BenchmarksAnswer;
   CompareAnswer: CompareAnswer;
+  CompareQuery: CompareQuery;
   CpuAnswer: CpuAnswer;
+  CropQuery: CropQuery;
   ErrorAnswer: ErrorAnswer;
+  EventQuery: EventQuery;
   EventsAnswer: EventsAnswer;
+  EventsQuery: EventsQuery;
   ExportAnswer: ExportAnswer;
+  ExportQuery: ExportQuery;
+  FileQuery: FileQuery;
+  JobQuery: JobQuery;
   KernelsAnswer: KernelsAnswer;
+  KernelsQuery: KernelsQuery;
   LinesAnswer: LinesAnswer;
+  MarksQuery: MarksQuery;
   MemoryAnswer: MemoryAnswer;
   ModulesAnswer: ModulesAnswer;
   MuteChange: MuteChange;
   MutesAnswer: MutesAnswer;
   OperatorsAnswer: OperatorsAnswer;
+  OperatorsQuery: OperatorsQuery;
+  ProfileQuery: ProfileQuery;
+  ProfileState: ProfileState;
   RanksAnswer: RanksAnswer;
   ReportAnswer: ReportAnswer;
+  ReportQuery: ReportQuery;
   RetryRequest: RetryRequest;
   RulesAnswer: RulesAnswer;
+  RunQuery: RunQuery;
   RunsAnswer: RunsAnswer;
+  SliceQuery: SliceQuery;
   SourceAnswer: SourceAnswer;
   StackAnswer: StackAnswer;
+  StackQuery: StackQuery;
   TimelineEvent: TimelineEvent;
   TimelineLanes: TimelineLanes;
   TimelineMarks: TimelineMarks;
@@ -51,44 +68,6 @@ export interface BenchmarkRequest {
   run: string;
   span: string;
   worker: string;
-}
-/**
- * `GET api/benchmarks`: what is known of one profile.
- *
- * Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
- * measurements that are known.
- *
- * Attributes:
- *     refusal: why none can be started here, null where they can.
- *     command: measures this profile's findings from a shell; `--finding ID` added, that one alone.
- *     kind: the recording's kind of device; what is measured on another one is in no saving.
- *     findings: what there is to measure, by finding.
- *     jobs: those that were started since TensorBoard was, in their order.
- *     measurements: stored results, by finding.
- */
-export interface BenchmarksAnswer {
-  command: string;
-  findings: {
-    [k: string]: BenchmarkStatements;
-  };
-  jobs: BenchmarkState[];
-  kind: string;
-  measurements: {
-    [k: string]: Measurement;
-  };
-  refusal: BenchmarkRefusal | null;
-}
-/**
- * What is run for a finding; `of_events` says whether a saving can use what comes of it.
- *
- * `devices` are those of this machine that a `BenchmarkRequest` may name; empty until a first benchmark has seen them.
- */
-export interface BenchmarkStatements {
-  after: string;
-  before: string;
-  devices: string[];
-  of_events: boolean;
-  setup: string;
 }
 /**
  * How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
@@ -193,6 +172,44 @@ export interface ErrorInfo {
   advice: string;
   code: number;
   message: string;
+}
+/**
+ * `GET api/benchmarks`: what is known of one profile.
+ *
+ * Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
+ * measurements that are known.
+ *
+ * Attributes:
+ *     refusal: why none can be started here, null where they can.
+ *     command: measures this profile's findings from a shell; `--finding ID` added, that one alone.
+ *     kind: the recording's kind of device; what is measured on another one is in no saving.
+ *     findings: what there is to measure, by finding.
+ *     jobs: those that were started since TensorBoard was, in their order.
+ *     measurements: stored results, by finding.
+ */
+export interface BenchmarksAnswer {
+  command: string;
+  findings: {
+    [k: string]: BenchmarkStatements;
+  };
+  jobs: BenchmarkState[];
+  kind: string;
+  measurements: {
+    [k: string]: Measurement;
+  };
+  refusal: BenchmarkRefusal | null;
+}
+/**
+ * What is run for a finding; `of_events` says whether a saving can use what comes of it.
+ *
+ * `devices` are those of this machine that a `BenchmarkRequest` may name; empty until a first benchmark has seen them.
+ */
+export interface BenchmarkStatements {
+  after: string;
+  before: string;
+  devices: string[];
+  of_events: boolean;
+  setup: string;
 }
 /**
  * Why no benchmark can be started here, and what to do about it.
@@ -314,18 +331,36 @@ export interface FindingChange {
  * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
  * lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
  * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
+ * `generated` is there for code that `torch.compile` generated; a `definition` is then the function that was compiled.
  */
 export interface Place {
   duration_ns: number;
   end_line: number;
   file: string;
   function: string;
+  generated?: Generated | null;
   line: number;
   matches: number;
   own_code: boolean;
   precision: "aligned" | "definition" | "exact";
   text?: string;
   ties?: number[];
+}
+/**
+ * That a place is of code which `torch.compile` generated: `of` its forward or its backward pass.
+ *
+ * `also` are further lines that the same kernel computes; time is never split between them.
+ */
+export interface Generated {
+  also: CodeLine[];
+  of: "backward" | "forward";
+}
+/**
+ * A line of a source file, from 1.
+ */
+export interface CodeLine {
+  file: string;
+  line: number;
 }
 /**
  * Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did.
@@ -463,6 +498,22 @@ export interface Ratio {
   value: number;
 }
 /**
+ * Two sides, each a run, one of its ranks, spans and a range of steps; and a page of what changed.
+ */
+export interface CompareQuery {
+  base: string;
+  base_rank?: string;
+  base_span?: string;
+  base_steps?: string;
+  candidate: string;
+  candidate_rank?: string;
+  candidate_span?: string;
+  candidate_steps?: string;
+  limit?: number;
+  offset?: number;
+  q?: string;
+}
+/**
  * `GET api/cpu`: what the CPU did.
  */
 export interface CpuAnswer {
@@ -510,10 +561,30 @@ export interface SlowCallRow {
   threads: number;
 }
 /**
+ * `around_ns` is the time whose step is kept in any case, by default the middle of the window.
+ */
+export interface CropQuery {
+  around_ns?: number;
+  from_ns: number;
+  run: string;
+  span: string;
+  to_ns: number;
+  worker: string;
+}
+/**
  * Every answer with a status of 400 or more.
  */
 export interface ErrorAnswer {
   error: ErrorInfo;
+}
+/**
+ * `event` is the id of an event on the timeline.
+ */
+export interface EventQuery {
+  event: number;
+  run: string;
+  span: string;
+  worker: string;
 }
 /**
  * `GET api/events`: one page of a finding's matched events, sorted by the server.
@@ -539,6 +610,18 @@ export interface EventRow {
   step: string | null;
 }
 /**
+ * The events of a finding.
+ */
+export interface EventsQuery {
+  finding: string;
+  limit?: number;
+  offset?: number;
+  run: string;
+  sort?: "start" | "-start" | "duration" | "-duration" | "name" | "-name" | "step" | "-step" | "lane" | "-lane";
+  span: string;
+  worker: string;
+}
+/**
  * `GET api/export`: the report of a profile, with what is known of its run, as a page of its own.
  *
  * `muted` of the query are ids of findings to be left out, with commas between them. The page comes inside of JSON,
@@ -546,6 +629,30 @@ export interface EventRow {
  */
 export interface ExportAnswer {
   html: string;
+}
+/**
+ * `muted` are ids of findings, with commas between them.
+ */
+export interface ExportQuery {
+  muted?: string;
+  run: string;
+  span: string;
+  worker: string;
+}
+/**
+ * `file` is the name of a source file, as the trace has it.
+ */
+export interface FileQuery {
+  file: string;
+  run: string;
+  span: string;
+  worker: string;
+}
+/**
+ * `job` is the number of a benchmark.
+ */
+export interface JobQuery {
+  job: number;
 }
 /**
  * `GET api/kernels`: one page of the device's work, sorted and filtered by the server.
@@ -653,6 +760,69 @@ export interface DeviceKernelRow {
   total_ns: number;
 }
 /**
+ * `filter` is a part of a name, an operator or a family, in any case, or the key of one row.
+ */
+export interface KernelsQuery {
+  family?:
+    | ""
+    | "attention"
+    | "communication"
+    | "convolution"
+    | "embedding"
+    | "fill"
+    | "fused"
+    | "indexing"
+    | "layout"
+    | "matrix"
+    | "memory_copy"
+    | "mixture_of_experts"
+    | "normalisation"
+    | "on_device"
+    | "optimizer"
+    | "other"
+    | "pointwise"
+    | "pooling"
+    | "python"
+    | "quantisation"
+    | "random"
+    | "reduction"
+    | "softmax"
+    | "sort"
+    | "to_device"
+    | "to_host";
+  filter?: string;
+  limit?: number;
+  offset?: number;
+  run: string;
+  sort?:
+    | "family"
+    | "-family"
+    | "operator"
+    | "-operator"
+    | "name"
+    | "-name"
+    | "count"
+    | "-count"
+    | "total_ns"
+    | "-total_ns"
+    | "share"
+    | "-share"
+    | "mean_ns"
+    | "-mean_ns"
+    | "flops_per_second"
+    | "-flops_per_second"
+    | "bytes_per_second"
+    | "-bytes_per_second"
+    | "roofline"
+    | "-roofline"
+    | "tensor_cores"
+    | "-tensor_cores"
+    | "replayed"
+    | "-replayed";
+  span: string;
+  worker: string;
+}
+/**
  * `GET api/lines`: what the lines of one source file cost; null where no call could be placed in it.
  */
 export interface LinesAnswer {
@@ -668,6 +838,7 @@ export interface LinesAnswer {
  *     host_ns: time of the calls on the line, with all that they call in turn.
  *     device_ns: time of the kernels, copies and fills that they launch.
  *     calls: their number.
+ *     shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
  *     left_out: functions whose lines are not counted, since going through their calls would have taken too long.
  */
 export interface LineColumns {
@@ -676,7 +847,20 @@ export interface LineColumns {
   host_ns: number[];
   left_out: string[];
   line: number[];
+  shared: number[];
   wall_ns: number;
+}
+/**
+ * A window that is `width` pixels wide, with the events of `finding` marked.
+ */
+export interface MarksQuery {
+  finding?: string;
+  from_ns: number;
+  run: string;
+  span: string;
+  to_ns: number;
+  width?: number;
+  worker: string;
 }
 /**
  * `GET api/memory`: one entry per device with memory events; `missing` says why there are none.
@@ -827,6 +1011,7 @@ export interface OperatorsAnswer {
  *     findings: ids of the findings whose matched events are among the calls.
  *     replayed_calls: calls of a graph's capture whose device work is that of its replays; they take no host time.
  *     known_by: the least certain way in which those are known; null without any.
+ *     generated: for groups by line of code that `torch.compile` generated.
  */
 export interface OperatorRow {
   bytes_per_second: number | null;
@@ -839,6 +1024,7 @@ export interface OperatorRow {
   flops: number | null;
   flops_per_second: number | null;
   function?: string;
+  generated?: Generated | null;
   high_ns?: number | null;
   host_self_ns: number;
   host_total_ns: number;
@@ -878,6 +1064,120 @@ export interface KernelRow {
   name: string;
   tensor_cores: boolean | null;
   total_ns: number;
+}
+/**
+ * `filter` is a part of a name, a shape, a place or a module, in any case, or the key of one row.
+ */
+export interface OperatorsQuery {
+  filter?: string;
+  group?: "line" | "module" | "name" | "shape";
+  kind?: "" | "annotation" | "mixed" | "operator" | "runtime";
+  limit?: number;
+  offset?: number;
+  run: string;
+  sort?:
+    | "name"
+    | "-name"
+    | "operators"
+    | "-operators"
+    | "calls"
+    | "-calls"
+    | "host_total_ns"
+    | "-host_total_ns"
+    | "host_self_ns"
+    | "-host_self_ns"
+    | "device_total_ns"
+    | "-device_total_ns"
+    | "device_self_ns"
+    | "-device_self_ns"
+    | "device_busy_ns"
+    | "-device_busy_ns"
+    | "tensor_cores"
+    | "-tensor_cores"
+    | "flops"
+    | "-flops"
+    | "flops_per_second"
+    | "-flops_per_second"
+    | "bytes_per_second"
+    | "-bytes_per_second"
+    | "roofline"
+    | "-roofline"
+    | "shapes"
+    | "-shapes"
+    | "file"
+    | "-file"
+    | "line"
+    | "-line"
+    | "function"
+    | "-function"
+    | "generated"
+    | "-generated"
+    | "module"
+    | "-module"
+    | "kind"
+    | "-kind"
+    | "low_ns"
+    | "-low_ns"
+    | "median_ns"
+    | "-median_ns"
+    | "high_ns"
+    | "-high_ns"
+    | "longest_ns"
+    | "-longest_ns"
+    | "slow_calls"
+    | "-slow_calls"
+    | "share_of_best"
+    | "-share_of_best"
+    | "replayed_calls"
+    | "-replayed_calls"
+    | "known_by"
+    | "-known_by";
+  span: string;
+  worker: string;
+}
+/**
+ * Names one trace of a run.
+ */
+export interface ProfileQuery {
+  run: string;
+  span: string;
+  worker: string;
+}
+/**
+ * How far the analysis of one trace file is.
+ *
+ * Attributes:
+ *     span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
+ *         file's name has no span.
+ *     size: the file's size on disk in bytes.
+ *     fraction: work done, 0 to 1.
+ *     stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
+ *     problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
+ *     version: changes with each new analysis: the file, or a measurement of it, has changed.
+ *     recording: changes whenever the file has changed.
+ *     reported: its report is there; while its state is not `done`, what stands beside the report is still made.
+ */
+export interface ProfileState {
+  fraction: number;
+  problem: Problem | null;
+  recording: number;
+  reported: boolean;
+  size: number;
+  span: string;
+  span_index: number | null;
+  stage: string;
+  state: "analysing" | "done" | "error" | "queued" | "reading";
+  version: number;
+  worker: string;
+}
+/**
+ * A trace that could not be read, or not wholly.
+ */
+export interface Problem {
+  advice: string;
+  error: string;
+  path: string;
+  recovered_events: number;
 }
 /**
  * `GET api/ranks`: the ranks of a run that were analysed, null where these are fewer than two.
@@ -964,7 +1264,7 @@ export interface MeetingPlace {
   waited_ns: number;
 }
 /**
- * One rank beside the others: medians over its steps besides the warm-up.
+ * One rank beside the others: medians over its ledger's steps besides the warm-up.
  *
  * Attributes:
  *     step_ns: null where there are no steps.
@@ -1037,16 +1337,20 @@ export interface RunReport {
  *
  * `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
  * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
+ * `action` is what to do in a few words, verb first; empty where the rule has none, whose `fix` stands in.
  * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
  * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
  * all were recorded as they are.
  * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
  * it is part of the saving only where the basis of that says so.
+ * `code_fixes` are changes of the user's own files, null for rules that change no code.
  * `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
  * folded below the others.
  */
 export interface Finding {
+  action?: string;
   category: string;
+  code_fixes?: CodeFixes | null;
   confidence: "high" | "low" | "medium";
   cost_ns: number;
   details: (Note | CodeChange)[];
@@ -1064,6 +1368,51 @@ export interface Finding {
   severity: "high" | "info" | "low" | "medium";
   share: number | null;
   small?: boolean;
+}
+/**
+ * What `tb-tidy fix` can change for a finding in the user's own files.
+ *
+ * Attributes:
+ *     changes: one for each place whose change is known; several places may share one.
+ *     reason: why a place has no change, a sentence; null where each of them has one.
+ */
+export interface CodeFixes {
+  changes: CodeFix[];
+  reason?: string | null;
+}
+/**
+ * The change of one file that fixes one place of a finding.
+ *
+ * Attributes:
+ *     finding: its id.
+ *     file, line: the place, as the recording names it.
+ *     saving_ns: expected saving of the whole finding per step; null where it is not known.
+ *     safety: `same results`, `same up to rounding` or `changes behaviour: …`.
+ *     needs_review: whether the file alone cannot prove the change right; `check` then says what to check first.
+ *     diff: unified, without carriage returns.
+ *     replacements: the same change by regions, in the order of the file.
+ */
+export interface CodeFix {
+  check: string;
+  diff: string;
+  file: string;
+  finding: string;
+  line: number;
+  needs_review: boolean;
+  replacements: Replacement[];
+  rule: string;
+  safety: string;
+  saving_ns: number | null;
+}
+/**
+ * A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive.
+ */
+export interface Replacement {
+  end_column: number;
+  end_line: number;
+  start_column: number;
+  start_line: number;
+  text: string;
 }
 /**
  * Sentences with the numbers and thresholds that made the rule speak.
@@ -1735,40 +2084,15 @@ export interface StepItem {
   start_ns: number;
 }
 /**
- * How far the analysis of one trace file is.
+ * Names the traces of a run, of one worker and of one span where these are given, though empty.
  *
- * Attributes:
- *     span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
- *         file's name has no span.
- *     size: the file's size on disk in bytes.
- *     fraction: work done, 0 to 1.
- *     stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
- *     problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
- *     version: changes with each new analysis: the file, or a measurement of it, has changed.
- *     recording: changes whenever the file has changed.
- *     reported: its report is there; while its state is not `done`, what stands beside the report is still made.
+ * With `ranks=all` the run's other ranks are analysed, too.
  */
-export interface ProfileState {
-  fraction: number;
-  problem: Problem | null;
-  recording: number;
-  reported: boolean;
-  size: number;
-  span: string;
-  span_index: number | null;
-  stage: string;
-  state: "analysing" | "done" | "error" | "queued" | "reading";
-  version: number;
-  worker: string;
-}
-/**
- * A trace that could not be read, or not wholly.
- */
-export interface Problem {
-  advice: string;
-  error: string;
-  path: string;
-  recovered_events: number;
+export interface ReportQuery {
+  ranks?: "all" | "known";
+  run: string;
+  span?: string;
+  worker?: string;
 }
 /**
  * `POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`.
@@ -1812,6 +2136,12 @@ export interface ThresholdInfo {
   reason: string;
 }
 /**
+ * Names a run.
+ */
+export interface RunQuery {
+  run: string;
+}
+/**
  * `GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
  */
 export interface RunsAnswer {
@@ -1825,6 +2155,19 @@ export interface RunsAnswer {
 export interface RunState {
   profiles: ProfileState[];
   run: string;
+}
+/**
+ * `lanes` are numbers with commas between them, none for all.
+ */
+export interface SliceQuery {
+  finding?: string;
+  from_ns: number;
+  lanes?: string;
+  run: string;
+  span: string;
+  to_ns: number;
+  width?: number;
+  worker: string;
 }
 /**
  * `GET api/source`: the text of one source file named in a finding's places.
@@ -1859,6 +2202,16 @@ export interface StackFrame {
   line: number;
   precision: "aligned" | "definition" | "exact";
   ties: number[];
+}
+/**
+ * `place` is the position of one of the finding's places.
+ */
+export interface StackQuery {
+  finding: string;
+  place?: number;
+  run: string;
+  span: string;
+  worker: string;
 }
 /**
  * `GET api/timeline/event?event=…`: one event, and where it is.

@@ -2,7 +2,7 @@
 
 import { nanoseconds, partShare, plural } from './units';
 
-interface Columns { wall_ns: number; line: number[]; host_ns: number[]; device_ns: number[]; calls: number[] }
+interface Columns { wall_ns: number; line: number[]; host_ns: number[]; device_ns: number[]; calls: number[]; shared: number[] }
 interface PlaceLike { file: string; line: number; ties?: number[]; matches: number; duration_ns: number }
 
 export interface LineCost {
@@ -17,13 +17,15 @@ export interface LineCost {
 export type LineCosts = ReadonlyMap<number, LineCost>;
 
 /** The costs of all calls over the recording. */
-export function costsOfCalls({ wall_ns: wall, line, host_ns: host, device_ns: device, calls }: Columns): LineCosts {
+export function costsOfCalls({ wall_ns: wall, line, host_ns: host, device_ns: device, calls, shared }: Columns): LineCosts {
   const most = Math.max(1, ...host);
   return new Map(line.map((number, at) => {
     const [hostNs, deviceNs] = [host[at] ?? 0, device[at] ?? 0];
     const part = wall > 0 ? partShare(hostNs / wall) : '';
     const onDevice = deviceNs > 0 ? `, ${nanoseconds(deviceNs)} on the device` : '';
-    const words = `${nanoseconds(hostNs)} in ${plural(calls[at] ?? 0, 'call')}${onDevice}${part && `; ${part} of the recording`}`;
+    const lines = shared[at] ?? 1;
+    const withOthers = lines > 1 ? `; shared by ${lines} lines` : '';
+    const words = `${nanoseconds(hostNs)} in ${plural(calls[at] ?? 0, 'call')}${onDevice}${part && `; ${part} of the recording`}${withOthers}`;
     return [number, { bar: hostNs / most, time: nanoseconds(hostNs), share: part, words }];
   }));
 }

@@ -2,7 +2,7 @@
 
 import type { OperatorRow } from '../api/types.gen';
 import { count, nanoseconds, partShare, plural } from './units';
-import { fileName } from './places';
+import { fileName, placeText } from './places';
 import type { Grouping } from './route';
 
 /** A figure or a name of a row: the server can sort by any of them. */
@@ -86,9 +86,9 @@ function number(id: OperatorColumn, label: string, hint: string, px: number, tex
 }
 
 /** `train.py:42 train_step`. */
-function placeOf(row: OperatorRow): string {
-  const line = typeof row.line === 'number' ? `:${row.line}` : '';
-  return [row.file ? `${fileName(row.file)}${line}` : '', row.function ?? ''].filter(Boolean).join(' ');
+function placeOf({ file = '', line = null, function: name = '', generated }: OperatorRow): string {
+  const place = line === null ? fileName(file) : placeText({ file, line, generated });
+  return [file && place, name].filter(Boolean).join(' ');
 }
 
 function mostTimeIn(row: OperatorRow): string {

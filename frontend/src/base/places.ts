@@ -4,7 +4,16 @@ export interface PlaceLike { file: string; line: number }
 
 export const fileName = (path: string): string => path.split(/[\\/]/).at(-1) ?? path;
 
-export const placeText = (place: PlaceLike): string => `${fileName(place.file)}:${place.line}`;
+/** What `torch.compile` generated: of which pass, and which further lines the same kernel computes. */
+export interface GeneratedLike { of: 'forward' | 'backward'; also: PlaceLike[] }
+
+/** `model.py:190`; of compiled code `backward of model.py:190 (+189, layers.py:12)`. */
+export function placeText({ file, line, generated }: PlaceLike & { generated?: GeneratedLike | null | undefined }): string {
+  const place = `${fileName(file)}:${line}`;
+  if (!generated) return place;
+  const others = generated.also.map((other) => (other.file === file ? String(other.line) : placeText(other)));
+  return `${generated.of === 'backward' ? 'backward of ' : ''}${place}${others.length > 0 ? ` (+${others.join(', ')})` : ''}`;
+}
 
 interface LinesLike { line: number; end_line: number; ties?: number[] }
 

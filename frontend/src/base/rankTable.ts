@@ -27,11 +27,11 @@ interface Spec {
 
 const PARTS: readonly { part: RankPart; label: string; hint: string; px?: number }[] = [
   { part: 'loading', label: 'Loading', hint: 'Waiting for the data loader' },
-  { part: 'host', label: 'Host', hint: 'Python between operators; on a device the time in which the host launches too slowly, compiles or collects garbage' },
+  { part: 'host', label: 'Host', hint: 'Host work that the step waits for: Python, slow launching, compiling, allocating' },
   { part: 'compute', label: 'Compute', hint: 'Operators and kernels' },
   { part: 'copies', label: 'Copies', hint: 'Copies to, from and between devices' },
   { part: 'communication', label: 'Communication', px: 128, hint: 'Communication that nothing hides, and waiting for it: a rank that comes late has little of it' },
-  { part: 'idle', label: 'Idle', hint: 'Synchronisation, and what the recording does not explain' },
+  { part: 'idle', label: 'Idle', hint: 'Pauses between queued work, synchronisation, and what the recording does not explain' },
 ];
 
 const timed = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));

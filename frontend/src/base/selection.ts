@@ -2,6 +2,9 @@
 
 export interface ProfileKey { run: string; worker: string; span: string }
 
+/** Stands in questions that are not asked before a profile is selected. */
+export const NO_KEY: ProfileKey = { run: '', worker: '', span: '' };
+
 interface ProfileLike { worker: string; span: string }
 interface RunLike<P> { run: string; profiles: readonly P[] }
 

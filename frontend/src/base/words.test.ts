@@ -22,4 +22,6 @@ it('names one line, a statement over several, and lines that are as likely', () 
   expect(linesText({ line: 3, end_line: 5, ties: [3, 5] })).toBe('one of lines 3, 5');
   expect(linesText({ line: 25, end_line: 28, ties: [25, 26, 27, 28] })).toBe('one of lines 25–28');
   expect(precisionText('aligned', [3, 5])).toContain('one of lines 3, 5');
+  expect(precisionText('definition', [], { of: 'forward', also: [] })).toContain('torch.compile compiled this function');
+  expect(precisionText('exact', [], { of: 'backward', also: [] })).toContain('the compiled kernel computes');
 });

@@ -31,7 +31,12 @@ export const SAVING_BASIS: Record<SavingBasis, string> = {
 };
 
 /** How surely a line is the one to change. `definition` is never the calling line itself, and says so. */
-export function precisionText(precision: Precision, ties: readonly number[] = []): string {
+export function precisionText(precision: Precision, ties: readonly number[] = [], generated?: Place['generated']): string {
+  if (generated) {
+    return precision === 'definition'
+      ? 'torch.compile compiled this function; the recording does not hold the lines of its kernels.'
+      : 'Exact line that the compiled kernel computes, as captured.';
+  }
   if (ties.length > 1) return `It is ${linesText({ line: 0, ties })}: the recorded calls fit them equally well.`;
   switch (precision) {
     case 'exact': return 'Exact line, as recorded.';

@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { getCpu, getMemory, getModules, getRanks, getTimelineLanes } from '../api/client';
-import { keyText } from '../base/selection';
+import { keyText, NO_KEY, type ProfileKey } from '../base/selection';
 import { loaded, stale } from './profile';
 import { ranksKnown, ranksPending } from './ranks';
 import { resource, useResource, type Answered, type Resource } from './resource';
@@ -13,7 +13,7 @@ interface Subject { of: string; grown: string }
 
 interface Table<A> {
   known: Resource<A>;
-  ask: (query: Record<string, string>, given: AbortSignal) => Promise<A>;
+  ask: (query: ProfileKey, given: AbortSignal) => Promise<A>;
   about: () => Subject;
 }
 
@@ -23,7 +23,7 @@ export const modules = table(getModules);
 export const memory = table(getMemory);
 export const cpu = table(getCpu);
 export const timelineLanes = table(getTimelineLanes);
-export const rankTable = table(({ run = '' }, given) => getRanks({ run }, given), shownRun);
+export const rankTable = table(({ run }, given) => getRanks({ run }, given), shownRun);
 
 /** How often TensorBoard has reloaded: what is shown is asked for again, and its ETag says whether it is the same. */
 export const reloads = signal(0);
@@ -48,5 +48,5 @@ export const shownReload = (): number | null => (stale.value ? null : reloads.va
 export function useAnswer<A>({ known, ask, about }: Table<A>): Answered<A> {
   const { of, grown } = about();
   const reload = shownReload();
-  return useResource(known, of, (given) => ask({ ...selectedKey.peek() }, given), reload === null ? null : `${reload} ${grown}`);
+  return useResource(known, of, (given) => ask(selectedKey.peek() ?? NO_KEY, given), reload === null ? null : `${reload} ${grown}`);
 }

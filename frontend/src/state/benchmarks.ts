@@ -78,7 +78,7 @@ async function watchQueue(key: ProfileKey, given: AbortSignal): Promise<Benchmar
 
 async function watch(job: number, given: AbortSignal): Promise<void> {
   let last: BenchmarkState | null = null;
-  for await (const state of getBenchmarkProgress(job, given)) {
+  for await (const state of getBenchmarkProgress({ job }, given)) {
     given.throwIfAborted();
     note(state);
     last = state;

@@ -2,9 +2,9 @@
 
 import { computed } from '@preact/signals';
 import { ApiError, getComparison, getReport } from '../api/client';
-import type { CompareAnswer, ErrorInfo, FindingChange, Place, ProfileReport, ProfileState } from '../api/types.gen';
+import type { CompareAnswer, CompareQuery, ErrorInfo, FindingChange, Place, ProfileReport, ProfileState } from '../api/types.gen';
 import { areSame, chosenSides, sidesText, type Side, type Sides } from '../base/sides';
-import { keyText, type ProfileKey } from '../base/selection';
+import { keyText, NO_KEY, type ProfileKey } from '../base/selection';
 import { reloads } from './answers';
 import { pause, polled, readyOr, resource, useResource } from './resource';
 import { go, route } from './route';
@@ -124,10 +124,10 @@ async function analysed<A>(answer: Promise<A>): Promise<A | null> {
 }
 
 /** The sides as the server's parameters. */
-export const queryOf = ({ base, candidate }: Sides): Record<string, string> => ({ ...parameters('base', base), ...parameters('candidate', candidate) });
+export const queryOf = ({ base, candidate }: Sides): CompareQuery => ({ base: base.run ?? '', candidate: candidate.run ?? '', ...parameters('base', base), ...parameters('candidate', candidate) });
 
-const parameters = (name: SideName, { run, rank, span, steps }: Side): Record<string, string> => ({
-  [name]: run ?? '', ...(rank && { [`${name}_rank`]: rank }), ...(span && { [`${name}_span`]: span }), ...(steps && { [`${name}_steps`]: steps }),
+const parameters = (name: SideName, { rank, span, steps }: Side): Record<string, string> => ({
+  ...(rank && { [`${name}_rank`]: rank }), ...(span && { [`${name}_span`]: span }), ...(steps && { [`${name}_steps`]: steps }),
 });
 
 const reports = resource<ProfileReport | null>({ keep: 8, once: true });
@@ -138,12 +138,12 @@ export function useReport({ run, ...side }: Side): ProfileReport | null {
   const profile = profiles.findLast((each) => each.state !== 'error' && each.worker === profiles[0]?.worker);
   const key = profile ? { run: run ?? '', worker: profile.worker, span: profile.span } : null;
   const name = key ? `${keyText(key)} ${profile?.version}` : '';
-  return readyOr(useResource(reports, name, (given) => polled(() => reportOf({ ...key }, given), given, ASK_AGAIN_MS).then(({ report }) => report)), null);
+  return readyOr(useResource(reports, name, (given) => polled(() => reportOf(key ?? NO_KEY, given), given, ASK_AGAIN_MS).then(({ report }) => report)), null);
 }
 
 /** Null while the analysis goes on; without a report where there will be none, of which the comparison itself says why. */
-async function reportOf(key: Partial<ProfileKey>, given: AbortSignal): Promise<{ report: ProfileReport | null } | null> {
-  const { states, report } = await getReport(key, given);
+async function reportOf(key: ProfileKey, given: AbortSignal): Promise<{ report: ProfileReport | null } | null> {
+  const { states, report } = await getReport({ ...key }, given);
   const found = report.profiles.find((each) => each.worker === key.worker && each.span === key.span);
   return found || states.every(isOver) ? { report: found ?? null } : null;
 }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { hostWindow, onUrl, openInWebview, readUrl, setUpDocument, writeUrl } from './host';
+import { hostWindow, onDataReloaded, onUrl, openInWebview, readUrl, setUpDocument, writeUrl } from './host';
 
 beforeEach(() => window.history.replaceState(null, '', '#torchtidy&p.other.key=1'));
 
@@ -30,6 +30,22 @@ describe('the address', () => {
     window.dispatchEvent(new PopStateEvent('popstate'));
     expect(seen).toEqual([{ finding: 'f' }]);
   });
+});
+
+it('looks again by itself when we stand alone, as long as the page is in sight', () => {
+  vi.useFakeTimers();
+  const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+  const look = vi.fn();
+  onDataReloaded(look);
+  vi.advanceTimersByTime(60_000);
+  expect(look).not.toHaveBeenCalled();
+  hidden.mockReturnValue(false);
+  document.dispatchEvent(new Event('visibilitychange'));
+  expect(look).toHaveBeenCalledTimes(1);
+  vi.advanceTimersByTime(10_000);
+  expect(look).toHaveBeenCalledTimes(2);
+  vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 it('gives the document a language, a title and a theme', () => {

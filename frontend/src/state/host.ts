@@ -5,14 +5,19 @@ import { parseHash, withHash } from '../base/hash';
 type Handler = (payload: unknown) => void;
 interface Message { type: string; id: number; payload: unknown; isReply: boolean }
 
+const LOOK_AGAIN_MS = 10_000;
+
 const pending = new Map<number, (payload: unknown) => void>();
 const handlers = new Map<string, Handler>();
 let port: MessagePort | undefined;
 let messages = 0;
 
+/** Whether no page of TensorBoard's is around ours: `tb-tidy serve`. */
+export const standsAlone = (): boolean => window.parent === window;
+
 /** The window whose address is the user's: the parent's, our own when we stand alone, null when we may not touch it. */
 export function hostWindow(): Window | null {
-  if (window.parent === window) return window;
+  if (standsAlone()) return window;
   try {
     void window.parent.location.href;
     return window.parent;
@@ -22,7 +27,7 @@ export function hostWindow(): Window | null {
 }
 
 export function connect(): void {
-  if (window.parent === window) return;
+  if (standsAlone()) return;
   const channel = new MessageChannel();
   port = channel.port1;
   port.addEventListener('message', (event) => receive(channel.port1, event.data));
@@ -62,8 +67,17 @@ function send(type: string): Promise<unknown> {
   });
 }
 
-/** The user pressed TensorBoard's reload button, or its period of automatic reloading has passed. */
-export const onDataReloaded = (handler: () => void): void => void handlers.set('experimental.DataReloaded', handler);
+/**
+ * The user pressed TensorBoard's reload button, or its period of automatic reloading has passed. Where we stand alone, a
+ * moment has passed in which the page was in sight, or it has come into sight.
+ */
+export function onDataReloaded(handler: () => void): void {
+  handlers.set('experimental.DataReloaded', handler);
+  if (!standsAlone()) return;
+  const look = (): void => { if (!document.hidden) handler(); };
+  setInterval(look, LOOK_AGAIN_MS);
+  document.addEventListener('visibilitychange', look);
+}
 
 /** Our keys of the address. TensorBoard's own answer is empty on the first load, so it is the second choice. */
 export async function readUrl(): Promise<Record<string, string>> {

@@ -3,6 +3,7 @@
 import { computed, signal } from '@preact/signals';
 import { getLines } from '../api/client';
 import { costsOfCalls, costsOfPlaces, nextHottest, type LineCosts } from '../base/lineCosts';
+import { NO_KEY } from '../base/selection';
 import { shownVersion } from './answers';
 import { finding } from './findings';
 import { openFile, openLine } from './outline';
@@ -47,7 +48,7 @@ export const missingCosts = computed<string>(() => {
 export function useLineCosts(): void {
   const [key, file] = [selectedKey.value, openFile.value?.file ?? ''];
   useResource(said, wanted.value, async (given) => {
-    const { costs } = await getLines({ ...key, file }, given);
+    const { costs } = await getLines({ ...(key ?? NO_KEY), file }, given);
     return { calls: costs ? costsOfCalls(costs) : new Map(), missing: missingText(costs?.left_out ?? null) };
   });
 }

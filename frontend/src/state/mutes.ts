@@ -25,7 +25,7 @@ export const couldKeepIn = computed<string | null>(() => (shared.value?.can_keep
 export async function loadMutes(): Promise<void> {
   own.value = mutesFrom(readSetting(KEY));
   try {
-    shared.value = await reach(getMutes());
+    shared.value = await reach(getMutes({}));
   } catch (error) {
     const fault = faultInfo(error);
     if (fault && fault.code === CONFLICT) toast(fault.message);

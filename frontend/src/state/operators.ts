@@ -6,6 +6,7 @@ import { getOperators } from '../api/client';
 import type { OperatorRow, OperatorsAnswer } from '../api/types.gen';
 import { descendsFirst, type OperatorColumn } from '../base/operators';
 import type { Grouping } from '../base/route';
+import { NO_KEY } from '../base/selection';
 import { shownReload, shownVersion } from './answers';
 import { pagedTable, usePages, type PagedTable, type Sorting } from './paging';
 import { resource, useResource } from './resource';
@@ -21,7 +22,7 @@ export const kind = signal<Kind>('operator');
 const order = signal<Sorting<OperatorColumn>>({ column: 'host_self_ns', descending: true });
 
 /** Lines and modules hold calls of all kinds. */
-const kindOf = (by: Grouping): string => (by === 'name' || by === 'shape' ? kind.value : '');
+const kindOf = (by: Grouping): Kind => (by === 'name' || by === 'shape' ? kind.value : '');
 
 /** The table of a grouping, for a component; the order stays where the next one has that column. */
 export function useOperators(by: Grouping, columns: readonly OperatorColumn[]): OperatorTable | null {
@@ -48,7 +49,7 @@ const rows = resource<OperatorRow | null>({ keep: 24, once: true });
 
 /** The row of a key: of the page in sight, else asked for by its key. */
 export function useOperator(table: OperatorTable | null, by: Grouping, opened: string): OperatorRow | null {
-  const [of, key] = [shownVersion(), selectedKey.value];
+  const [of, key] = [shownVersion(), selectedKey.value ?? NO_KEY];
   const name = opened ? `${of} ${by} ${opened}` : '';
   const inSight = opened ? table?.said.value?.rows.find((row) => row.key === opened) ?? null : null;
   useEffect(() => { if (inSight) rows.put(name, inSight); }, [inSight, name]);

@@ -7,7 +7,9 @@ import { gone } from './connection';
 import { resource } from './resource';
 
 export interface Sorting<Column> { column: Column; descending: boolean }
-export interface Slot { offset: number; limit: number; sort: string }
+export interface Slot<Column extends string> { offset: number; limit: number; sort: SortText<Column> }
+/** A column; with a `-` before it, from its largest value down. */
+type SortText<Column extends string> = Column | `-${Column}`;
 interface Answer<Row> { total: number; rows: readonly Row[] }
 
 export interface PagedTable<Row, Column, Said extends Answer<Row> = Answer<Row>> {
@@ -30,8 +32,8 @@ export interface PagedTable<Row, Column, Said extends Answer<Row> = Answer<Row>>
   stop: () => void;
 }
 
-interface Options<Column, Said> {
-  ask: (slot: Slot, given: AbortSignal) => Promise<Said>;
+interface Options<Column extends string, Said> {
+  ask: (slot: Slot<Column>, given: AbortSignal) => Promise<Said>;
   sort: Sorting<Column>;
   /** Whether a column is first sorted from its largest value down. */
   descends: (column: Column) => boolean;
@@ -88,4 +90,4 @@ export function usePages<Row, Column>(table: PagedTable<Row, Column> | null): vo
   useEffect(() => table?.stop, [table]);
 }
 
-const sortText = <Column extends string>({ column, descending }: Sorting<Column>): string => `${descending ? '-' : ''}${column}`;
+const sortText = <Column extends string>({ column, descending }: Sorting<Column>): SortText<Column> => (descending ? `-${column}` : column);

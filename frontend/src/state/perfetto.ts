@@ -1,6 +1,7 @@
 /** Hands a part of the recording to Perfetto's page, or to the user as a file. Nothing leaves before the user says so. */
 
 import { getCroppedTrace } from '../api/client';
+import { NO_KEY } from '../base/selection';
 import type { Span } from '../base/timelineWindow';
 import { faultInfo, reach } from './connection';
 import { saveFile } from './exports';
@@ -42,7 +43,7 @@ const said = (failure: unknown): string => {
 };
 
 const cropped = ({ from, to }: Span, around: number): Promise<ArrayBuffer> => reach(getCroppedTrace({
-  ...selectedKey.peek(), from_ns: Math.floor(from), to_ns: Math.ceil(to), around_ns: Math.round(around),
+  ...(selectedKey.peek() ?? NO_KEY), from_ns: Math.floor(from), to_ns: Math.ceil(to), around_ns: Math.round(around),
 }));
 
 const title = (): string => `torchtidy-${selectedKey.peek()?.run ?? ''}`.replaceAll(/[^\w.-]+/g, '_');

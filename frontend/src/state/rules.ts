@@ -10,7 +10,7 @@ export const rules = signal<ReadonlyMap<string, RuleInfo>>(new Map());
 /** The list is readable without the pages, so a failure here is no error of its own. */
 export async function loadRules(): Promise<void> {
   try {
-    const answer = await reach(getRules());
+    const answer = await reach(getRules({}));
     rules.value = new Map(answer.rules.map((rule) => [rule.rule, rule]));
   } catch (error) {
     faultInfo(error); // the next reload asks again

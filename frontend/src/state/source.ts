@@ -2,6 +2,7 @@
 
 import { getSource } from '../api/client';
 import type { SourceAnswer } from '../api/types.gen';
+import { NO_KEY } from '../base/selection';
 import { plainLines, type Line } from '../base/tokens';
 import { shownVersion } from './answers';
 import { highlight } from './highlight';
@@ -21,7 +22,7 @@ const coloured = resource<readonly Line[]>({ keep: KEPT_FILES, once: true });
 export function useSource(file: string): SourceState {
   const key = selectedKey.value;
   const of = key ? `${shownVersion()} ${file}` : '';
-  const source = useResource(files, of, (given) => getSource({ ...key, file }, given));
+  const source = useResource(files, of, (given) => getSource({ ...(key ?? NO_KEY), file }, given));
   const text = source.kind === 'ready' && source.answer.available ? source.answer.lines : null;
   const colours = useResource(coloured, text ? of : '', async () => linesOf(text ?? []));
   if (source.kind !== 'ready') return source;

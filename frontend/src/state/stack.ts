@@ -2,6 +2,7 @@
 
 import { getStack } from '../api/client';
 import type { StackAnswer } from '../api/types.gen';
+import { NO_KEY } from '../base/selection';
 import { shownVersion } from './answers';
 import { readyOr, resource, useResource } from './resource';
 import { selectedKey } from './runs';
@@ -11,5 +12,5 @@ const stacks = resource<StackAnswer>({ keep: 24, once: true });
 /** For a component; null until it is known, and where the recording or the server does not tell. */
 export function useStack(finding: string, place: number): StackAnswer | null {
   const key = selectedKey.value;
-  return readyOr(useResource(stacks, key ? `${shownVersion()} ${finding} ${place}` : '', (given) => getStack({ ...key, finding, place }, given)), null);
+  return readyOr(useResource(stacks, key ? `${shownVersion()} ${finding} ${place}` : '', (given) => getStack({ ...(key ?? NO_KEY), finding, place }, given)), null);
 }

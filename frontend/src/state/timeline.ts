@@ -4,6 +4,7 @@ import { effect, signal, useSignalEffect, type ReadonlySignal } from '@preact/si
 import { useEffect, useMemo } from 'preact/hooks';
 import { getTimelineEvent, getTimelineMarks, getTimelineSlice } from '../api/client';
 import type { Piece, TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice } from '../api/types.gen';
+import { NO_KEY } from '../base/selection';
 import { around, spanFrom, spanText, within, type Span } from '../base/timelineWindow';
 import { shownVersion } from './answers';
 import { toast } from './notices';
@@ -27,7 +28,7 @@ export function useSlices(limits: Span, lanes: readonly number[], finding: strin
   const of = shownVersion();
   const named = lanes.join(',');
   return useMemo(() => {
-    const key = selectedKey.peek();
+    const key = selectedKey.peek() ?? NO_KEY;
     return slices(({ from, to }, given) => getTimelineSlice({
       ...key, from_ns: from, to_ns: to, width: TILE_PX, ...(named && { lanes: named }), ...(finding && { finding }),
     }, given), limits);
@@ -38,9 +39,9 @@ const events = resource<TimelineEvent>({ keep: 24, once: true });
 
 /** Details of the event with this id; those of the one before until they are there, null where there are none. */
 export function useTimelineEvent(id: string): TimelineEvent | null {
-  const [of, key] = [shownVersion(), selectedKey.value];
-  const isNamed = key !== null && EVENT_ID.test(id);
-  const found = useResource(events, isNamed ? `${of} ${id}` : '', (given) => getTimelineEvent({ ...key, event: id }, given));
+  const [of, key] = [shownVersion(), selectedKey.value ?? NO_KEY];
+  const isNamed = key !== NO_KEY && EVENT_ID.test(id);
+  const found = useResource(events, isNamed ? `${of} ${id}` : '', (given) => getTimelineEvent({ ...key, event: Number(id) }, given));
   const error = found.kind === 'failed' ? found.error : null;
   useEffect(() => { if (error) toast(error.message); }, [error]);
   const before = useMemo((): { event: TimelineEvent | null } => ({ event: null }), [of]);
@@ -107,9 +108,9 @@ const marks = resource<TimelineMarks>({ keep: 8, once: true });
 
 /** Where a finding's events are in a span of time; null until that is known. */
 export function useMarks(finding: string, { from, to }: Span, width: number): TimelineMarks | null {
-  const [of, key] = [shownVersion(), selectedKey.value];
+  const [of, key] = [shownVersion(), selectedKey.value ?? NO_KEY];
   const query = { ...key, finding, from_ns: Math.floor(from), to_ns: Math.ceil(to), width };
-  const isAsked = key !== null && finding !== '' && to > from;
+  const isAsked = key !== NO_KEY && finding !== '' && to > from;
   return readyOr(useResource(marks, isAsked ? JSON.stringify([of, query]) : '', (given) => getTimelineMarks(query, given)), null);
 }
 

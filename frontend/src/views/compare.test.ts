@@ -410,7 +410,7 @@ describe('until it is there', () => {
     server.down = true;
     const { revalidate } = await import('../state/actions');
     await revalidate();
-    expect((await screen.findByRole('alert')).textContent).toContain('TensorBoard does not answer');
+    expect((await screen.findByRole('alert')).textContent).toContain('The server does not answer');
     expect((await verdict()).textContent).toContain('1.25× faster');
   });
 });

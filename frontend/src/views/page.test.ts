@@ -213,11 +213,11 @@ describe('bars above the report', () => {
     const { revalidate } = await import('../state/actions');
     server.down = true;
     await revalidate();
-    expect(await screen.findByText('TensorBoard does not answer.')).toBeTruthy();
+    expect(await screen.findByText('The server does not answer.')).toBeTruthy();
     expect((await rows()).length).toBe(1);
     server.down = false;
     fireEvent.click(screen.getByRole('button', { name: 'Retry' }));
-    await vi.waitFor(() => expect(screen.queryByText('TensorBoard does not answer.')).toBeNull());
+    await vi.waitFor(() => expect(screen.queryByText('The server does not answer.')).toBeNull());
   });
 });
 
@@ -228,7 +228,7 @@ it('tells when the server goes while it streams the progress', async () => {
     return new Response(new ReadableStream({ start: (controller) => controller.error(new TypeError('network error')) }));
   };
   await openPage();
-  expect(await screen.findByText('TensorBoard does not answer.')).toBeTruthy();
+  expect(await screen.findByText('The server does not answer.')).toBeTruthy();
 });
 
 describe('the address', () => {

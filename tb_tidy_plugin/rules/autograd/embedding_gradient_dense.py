@@ -68,6 +68,7 @@ class EmbeddingGradientDense(Rule[Evidence]):
 
     code = "TT1151"
     needs = frozenset({"shapes"})
+    action = "Make the embedding's gradient sparse"
     message = "The gradient of an embedding has {rows} rows, of which a batch uses {used} at most: {time} per step"
     why = (
         "`embedding_dense_backward` writes a table of {width} columns for {share} of its rows. Reported for {least} "

@@ -71,6 +71,7 @@ class IndexGradientAccumulated(Rule[Evidence]):
 
     code = "TT1150"
     needs = frozenset({"shapes"})
+    action = "Pick rows of the table with `index_select` or `embedding`"
     message = "The gradient of picking rows by an index takes {time} per step: {picked} from {table}"
     why = "The backward pass of `table[index]` runs `index_put_` with `accumulate=True`, which works element by element"
     fix = "Pick rows with `table.index_select(0, index)` or `torch.nn.functional.embedding(index, table)`"

@@ -46,7 +46,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import BrokenCall, Piece, broken_calls, time_apart
+from tb_tidy_plugin.profile.compiled import BrokenCall, Piece, break_reasons, broken_calls, time_apart
 from tb_tidy_plugin.profile.readbacks import READS
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, parse_frame
 
@@ -66,6 +66,7 @@ class Evidence:
         time: what they take beside the work in them.
         reads_back: whether a value is read between them.
         least: from how many breaks per step on it is reported.
+        reason: Dynamo's, empty where it was not captured.
     """
 
     function: str
@@ -74,6 +75,12 @@ class Evidence:
     time: Nanoseconds
     reads_back: bool
     least: int
+    reason: str = ""
+
+    @property
+    def because(self) -> str:
+        """Dynamo's reason, as a sentence of its own."""
+        return f". Dynamo's reason: {self.reason}" if self.reason else ""
 
     @property
     def where(self) -> str:
@@ -95,10 +102,11 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     """Compiled code that breaks into pieces."""
 
     code = "TT1001"
+    action = "Remove the graph breaks from the compiled code"
     message = "`torch.compile` breaks the graph{where}: {pieces} per call, with {time} of overhead"
     why = (
         "Compiled regions lie inside the region that was called, and each looks up its guards and runs a prologue of "
-        "its own{reads}. Reported for {least} breaks per step or more"
+        "its own{reads}{because}. Reported for {least} breaks per step or more"
     )
     fix = (
         "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "
@@ -109,9 +117,10 @@ class TorchCompileGraphBreak(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         by_cause: dict[str, list[Match[Evidence]]] = {}
+        reasons = break_reasons(profile)
         for call in broken_calls(profile):
             for cause, pieces in _by_cause(profile, call).items():
-                match = self._match(profile, cause, pieces)
+                match = self._match(profile, cause, pieces, reasons)
                 if match.confidence == "high" or match.evidence.reads_back:
                     by_cause.setdefault(match.evidence.where, []).append(match)
         for matches in by_cause.values():
@@ -122,10 +131,13 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, factor=0.0, low=0.0, high=0.5)
 
-    def _match(self, profile: Profile, cause: Piece, pieces: Sequence[Piece]) -> Match[Evidence]:
+    def _match(
+        self, profile: Profile, cause: Piece, pieces: Sequence[Piece], reasons: Mapping[tuple[str, int], str]
+    ) -> Match[Evidence]:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
         lost = profile.covered(rows_of(events)).plus(time_apart(profile, pieces))
         line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
+        frame = parse_frame(profile.name(cause.resumed)) if line else None
         reads_back = any(profile.name(row) in READS for piece in pieces for row in piece.gap)
         return Match(
             anchor=cause.resumed if line else cause.region,
@@ -137,6 +149,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
                 time=Nanoseconds(lost.total_ns),
                 reads_back=reads_back,
                 least=round(self.min_breaks),
+                reason=reasons.get((frame.file, frame.line), "") if frame else "",
             ),
             confidence="high" if line else "medium",
             lost=lost.spans,

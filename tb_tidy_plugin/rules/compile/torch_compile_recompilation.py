@@ -33,13 +33,13 @@ one for a last, smaller batch. Traces of PyTorch before the variants had numbers
 steps, with medium confidence.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import Compilation, compilations
+from tb_tidy_plugin.profile.compiled import Compilation, compilations, recompile_reasons
 from tb_tidy_plugin.rulekit import Category, Made, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Evidence:
         variants: how many more there are. late: how many of them come after the warm-up.
         time: what compiling them takes. share: that of the recorded steps.
         warm_up: how many steps are the warm-up. least: from how many late variants on it is reported.
+        reason: the guard that failed last, empty where it was not captured.
     """
 
     name: str
@@ -67,6 +68,12 @@ class Evidence:
     share: Share
     warm_up: int
     least: int
+    reason: str = ""
+
+    @property
+    def because(self) -> str:
+        """The guard that failed, as a sentence of its own."""
+        return f". The guard that failed last: {self.reason}" if self.reason else ""
 
     @property
     def function(self) -> str:
@@ -78,10 +85,11 @@ class TorchCompileRecompilation(Rule[Evidence]):
     """Function compiled again and again."""
 
     code = "TT1002"
+    action = "Keep {function} from recompiling"
     message = "`torch.compile` recompiles {function}: {variants} more variants take {time}"
     why = (
         "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, by when all should "
-        "be compiled; the compiler takes {share} of the recorded steps. Reported for {least} variants or more"
+        "be compiled; the compiler takes {share} of the recorded steps{because}. Reported for {least} variants or more"
     )
     fix = (
         "Find what changes with `TORCH_LOGS=recompiles`. Then mark changing sizes with `torch._dynamo.mark_dynamic`, "
@@ -93,6 +101,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found, by_function = compilations(profile), dict[str, list[Compilation]]()
+        reasons = recompile_reasons(profile)
         has_numbers = any(each.function for each in found)
         for each in found:
             if each.variant != 0 and (each.function or not has_numbers):
@@ -101,7 +110,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
             step = profile.step_of(rows_of(each.row for each in again))
             late = {_variant(each) for each, at in zip(again, step.tolist(), strict=True) if at >= self.warm_up_steps}
             if len(late) >= self.min_variants:
-                yield from self._matches(profile, function, again, len(late))
+                yield from self._matches(profile, function, again, len(late), reasons)
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.steps.basis != "whole_trace" or not compilations(profile):
@@ -112,7 +121,12 @@ class TorchCompileRecompilation(Rule[Evidence]):
         )
 
     def _matches(
-        self, profile: Profile, function: str, again: Sequence[Compilation], late: int
+        self,
+        profile: Profile,
+        function: str,
+        again: Sequence[Compilation],
+        late: int,
+        reasons: Mapping[str, str],
     ) -> Iterator[Match[Evidence]]:
         rows = rows_of(each.row for each in again)
         time_ns = profile.covered(rows).total_ns
@@ -127,6 +141,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
             share=Share(time_ns / steps_ns),
             warm_up=round(self.warm_up_steps),
             least=round(self.min_variants),
+            reason=reasons.get(f"{function}/{max(each.variant for each in again)}", ""),
         )
         for each in again:
             yield Match(anchor, (each.row,), evidence, function, "high" if function else "medium")

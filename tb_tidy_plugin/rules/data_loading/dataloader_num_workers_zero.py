@@ -69,6 +69,7 @@ from tb_tidy_plugin.rulekit import (
     made,
     parse_frame,
 )
+from tb_tidy_plugin.units import plural
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -113,6 +114,11 @@ class Evidence:
     least: Nanoseconds
 
     @property
+    def runs(self) -> str:
+        """How often it runs."""
+        return f"{plural(self.batches, 'time')} in {plural(self.steps, 'step')}"
+
+    @property
     def workers(self) -> str:
         """The number of workers, where the cores are known."""
         return f"={self.at_once}" if self.cores_available else ""
@@ -149,9 +155,10 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     """Batches loaded in the training process."""
 
     code = "TT101"
+    action = "Load batches in worker processes"
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
-        "`_SingleProcessDataLoaderIter.__next__` runs {batches} times in {steps} steps, the longest one "
+        "`_SingleProcessDataLoaderIter.__next__` runs {runs}, the longest for "
         "{longest}{cores}. Reported for {least_share} and {least} of a step or more; what is loaded before the first "
         "step "
         "does not count"

@@ -100,6 +100,7 @@ class DataloaderStarvation(Rule[Evidence]):
     """Workers that load more slowly than the step uses up."""
 
     code = "TT102"
+    action = "Give the `DataLoader` more workers"
     message = "The step waits {waiting} ({share}) for the workers of a `DataLoader`"
     why = (
         "{waited} of {batches} batches were not there when the training thread asked for them, the longest wait is "

@@ -60,6 +60,7 @@ class WorkersStartedEveryEpoch(Rule[Evidence]):
 
     code = "TT150"
     needs = frozenset({"stacks"})
+    action = "Keep the workers of the `DataLoader` between epochs"
     message = "A `DataLoader` starts its workers again for each epoch, which takes {time} per step"
     why = "It starts {processes} processes {starts} times in the profile. Reported for {least} starts or more"
     fix = "Pass `persistent_workers=True` to the `DataLoader`"

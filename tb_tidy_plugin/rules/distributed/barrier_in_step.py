@@ -62,6 +62,7 @@ class BarrierInStep(Rule[Evidence]):
 
     code = "TT1350"
     needs = frozenset({"stacks"})
+    action = "Remove `barrier()` from the step"
     message = "All ranks wait for one another in `barrier()` {times} per step, for {held} on this rank"
     why = "Half of the steps or more have a barrier. Reported for {least} per step or more"
     fix = "Remove `barrier()` from the step: collectives wait for what they exchange"

@@ -110,6 +110,7 @@ class CollectiveStraggler(RunRule[Evidence]):
     """A rank that comes last step after step."""
 
     code = "TT1302"
+    action = "Give each rank as much work as the others"
     message = "{who} late to `{kind}`: the other ranks wait for {lost} of each step ({share})"
     why = (
         "Last in {last} of {steps} steps, where chance gives {chance}, and {late} after the middle one of the others. "

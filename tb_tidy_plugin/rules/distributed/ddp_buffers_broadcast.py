@@ -56,6 +56,7 @@ class DdpBuffersBroadcast(Rule[Evidence]):
     """Buffers broadcast before each forward pass of DistributedDataParallel."""
 
     code = "TT1304"
+    action = "Stop sending the buffers of the model in each step"
     message = "`DistributedDataParallel` sends the model's buffers to all ranks for {time} of a step ({share})"
     why = (
         "Before a forward pass it sends {buffers} buffers; collectives for that: {broadcasts}. Reported for {least} of "

@@ -58,6 +58,7 @@ class DdpGradientsCopied(Rule[Evidence]):
     """Gradients copied out of the buckets of DistributedDataParallel."""
 
     code = "TT1303"
+    action = "Let gradients live in the buckets of `DistributedDataParallel`"
     message = "`DistributedDataParallel` copies gradients out of its buckets for {time} of a step ({share})"
     why = (
         "Copies of one gradient (`copy_bucket_to_grad`) per step: {copies}. Gradients that are views of the buckets "

@@ -92,9 +92,24 @@ class Evidence:
         return f"{self.per_step:.3g}"
 
     @property
+    def take(self) -> str:
+        """What they do, in the number that fits."""
+        return "takes" if self.count == "1" else "take"
+
+    @property
     def sent(self) -> str:
         """What they send per step."""
         return "" if self.bytes_per_step is None else f" with {self.bytes_per_step}"
+
+    @property
+    def beyond(self) -> str:
+        """What they take besides, of which one rank cannot tell more."""
+        if not self.waiting:
+            return ""
+        return (
+            f"; another {self.waiting} per step look like waiting for a late rank, which the recording of one rank "
+            "cannot prove"
+        )
 
     @property
     def advice(self) -> str:
@@ -106,11 +121,11 @@ class ExposedCommunication(Rule[Evidence]):
     """Collectives that run in line with the step."""
 
     code = "TT1301"
+    action = "Overlap `{kind}` with compute"
     message = "`{kind}` is exposed for {exposed} of a step ({share}): the {lane} {state} meanwhile"
     why = (
-        "{count} `{kind}` per step{sent} take {total}. Of equal collectives, the time of the fastest counts as "
-        "transfer; another {waiting} per step look like waiting for a late rank, which the recording of one rank "
-        "cannot prove. Reported for {least} of a step or more"
+        "{count} `{kind}` per step{sent} {take} {total}. Of equal collectives, the time of the fastest counts as "
+        "transfer{beyond}. Reported for {least} of a step or more"
     )
     fix = "{advice}"
     caveat = "A compressed gradient is less precise."

@@ -50,6 +50,7 @@ from tb_tidy_plugin.rulekit import (
     Sizes,
     Threshold,
 )
+from tb_tidy_plugin.units import plural
 
 BEYOND_BYTES = 1.25  # times as long as its bytes alone let one kernel take; it also reduces, or takes sines
 COMPILE = "`torch.compile` the model, or take the kernels of Liger (`apply_liger_kernel_to_…`)"
@@ -89,6 +90,14 @@ class Evidence:
         return len(self.operators)
 
     @property
+    def backward(self) -> str:
+        """How many operators of the backward pass belong to it, if any do."""
+        if not self.gradients:
+            return ""
+        of_backward = "operator of the backward pass belongs", "operators of the backward pass belong"
+        return f"; {plural(self.gradients, *of_backward)} to them"
+
+    @property
     def names(self) -> str:
         """The operators as users write them."""
         return ", ".join(f"`{name.rpartition('::')[2]}`" for name in self.operators)
@@ -109,10 +118,11 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
 
     code = "TT704"
     needs = frozenset({"shapes", "device"})
+    action = "Fuse operators of the decoder into one kernel"
     message = "{piece} is written out as {count} operators on {shape}, which take {time} a call: {names}"
     why = (
-        "Together they move {ratio} times the bytes of one kernel, which should take {expected} of the time; "
-        "{gradients} operators of the backward pass belong to them. Reported for {least} of a step or more"
+        "Together they move {ratio} times the bytes of one kernel, which should take {expected} of the "
+        "time{backward}. Reported for {least} of a step or more"
     )
     fix = "{fix}"
     caveat = "One kernel rounds less often: results differ in their last bits."

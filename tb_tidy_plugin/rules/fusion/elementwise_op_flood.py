@@ -57,6 +57,7 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     known_dtype,
 )
+from tb_tidy_plugin.units import plural
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -100,6 +101,14 @@ class Evidence:
         return len(self.chain)
 
     @property
+    def backward(self) -> str:
+        """How many operators of the backward pass belong to it, if any do."""
+        if not self.gradients:
+            return ""
+        of_backward = "operator of the backward pass belongs", "operators of the backward pass belong"
+        return f"; {plural(self.gradients, *of_backward)} to them"
+
+    @property
     def names(self) -> str:
         """The first of them as users write them."""
         names = ", ".join(f"`{aten.plain(name)}`" for name in self.chain[:SUMMARY])
@@ -115,10 +124,11 @@ class ElementwiseOpFlood(Rule[Evidence]):
     # looks like a long chain, and whose operators come once where the loop is gone. Pieces of a decoder have a name and
     # kernels of their own.
     yields_to = ("unfused-attention", "python-loop-tensor-indexing", "decoder-pieces-written-out")
+    action = "Fuse {count} pointwise operators into one kernel"
     message = "{count} pointwise operators in a row on {shape} take {time}: {names}"
     why = (
-        "Together they move {ratio} times the bytes of one fused operator, which should take {expected} of the time; "
-        "{gradients} operators of the backward pass belong to them. Reported for {least} operators or more on large "
+        "Together they move {ratio} times the bytes of one fused operator, which should take {expected} of the "
+        "time{backward}. Reported for {least} operators or more on large "
         "tensors, {least_small} or more on small ones"
     )
     fix = "Compile the function with `torch.compile`, or call a single operator that does all of it where torch has one"

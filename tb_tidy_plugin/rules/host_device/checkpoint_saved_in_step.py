@@ -59,6 +59,7 @@ class CheckpointSavedInStep(Rule[Evidence]):
 
     code = "TT250"
     needs = frozenset({"stacks"})
+    action = "Save checkpoints less often, and in the background"
     message = "The steps save checkpoints, which takes {time} per step"
     why = "`save` runs {count} times in {steps} steps, in line with the work. Reported where half of the steps save"
     fix = "Save every few hundred steps, and write in the background with `torch.distributed.checkpoint.async_save`"

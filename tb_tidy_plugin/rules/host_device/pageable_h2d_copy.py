@@ -114,6 +114,7 @@ class PageableH2dCopy(Rule[Evidence]):
     needs = frozenset({"device"})
     # A tensor made where it is used is not copied, from pageable memory or any other.
     yields_to = ("tensor-created-on-cpu-then-moved",)
+    action = "Pin the memory that `{operator}` copies from"
     message = "`{operator}` copies {size} to the GPU from pageable memory, and the step waits {time} for it"
     why = (
         "The copy runs at {speed}, where pinned memory reaches {pinned} ({source}), and blocks the Python thread for "

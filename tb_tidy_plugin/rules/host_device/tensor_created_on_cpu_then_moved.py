@@ -106,6 +106,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
 
     code = "TT201"
     needs = frozenset({"shapes", "device"})
+    action = "Make the tensor of `{factory}` on the GPU"
     message = "`{factory}` makes {size} on the CPU, then `{move}` copies them to the GPU"
     why = (
         "Making {shape} values of {dtype} takes {fill_time}, and copying them {copy_time}. The copy is operator "

@@ -104,6 +104,7 @@ class TensorFromPythonData(Rule[Evidence]):
 
     code = "TT202"
     needs = frozenset({"stacks"})
+    action = "Make the tensor from one NumPy array"
     message = "`{function}` makes a tensor{of} from Python objects, element by element: {time}"
     why = (
         "The call takes {time} until the data is in place; copying an array of that size takes less than 1 ns per "

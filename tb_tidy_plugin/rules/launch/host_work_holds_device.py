@@ -96,6 +96,7 @@ class HostWorkHoldsDevice(Rule[Evidence]):
     needs = frozenset({"device"})
     # What makes tensors on the host is fixed where it makes them, and a loop over pieces of one goes as a whole.
     yields_to = ("tensor-created-on-cpu-then-moved", "tensor-from-python-data", "python-loop-tensor-indexing")
+    action = "Move host work out of the step"
     message = "The device waits for host work for {time} of a step ({share}), most of it in {where}"
     why = (
         "Meanwhile no thread launches anything for more than 500 µs, and no loader, wait, compilation or garbage "

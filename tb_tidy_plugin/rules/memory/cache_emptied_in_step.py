@@ -65,6 +65,7 @@ class CacheEmptiedInStep(Rule[Evidence]):
 
     code = "TT1250"
     needs = frozenset({"stacks"})
+    action = "Remove `empty_cache()` from the step"
     message = "`empty_cache()` runs in the steps and takes {time} per step{again}"
     why = "The profile holds {count} calls. Reported where half of the steps have one"
     fix = (

@@ -97,6 +97,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
 
     code = "TT1203"
     needs = frozenset({"device"})
+    action = "Keep model and input in `channels_last`"
     message = "Convolutions convert tensors between NCHW and NHWC for {time} of a step ({share})"
     why = (
         "{kernels} kernels per step, such as `{kernel}`, only convert; {convolutions} convolutions and gradients per "

@@ -59,6 +59,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
 
     code = "TT351"
     needs = frozenset({"stacks", "device", "steps"})
+    action = "Clip all gradients in one call"
     message = "Gradients of {parameters} parameters are clipped one at a time: {operators} operators, {time} per step"
     why = "The call runs no `_foreach_` operator. Reported for {least} parameters or more"
     fix = "Leave out `foreach=False`; with PyTorch before 2.0, upgrade"

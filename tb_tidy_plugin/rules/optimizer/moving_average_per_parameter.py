@@ -1,8 +1,9 @@
 """Moving average of weights, one parameter at a time.
 
 ## What it finds
-Python loops that mix one tensor after the other into an average: `lerp_`, or `mul_` followed by `add_` of an equal
-tensor, outside of an optimizer. Target networks and averaged weights (EMA, Polyak) are kept this way.
+Python loops that mix one tensor after the other into an average: `lerp_`, `mul_` followed by `add_` of an equal
+tensor, or a sum of two products by numbers that `copy_` writes, outside of an optimizer. Target networks and averaged
+weights (EMA, Polyak) are kept this way.
 
 ## Why it is slow
 Each parameter takes one or two calls from Python, on a GPU as many launches, for a few elements each.
@@ -20,7 +21,8 @@ torch._foreach_lerp_(averages, weights, 0.01)  # torch.optim.swa_utils.AveragedM
 
 ## How the saving is estimated
 The operators are scaled by what was measured on a CPU with torch 2.13: `_foreach_lerp_` takes 0.1 to 0.62 of the time
-of `mul_` and `add_`, 0.19 to 0.93 of that of `lerp_` (12 to 100 parameters of 100 to 262,144 elements).
+of `mul_` and `add_`, 0.19 to 0.93 of that of `lerp_`, 0.04 to 0.3 of that of two products, a sum and `copy_` (12 to 100
+parameters of 100 to 262,144 elements).
 
 ## When it stays quiet
 Fewer than 8 parameters per step. Updates of an optimizer, which `optimizer-single-tensor` knows. Calls by libraries.
@@ -45,10 +47,16 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.trace.columns import ABSENT
 
 LERP = "aten::lerp_"
-MUL = "aten::mul_"
-ADD = "aten::add_"
-LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62)}
+MUL_ = "aten::mul_"
+ADD_ = "aten::add_"
+MUL = "aten::mul"
+ADD = "aten::add"
+COPY_ = "aten::copy_"
+IN_PLACE, COPIED = (MUL_, ADD_), (MUL, MUL, ADD, COPY_)
+LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62), 4: (0.09, 0.04, 0.3)}
 """Of the time, by operators for each parameter: most likely, at least, at most; see the page."""
+
+SAID = {1: "`lerp_`", 2: "`mul_` and `add_`", 4: "two products, a sum and `copy_`"}
 
 FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
 
@@ -70,7 +78,7 @@ class Evidence:
     @property
     def operators(self) -> str:
         """What runs for each parameter."""
-        return "`lerp_`" if self.each == 1 else "`mul_` and `add_`"
+        return SAID[self.each]
 
 
 class MovingAveragePerParameter(Rule[Evidence]):
@@ -78,6 +86,7 @@ class MovingAveragePerParameter(Rule[Evidence]):
 
     code = "TT350"
     needs = frozenset({"shapes"})
+    action = "Average all tensors in one call"
     message = "A loop averages {parameters} tensors one at a time with {operators}, which takes {time} per step"
     why = "Each tensor takes calls of its own from Python. Reported for {least} tensors or more"
     fix = "Average all tensors in one call: `torch._foreach_lerp_(averages, weights, weight)`"
@@ -118,22 +127,26 @@ class MovingAveragePerParameter(Rule[Evidence]):
 
 
 def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
-    """The operators that average one tensor: `lerp_`, or `mul_` by a number and the `add_` that follows it."""
-    for row in profile.calls.among(profile.named(LERP, MUL)).tolist():
+    """The operators that average one tensor: `lerp_`, or products by numbers, their sum, and a copy of a new one."""
+    for row in profile.calls.among(profile.named(LERP, MUL_, MUL)).tolist():
         given = profile.inputs(row)
-        if (shape := given.shape(0)) is None or given.dtype(0) not in FLOATING:
+        if given.shape(0) is None or given.dtype(0) not in FLOATING:
             continue
         if profile.name(row) == LERP:
             yield (row,)
             continue
-        after = next(iter(profile.operators_after(row, 1)), None)
-        is_number = given.shape(1) in {None, ()}
-        if (
-            is_number
-            and after is not None
-            and profile.name(after) == ADD
-            and profile.calls.body[after] == (profile.calls.body[row])
-        ):
-            added = profile.inputs(after)
-            if added.shape(0) == added.shape(1) == shape:
-                yield row, after
+        wanted = IN_PLACE if profile.name(row) == MUL_ else COPIED
+        rows = (row, *profile.operators_after(row, len(wanted) - 1))
+        if tuple(map(profile.name, rows)) == wanted and _averages_one(profile, rows):
+            yield rows
+
+
+def _averages_one(profile: Profile, rows: tuple[int, ...]) -> bool:
+    """Whether products are by numbers, sums and copies of equal tensors, all of them called by one function."""
+    shape, body = profile.inputs(rows[0]).shape(0), profile.calls.body[rows[0]]
+    for row in rows:
+        given = profile.inputs(row)
+        others = {None, ()} if profile.name(row) in {MUL_, MUL} else {shape}
+        if given.shape(0) != shape or given.shape(1) not in others or profile.calls.body[row] != body:
+            return False
+    return True

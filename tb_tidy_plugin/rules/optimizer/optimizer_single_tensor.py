@@ -52,6 +52,7 @@ from tb_tidy_plugin.rulekit import (
     aten,
     fitting,
 )
+from tb_tidy_plugin.units import plural
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -98,6 +99,11 @@ class Evidence:
     least: int
 
     @property
+    def per_parameter(self) -> str:
+        """How many operators run for each parameter."""
+        return plural(self.each, "operator")
+
+    @property
     def device(self) -> str:
         """Where the step runs."""
         return "GPU" if self.on_gpu else "CPU"
@@ -112,9 +118,10 @@ class OptimizerSingleTensor(Rule[Evidence]):
     """Optimizer that updates one parameter at a time."""
 
     code = "TT301"
+    action = "Update all parameters of `{optimizer}` at once"
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (
-        "The step on the {device} runs {each} operators for each parameter and no `_foreach_` or `_fused_` "
+        "The step on the {device} runs {per_parameter} for each parameter and no `_foreach_` or `_fused_` "
         "operator{switches}. Reported for {least} parameters or more"
     )
     fix = "Pass `{setting}` to `{optimizer}`"

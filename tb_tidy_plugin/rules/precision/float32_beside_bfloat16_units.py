@@ -80,6 +80,7 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
 
     code = "TT450"
     needs = frozenset({"shapes"})
+    action = "Compute products in bfloat16"
     message = (
         "Products and convolutions in float32 take {time} of a step ({share}), and this CPU multiplies bfloat16 faster"
     )

@@ -97,6 +97,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
 
     code = "TT401"
     needs = frozenset({"shapes", "device"})
+    action = "Allow TF32 for products in float32"
     message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
     why = (
         "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products uses tensor cores. TF32"

@@ -107,6 +107,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
     code = "TT403"
     needs = frozenset({"device"})
     yields_to = ("fp32-matmul-no-tf32",)  # TF32 takes products to the matrix units, too, by one line
+    action = "Use mixed precision for products and convolutions"
     message = (
         "Products and convolutions in float32 take {time} of a step ({share}) on the ordinary cores of {device}, "
         "whose matrix units are idle"

@@ -63,6 +63,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
 
     code = "TT451"
     needs = frozenset({"shapes"})
+    action = "Cast the weights to {dtype} once"
     message = "Autocast casts {casts} weights to {dtype} per step, which takes {time}"
     why = "The layers get float32 weights, and the profile holds no backward pass. Reported for {least} casts or more"
     fix = "Cast the model once: `model.to(torch.{dtype})`"

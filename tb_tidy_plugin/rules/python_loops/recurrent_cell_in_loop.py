@@ -2,7 +2,9 @@
 
 ## What it finds
 `nn.LSTMCell`, `nn.GRUCell` or `nn.RNNCell` called in a Python loop with nothing between the calls but views: no result
-of one position goes into the next input, so that the fused module computes the same.
+of one position goes into the next input, so that the fused module computes the same. The same for `nn.LSTM`, `nn.GRU`
+and `nn.RNN` called with one position at a time. An embedding of a piece of a tensor of indices may stand before the
+call, and a linear layer after it: no result of a position is an index.
 
 ## Why it is slow
 Each call multiplies small matrices, from Python, for one position. `nn.LSTM` multiplies the inputs of all positions
@@ -22,11 +24,14 @@ outputs, (hidden, state) = lstm(sequence)
 ## How the saving is estimated
 The calls are scaled by what was measured on a CPU with torch 2.13 for forward and backward pass (4 to 64 sequences of
 12 to 50 positions, 32 to 512 units): `nn.LSTM` takes 0.22 to 0.71 of the time of its cells, `nn.GRU` and `nn.RNN`
-0.7 to 1, since a CPU does not fuse them. On a GPU both are fused. The backward pass is not counted.
+0.7 to 1, since a CPU does not fuse them. Called with one position at a time, the modules are scaled to 0.06 to 0.6
+(`nn.LSTM`), 0.45 to 0.9 (`nn.GRU`) and 0.3 to 0.95 (`nn.RNN`). These were measured with 4 to 64 sequences of 12 to 50
+positions and 32 to 256 units. On a GPU all are fused. The backward pass is not counted.
 
 ## When it stays quiet
 Fewer than 8 calls in a row. Loops with other operators between the calls, such as an embedding of the last output or
-attention: there a position may need the one before. Calls by libraries other than PyTorch.
+attention: there a position may need the one before, as where an index is drawn or chosen of what was computed. Calls
+by libraries other than PyTorch.
 """
 
 from collections.abc import Iterator
@@ -48,7 +53,12 @@ from tb_tidy_plugin.rulekit import (
 )
 
 CELLS = aten.by_name("product", {"lstm_cell": "LSTM", "gru_cell": "GRU", "rnn_tanh_cell": "RNN"})
+MODULES = aten.by_name("product", {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN"})
+KINDS = {**CELLS, **MODULES}
+EMBEDDING, INDICES = "aten::embedding", "long int"
+AFTER = aten.names("known", "dropout cross_entropy_loss")
 ON_CPU = {"LSTM": (0.4, 0.2, 0.75), "GRU": (0.9, 0.7, 1.0), "RNN": (0.9, 0.7, 1.0)}
+ON_CPU_BY_ONE = {"LSTM": (0.3, 0.06, 0.6), "GRU": (0.65, 0.45, 0.9), "RNN": (0.5, 0.3, 0.95)}
 ON_GPU = (0.3, 0.1, 0.75)
 NEAR = 12  # operators between two calls that are looked at
 
@@ -58,12 +68,14 @@ class Evidence:
     """Calls of a cell in a row.
 
     Attributes:
-        fused: the module that does the same. on_gpu: whether the cell launches work.
+        fused: the module that does the same. is_cell: whether a cell is called, not that module with one position.
+        on_gpu: whether a call launches work.
         calls: how many in a row. inputs: the shape of one. units: of the cell.
         time: what they take. least: from how many on they are reported.
     """
 
     fused: str
+    is_cell: bool
     on_gpu: bool
     calls: int
     inputs: Sizes
@@ -71,19 +83,34 @@ class Evidence:
     time: Nanoseconds
     least: int
 
+    @property
+    def called(self) -> str:
+        """The class whose module is called."""
+        return f"{self.fused}Cell" if self.is_cell else self.fused
+
+    @property
+    def how(self) -> str:
+        """What the one call needs."""
+        return (
+            "with the weights of the cell" if self.is_cell else "and what stands before and after it for all positions"
+        )
+
 
 class RecurrentCellInLoop(Rule[Evidence]):
     """Recurrent cell called once for each position."""
 
     code = "TT650"
     needs = frozenset({"shapes"})
-    message = "A loop calls `{fused}Cell` {calls} times, which takes {time}"
+    action = "Call `nn.{fused}` once for the whole sequence"
+    message = "A loop calls `{called}` {calls} times, which takes {time}"
     why = (
-        "Each call computes one position of inputs {inputs}, and only views run in between. Reported for {least} calls "
-        "or more"
+        "Each call computes one position of inputs {inputs}, and no result goes into the next input. Reported for "
+        "{least} calls or more"
     )
-    fix = "Call `nn.{fused}` once for the whole sequence, with the weights of the cell"
-    caveat = "Results differ in their last bits. The module's parameters have other names (`weight_ih_l0`)."
+    fix = "Call `nn.{fused}` once for the whole sequence, {how}"
+    caveat = (
+        "Results differ in their last bits. The parameters of a cell have other names in a module (`weight_ih_l0`)."
+    )
 
     min_calls = Threshold(8, "in a row: for fewer, the module prepares as much as it saves")
 
@@ -91,10 +118,12 @@ class RecurrentCellInLoop(Rule[Evidence]):
         for rows in _in_a_row(profile):
             if len(rows) >= self.min_calls:
                 given = profile.inputs(rows[0])
-                weight = given.dims[3] if len(given.dims) > 3 else ()  # noqa: PLR2004 - input, hidden, two weights
+                is_cell = profile.name(rows[0]) in CELLS
+                weight = given.dims[3] if is_cell and len(given.dims) > 3 else ()  # noqa: PLR2004 - hidden, weights
                 units = weight[-1] if weight and isinstance(weight[-1], int) else 0
                 evidence = Evidence(
-                    fused=CELLS[profile.name(rows[0])],
+                    fused=KINDS[profile.name(rows[0])],
+                    is_cell=is_cell,
                     on_gpu=bool(len(profile.device_activity_of(rows[0]))),
                     calls=len(rows),
                     inputs=Sizes(given.shape(0) or ()),
@@ -105,7 +134,8 @@ class RecurrentCellInLoop(Rule[Evidence]):
                 yield Match(rows[0], tuple(rows), evidence)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else ON_CPU[match.evidence.fused]))
+        on_cpu = ON_CPU if match.evidence.is_cell else ON_CPU_BY_ONE
+        yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else on_cpu[match.evidence.fused]))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         if len(evidence.inputs) != 2 or evidence.fused not in ON_CPU:  # noqa: PLR2004 - sequences and features
@@ -126,8 +156,9 @@ class RecurrentCellInLoop(Rule[Evidence]):
 
 
 def _in_a_row(profile: Profile) -> Iterator[list[int]]:
-    """Calls of one cell with equal inputs in one step, with nothing but views in between."""
-    rows = profile.calls.among(profile.named(*CELLS)).tolist()
+    """Calls of one cell or module with equal inputs of one position, of which none needs the one before."""
+    called = profile.calls.among(profile.named(*KINDS)).tolist()
+    rows = [row for row in called if profile.name(row) in CELLS or _is_one_position(profile, row)]
     run = rows[:1]
     for before, row in pairwise(rows):
         if not _follows(profile, before, row):
@@ -145,4 +176,30 @@ def _follows(profile: Profile, before: int, row: int) -> bool:
     after = profile.operators_after(before, NEAR)
     if row not in after:
         return False
-    return all(aten.is_a("view", profile.name(between)) for between in after[: after.index(row)])
+    between = after[: after.index(row)]
+    work = [each for each in between if not aten.is_a("view", profile.name(each))]
+    if not work or profile.name(row) in CELLS:
+        return not work
+    return _embeds_a_piece(profile, between, work[-1]) and all(
+        _makes_no_index(profile.name(each)) for each in work[:-1]
+    )
+
+
+def _is_one_position(profile: Profile, row: int) -> bool:
+    """Whether a module gets one position of each sequence; the state says how many sequences there are."""
+    given = profile.inputs(row)
+    sequence, state = given.shape(0) or (), given.dims[1] if len(given.dims) > 1 else ()
+    first = state[0] if state and not isinstance(state[0], int) else state
+    return len(sequence) == len(first) == 3 and sequence[0] * sequence[1] == first[1]  # noqa: PLR2004 - see nn.GRU
+
+
+def _makes_no_index(name: str) -> bool:
+    return name in AFTER or aten.is_a("product", name) or aten.is_a("pointwise", name)
+
+
+def _embeds_a_piece(profile: Profile, between: list[int], row: int) -> bool:
+    """Whether a row is an embedding of what the operator before it has picked of a tensor of indices."""
+    at = between.index(row)
+    if profile.name(row) != EMBEDDING or at == 0:
+        return False
+    return aten.is_a("view", profile.name(between[at - 1])) and profile.inputs(between[at - 1]).dtype(0) == INDICES

@@ -64,6 +64,7 @@ class AllReduceBetweenCopies(Rule[Evidence]):
 
     code = "TT1504"
     needs = frozenset({"device"})
+    action = "Remove the copies beside the collectives"
     message = "{times} collectives (`{kernel}`) have a copy right before and behind them, which take {time}"
     why = "The collectives themselves take {collective}. Reported for {least} of them or more"
     fix = (

@@ -69,6 +69,7 @@ class EagerDecodeBesideGraphs(Rule[Evidence]):
 
     code = "TT1506"
     needs = frozenset({"device"})
+    action = "Capture graphs for all batch sizes that decode"
     message = (
         "{eager} of the decode iterations{batches} run without a graph and take {time}; with one they take {usual}"
     )

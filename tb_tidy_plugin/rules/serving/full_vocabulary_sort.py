@@ -60,6 +60,7 @@ class FullVocabularySort(Rule[Evidence]):
 
     code = "TT1505"
     needs = frozenset({"shapes", "device"})
+    action = "Select tokens with `torch.topk` instead of a sort"
     message = "`torch.sort` orders all {vocabulary} values of {requests} requests, which takes {time}"
     why = "Sampling needs the largest of them only. Reported for rows of {least} values or more"
     fix = "Select with `torch.topk`, or sample with a fused kernel for top-k and top-p, such as FlashInfer's"

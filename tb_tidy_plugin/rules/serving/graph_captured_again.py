@@ -62,6 +62,7 @@ class GraphCapturedAgain(Rule[Evidence]):
 
     code = "TT1507"
     needs = frozenset({"device"})
+    action = "Capture all graphs before the first request"
     message = "Graphs are captured or instantiated {times} times after the first replay, which takes {time}"
     why = "Capturing belongs to start-up. Reported for {least} times or more"
     fix = "Capture one graph for each size before the first request, pad batches to these sizes, and keep the graphs"

@@ -77,6 +77,7 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
     code = "TT1503"
     needs = frozenset({"device"})
     yields_to = ("decoder-pieces-written-out", "elementwise-op-flood", "unfused-attention")
+    action = "Fuse the {kernels} kernels of `{module}` into one"
     message = "{kernels} kernels in a row of `{module}` are hardly longer than a launch: {names}; {times} times, {time}"
     why = (
         "Each takes less than twice the {floor} that the shortest kernels here take, and none waits for the host. "

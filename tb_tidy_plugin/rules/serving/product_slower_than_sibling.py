@@ -66,6 +66,7 @@ class ProductSlowerThanSibling(Rule[Evidence]):
     code = "TT1501"
     needs = frozenset({"shapes", "device"})
     yields_to = ("tensor-core-shape-misaligned", "small-batch-product-below-bandwidth", "unfused-attention")
+    action = "Tune the product of {sizes}"
     message = "{sizes} in {dtype} reaches {rate}FLOP/s, {share} of the rate of {sibling}"
     why = (
         "{calls} calls take {time}; the sibling reaches {sibling_rate}FLOP/s with as many operations per byte. "

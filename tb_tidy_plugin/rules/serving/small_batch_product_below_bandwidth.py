@@ -78,6 +78,7 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
 
     code = "TT1502"
     needs = frozenset({"shapes", "device"})
+    action = "Tune products for small batches"
     message = "{products} at {rate}B/s, {share} of the bandwidth"
     why = "They take {time} and do nothing else. Reported below {limit} of the bandwidth; good kernels reach 80 % of it"
     fix = "Tune these sizes for the batch sizes that are served, or store the weights in FP8 or INT8"

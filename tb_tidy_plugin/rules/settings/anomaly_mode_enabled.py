@@ -70,6 +70,7 @@ class AnomalyModeEnabled(Rule[Evidence]):
     """Debug mode left on."""
 
     code = "TT1401"
+    action = "Switch the debug mode off"
     message = "{mode} is on: {what}, {time} per step"
     why = "{sign}"
     fix = "{cure}, except while looking for an error"

@@ -60,6 +60,7 @@ class DeviceModeInterceptsCalls(Rule[Evidence]):
 
     code = "TT1452"
     needs = frozenset({"stacks"})
+    action = "Set the default device only while the model is made"
     message = "A default device intercepts {calls} calls per step, which takes {own}"
     why = (
         "`torch.set_default_device` or `with torch.device(...)` runs `__torch_function__` around each call. Reported "

@@ -54,6 +54,7 @@ class DistributionArgumentsValidated(Rule[Evidence]):
 
     code = "TT1450"
     needs = frozenset({"stacks"})
+    action = "Switch the checks of distributions off"
     message = "Distributions check their arguments {checks} times per step"
     why = (
         "`Distribution.__init__` and `_validate_sample` run operators and read their results. Reported for {least} "

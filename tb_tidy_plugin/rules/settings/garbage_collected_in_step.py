@@ -73,6 +73,7 @@ class GarbageCollectedInStep(Rule[Evidence]):
 
     code = "TT1451"
     needs = frozenset({"stacks"})
+    action = "Keep garbage collection out of the steps"
     message = "{who} collects garbage in the steps, which takes {time} per step"
     why = "The number of collections in the profile is {count}, and the longest takes {longest}"
     fix = (

@@ -98,6 +98,7 @@ class RecordingNotSteady(Rule[Evidence]):
     """Recording of start-up, compilation or capture."""
 
     code = "TT1402"
+    action = "Record steady steps instead"
     message = "{share} of this recording is {what}"
     why = "A job does this once; here it takes {time} of a step. Steady steps cannot be judged by this recording"
     fix = "{fix}"

@@ -130,6 +130,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
         "dtype-ping-pong", "optimizer-single-tensor", "product-slower-than-sibling",
         "small-batch-product-below-bandwidth",
     )  # fmt: skip
+    action = "Speed up the kernels of `{op}`"
     message = "`{op}` takes {time} of a step ({share}) and reaches {reached} of the device's {limit}"
     why = (
         "By the shapes of its inputs ({sizes} in the longest call), the device needs {ideal} of a step for it; calls "

@@ -66,6 +66,7 @@ class LogitsForAllPositions(Rule[Evidence]):
 
     code = "TT503"
     needs = frozenset({"shapes"})
+    action = "Pick the position before the linear layer"
     message = "A linear layer makes {columns} columns for {positions} positions, of which one is used: {time} per step"
     why = "Only `select` and `slice` read the result of {result}. Reported for {least} columns or more"
     fix = "Pick the position before the layer: `layer(x[:, -1])`"

@@ -111,6 +111,7 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
 
     code = "TT501"
     needs = frozenset({"shapes"})
+    action = "Pad {odd} to {padded}"
     message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is not a multiple of 8"
     why = (
         "`{kernel}` {sign}. Reported where the kernel's name shows it, and below {slow} of the speed of aligned "

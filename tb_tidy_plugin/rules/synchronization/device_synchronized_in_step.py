@@ -65,6 +65,7 @@ class DeviceSynchronizedInStep(Rule[Evidence]):
 
     code = "TT851"
     needs = frozenset({"stacks", "device"})
+    action = "Remove `synchronize()` from the step"
     message = "`synchronize()` makes the host wait for the device {times} per step, for {held}"
     why = "Half of the steps or more have such a call. Reported for {least} per step or more"
     fix = "Remove `synchronize()` from the step, and measure times with `torch.cuda.Event`"

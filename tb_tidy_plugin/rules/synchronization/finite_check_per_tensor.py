@@ -57,6 +57,7 @@ class FiniteCheckPerTensor(Rule[Evidence]):
     """Tensors checked for NaN one by one."""
 
     code = "TT850"
+    action = "Check for NaN and infinity once per step"
     message = "Python checks {checks} tensors per step for NaN or infinity one by one, which takes {time}"
     why = "Each check tests a tensor, reduces the result and reads it. Reported for {least} checks per step or more"
     fix = "Check the loss, or the norm of all gradients (`torch.nn.utils.get_total_norm`), once per step"

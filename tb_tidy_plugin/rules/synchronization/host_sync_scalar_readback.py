@@ -38,6 +38,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
@@ -70,7 +72,8 @@ class Evidence:
     Attributes:
         names: the operators that read, where the host waits for a device; none for a loop on a CPU.
         per_step: reads per step.
-        time: what they cost per step. held: how long they hold the host per step.
+        time: what they cost per step.
+        held: how long they hold the host per step; time before the ledger's first step is left out.
         values: how many one loop reads at most; 0 where the host waits for a device.
         limit: from what on it is reported.
     """
@@ -107,6 +110,8 @@ class Evidence:
         """Why that is slow."""
         if self.values:
             return "Each read is a call of its own for one number, where one operator takes a whole tensor"
+        if not self.held:
+            return "The host waits there for work from before the recording, and launches nothing meanwhile"
         return f"The host is held there for {self.held} per step, and launches nothing meanwhile"
 
 
@@ -116,6 +121,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
     code = "TT801"
     # The checks for NaN read a value for each node of the backward pass.
     yields_to = ("anomaly-mode-enabled",)
+    action = "Read values of tensors together, or less often"
     message = "{reader} {calls} per step; {effect} {time} per step"
     why = "{reason}. Reported for {limit} per step or more"
     fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"
@@ -139,10 +145,11 @@ class HostSyncScalarReadback(Rule[Evidence]):
         places = _by_place(profile, device_readbacks(profile).tolist())
         usual = [rows for rows in places if self._is_usual(profile, rows)]
         idle = idle_after(profile, rows_of(sorted(row for rows in usual for row in rows)))
-        steps = len(profile.steps.items)
+        steps, span = len(profile.steps.items), profile.step_bounds
+        window = np.array([span.start_ns]), np.array([span.end_ns])
         for rows in usual:
             idle_ns = sum(end - start for row in rows for start, end in idle[row]) / steps
-            held = Nanoseconds(sum(map(profile.duration_ns, rows)) / steps)
+            held = Nanoseconds(int(profile.covered(rows_of(rows)).within(*window)[0]) / steps)
             evidence = Evidence(
                 names=tuple(sorted({profile.name(row) for row in rows})),
                 per_step=len(rows) / steps,

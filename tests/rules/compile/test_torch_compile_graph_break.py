@@ -8,7 +8,9 @@ import pytest
 
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.compile.torch_compile_graph_break import TorchCompileGraphBreak
+from tb_tidy_plugin.trace.compiled_code import CompiledCode, GraphBreak
 from tests.support.answers import findings, matches_of, saving_ns
+from tests.support.compiled import with_compiled
 from tests.support.drawn import draw
 
 STEP_US = 1_000
@@ -111,6 +113,18 @@ class TestReports:
         )
         assert [(place.file, place.line, place.precision) for place in finding.places] == [("model.py", 8, "exact")]
         assert (finding.matches, finding.matches_per_step, finding.confidence) == (3, 1.0, "high")
+
+    def test_dynamo_s_reason_where_it_was_captured(self) -> None:
+        asked = [
+            GraphBreak("model.py", 9, "forward", "of another line"),
+            GraphBreak("model.py", 8, "forward", "Unsupported Tensor.item() call."),
+            GraphBreak("layers.py", 8, "forward", "of another file"),
+        ]
+        (finding,) = findings(TorchCompileGraphBreak, with_compiled(profile(), CompiledCode(breaks=asked)))
+        said = "the break reads a value back. Dynamo's reason: Unsupported Tensor.item() call. Reported for"
+        assert said in finding.details[0].text  # type: ignore[union-attr]
+        (without,) = findings(TorchCompileGraphBreak, profile())
+        assert "Dynamo's reason" not in str(without.details)
 
     def test_a_break_in_a_function_as_the_cause_of_those_in_its_callers(self) -> None:
         found = findings(TorchCompileGraphBreak, draw("\n".join(shifted(NESTED, step) for step in range(2))))

@@ -6,7 +6,9 @@ import pytest
 
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.compile.torch_compile_recompilation import TorchCompileRecompilation
+from tb_tidy_plugin.trace.compiled_code import CompiledCode, Recompile
 from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
+from tests.support.compiled import with_compiled
 from tests.support.drawn import draw
 
 STEP_US = 1_000
@@ -46,6 +48,18 @@ class TestReports:
         assert finding.message == "`torch.compile` recompiles `loss`: 4 more variants take 2 ms"
         assert [(place.file, place.function) for place in finding.places] == [("model.py", "loss")]
         assert (finding.matches, finding.matches_per_step, finding.confidence) == (8, 2.0, "high")
+
+    def test_the_guard_that_failed_last_where_it_was_captured(self) -> None:
+        again = [
+            Recompile("0/5", "model.py", 5, "loss", "0/4: expected 6, actual 9"),
+            Recompile("0/6", "model.py", 5, "loss", "0/5: expected 9, actual 12"),
+            Recompile("1/6", "model.py", 9, "other", "1/5: of another function"),
+        ]
+        drawn = with_compiled(profile("0/3", "0/4", "0/5", "0/6"), CompiledCode(recompiles=again))
+        (finding,) = findings(TorchCompileRecompilation, drawn)
+        assert ". The guard that failed last: expected 9, actual 12. Reported for" in finding.details[0].text  # type: ignore[union-attr]
+        (without,) = findings(TorchCompileRecompilation, profile("0/3", "0/4", "0/5", "0/6"))
+        assert "guard that failed" not in str(without.details)
 
     def test_its_number_where_no_frame_names_it(self) -> None:
         (finding,) = findings(TorchCompileRecompilation, profile("2/1", None, "2/2", "2/3", stacks=False))

@@ -73,7 +73,7 @@ class TestReports:
         )
         assert (finding.cost_ns, finding.matches_per_step) == (2_000_000, 1.0)
         assert (finding.places[0].file, finding.places[0].function) == ("train.py", "step")
-        assert "1 `all_reduce` per step with 4 MiB take 2 ms" in str(finding.details[0])
+        assert "1 `all_reduce` per step with 4 MiB takes 2 ms" in str(finding.details[0])
         assert "DistributedDataParallel" in finding.fix
 
     def test_only_the_part_that_nothing_hides(self) -> None:

@@ -55,9 +55,13 @@ def matches(profile: Profile) -> tuple[Match, ...]:
 class TestReports:
     def test_a_mask_that_each_step_makes(self) -> None:
         (finding,) = findings(ConstantRebuiltEveryStep, steps(MASK, MASK))
-        assert finding.message == "`ones` rebuilds a constant of 1024 elements: 3 operators, 50 µs"
+        assert finding.message == "`ones` rebuilds a constant of 1,024 elements: 3 operators, 50 µs"
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "forward")]
         assert (finding.matches, finding.confidence, finding.cost_ns) == (2, "high", 50_000)
+
+    def test_one_operator_is_not_many(self) -> None:
+        finding, *_ = findings(ConstantRebuiltEveryStep, steps(ONES, ONES))
+        assert ": 1 operator, " in finding.message
 
     def test_the_whole_chain_is_one_match_of_the_factory(self) -> None:
         first, second = matches(steps(MASK, MASK))

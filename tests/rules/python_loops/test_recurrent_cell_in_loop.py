@@ -32,7 +32,50 @@ def job(
     return draw("\n".join(lines), gpu)
 
 
+def by_letter(
+    calls: int = 8,
+    picked: str = "aten::slice",
+    indices: str = "long",
+    after: str = "aten::linear",
+    sequence: str = "4x1x16",
+    module: str = "aten::gru",
+    state: str = "1x4x32",
+) -> Profile:
+    """A loop that embeds a letter, calls a module of 50 µs, and decodes what comes out."""
+    lines = ["ProfilerStep#1 0-9000", "  speaker.py(12): forward 1-8999"]
+    for number in range(calls):
+        at = 10 + 100 * number
+        lines += [
+            f"    {picked} {at}-{at + 5} dims=4x12, types={indices},Scalar",
+            f"    aten::embedding {at + 6}-{at + 9} dims=100x16,4x1 types=float,long",
+            f"    {module} {at + 10}-{at + 60} dims={sequence},{state},96x16+96x32+96+96 types=float,float,TensorList",
+            f"    {after} {at + 61}-{at + 70} dims=4x1x32,100x32 types=float,float",
+        ]
+    return draw("\n".join(lines))
+
+
 class TestReports:
+    @pytest.mark.parametrize(
+        ("module", "sequence", "state", "expected_ns"),
+        [
+            ("aten::gru", "4x1x16", "1x4x32", 400_000 * 0.35),
+            ("aten::gru", "1x4x16", "1x4x32", 400_000 * 0.35),
+            ("aten::lstm", "4x1x16", "1x4x32+1x4x32", 400_000 * 0.7),
+        ],
+    )
+    def test_a_module_that_gets_one_position_a_call(
+        self, module: str, sequence: str, state: str, expected_ns: float
+    ) -> None:
+        profile = by_letter(module=module, sequence=sequence, state=state)
+        (finding,) = findings(RecurrentCellInLoop, profile)
+        name = module.removeprefix("aten::").upper()
+        assert finding.message == f"A loop calls `{name}` 8 times, which takes 400 µs"
+        assert finding.fix.startswith(
+            f"Call `nn.{name}` once for the whole sequence, and what stands before and after it"
+        )
+        _, expected, _ = saving_ns(RecurrentCellInLoop, profile)
+        assert expected == pytest.approx(expected_ns, rel=0.01)
+
     def test_a_loop_at_the_users_function(self) -> None:
         (finding,) = findings(RecurrentCellInLoop, job())
         assert finding.message == "A loop calls `LSTMCell` 8 times, which takes 400 µs"
@@ -79,6 +122,12 @@ class TestStaysQuiet:
             pytest.param(job(calls=7), id="fewer calls"),
             pytest.param(job(between="embedding"), id="an output that may be the next input"),
             pytest.param(job(cell="aten::linear"), id="no cell"),
+            pytest.param(by_letter(calls=7), id="fewer calls of a module"),
+            pytest.param(by_letter(sequence="4x12x16"), id="whole sequences"),
+            pytest.param(by_letter(sequence="12x1x16", state="1x1x32"), id="whole sequences of one sample"),
+            pytest.param(by_letter(picked="aten::argmax"), id="an index that was chosen"),
+            pytest.param(by_letter(after="aten::argmax"), id="an index that may be chosen of the output"),
+            pytest.param(by_letter(indices="float"), id="no piece of indices"),
         ],
     )
     def test_for(self, profile: Profile) -> None:

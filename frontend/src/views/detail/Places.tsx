@@ -40,9 +40,9 @@ export function Places({ finding }: { finding: Finding }) {
       </div>
     )}>
       {finding.places.length > 1 && <PlaceList places={finding.places} />}
-      <p class="place-line"><b class="path">{text}</b> in <code>{shown.function}</code></p>
+      <p class="place-line"><b class="path">{shown.generated ? placeText(shown) : text}</b> {shown.generated ? 'in compiled code of' : 'in'} <code>{shown.function}</code></p>
       <p class={`precision ${shown.precision}`}>
-        {precisionText(shown.precision, shown.ties)}
+        {precisionText(shown.precision, shown.ties, shown.generated)}
         {!shown.own_code && ' It lies in an installed package: no frame of your own code was recorded for it.'}
       </p>
       <Snippet finding={finding} place={shown} />

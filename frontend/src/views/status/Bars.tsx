@@ -15,7 +15,7 @@ export const Bars = () => (
   <div class="bars">
     {gone.value && (
       <Notice kind="error" action={<Button onClick={() => void revalidate()}>Retry</Button>}>
-        <p><b>TensorBoard does not answer.</b> Is it still running? What is on the screen stays there.</p>
+        <p><b>The server does not answer.</b> Is it still running? What is on the screen stays there.</p>
       </Notice>
     )}
     {!comparing.value && <OfProfile />}

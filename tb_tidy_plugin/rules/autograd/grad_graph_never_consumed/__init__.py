@@ -89,6 +89,7 @@ class GradGraphNeverConsumed(Rule[Evidence]):
     """Graph recorded for a backward pass that never runs."""
 
     code = "TT1101"
+    action = "Run passes without a backward pass under `inference_mode()`"
     message = "Autograd records {nodes} nodes in each pass{where} that no backward pass uses: up to {time} a pass"
     why = (
         "Starting with `{first}`, {nodes} operators record nodes that no backward pass in the profile uses{others}. "

@@ -90,6 +90,7 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
 
     code = "TT701"
     needs = frozenset({"shapes"})
+    action = "Remove the bias of the convolution"
     message = "`{conv}` adds a bias to {channels} channels, and `{norm}` right after it cancels the bias"
     why = (
         "Batch norm in {mode} subtracts each channel's mean, and the bias with it. Adding the bias and summing its "

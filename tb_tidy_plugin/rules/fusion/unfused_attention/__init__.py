@@ -113,6 +113,7 @@ class UnfusedAttention(Rule[Evidence]):
 
     code = "TT703"
     needs = frozenset({"shapes"})
+    action = "Call `scaled_dot_product_attention` instead of writing attention out"
     message = "Attention of {queries} queries over {keys} keys is written out: up to {time} a call between its products"
     why = (
         "{operators} operators{backward} read and write scores of {sizes} in {dtype}, {ratio} times the size of the "

@@ -105,6 +105,7 @@ class GpuIdleHostBound(Rule[Evidence]):
 
     code = "TT901"
     needs = frozenset({"device"})
+    action = "Launch fewer and larger kernels"
     message = (
         "For {share} of the step, {idle}, the device waits for the host to launch its next work, most of it for {where}"
     )
@@ -138,7 +139,7 @@ class GpuIdleHostBound(Rule[Evidence]):
 
     def _match(self, profile: Profile, nth: int, idle: HostBoundIdle) -> Match[Evidence]:
         total_ns, steps = idle.time.total_ns, max(len(profile.steps.items), 1)
-        median_ns = profile.steps.median_ns or total_ns
+        mean_ns = profile.pace.mean_ns or total_ns
         has_stacks = "stacks" in profile.recorded
         likely, most = (idle.beyond_ns(slowdown) for slowdown in RECORDER[has_stacks])
         places = idle.by_place(profile, _is_place)
@@ -148,7 +149,7 @@ class GpuIdleHostBound(Rule[Evidence]):
             events=tuple(idle.longest(EVIDENCE)),
             evidence=Evidence(
                 idle=Nanoseconds(total_ns / steps),
-                share=Share(total_ns / steps / median_ns),
+                share=Share(total_ns / steps / mean_ns),
                 places=_largest(profile, places, total_ns),
                 gaps=round(len(idle.time.starts) / steps),
                 kernel=Nanoseconds(idle.median_kernel_ns),
@@ -160,7 +161,7 @@ class GpuIdleHostBound(Rule[Evidence]):
                 longest=Nanoseconds(self.most_gap_ns),
             ),
             subject=f"device {nth}",  # of this process: each rank has a device of another number
-            confidence=self._confidence(has_stacks, likely / steps / median_ns, most / steps / median_ns),
+            confidence=self._confidence(has_stacks, likely / steps / mean_ns, most / steps / mean_ns),
             lost=tuple(zip(idle.time.starts.tolist(), idle.time.ends.tolist(), strict=True)),
         )
 

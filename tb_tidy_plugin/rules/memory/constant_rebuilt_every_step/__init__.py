@@ -57,6 +57,7 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.constants import Constant, constants_made_again
+from tb_tidy_plugin.units import plural
 
 CHAIN_SHOWN = 8
 BOOL = 11  # the number that ATen has for this dtype
@@ -88,9 +89,14 @@ class Evidence:
         return self.names[0]
 
     @property
-    def operators(self) -> int:
-        """How many make it."""
-        return len(self.names)
+    def size(self) -> str:
+        """How large it is."""
+        return plural(self.elements, "element")
+
+    @property
+    def count(self) -> str:
+        """How many operators make it."""
+        return plural(len(self.names), "operator")
 
     @property
     def chain(self) -> str:
@@ -105,7 +111,8 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
     needs = frozenset({"shapes"})
     # Its factories make pieces for the loop: one operator on the whole tensor needs none of them.
     yields_to = ("python-loop-tensor-indexing",)
-    message = "`{factory}` rebuilds a constant of {elements} elements: {operators} operators, {time}"
+    action = "Make the constant of `{factory}` once, before the loop"
+    message = "`{factory}` rebuilds a constant of {size}: {count}, {time}"
     why = (
         "`{chain}` take only numbers, the same ones each time: {times} × in {steps} steps. Reported for {least} "
         "elements or more where nothing writes to the tensor afterwards"

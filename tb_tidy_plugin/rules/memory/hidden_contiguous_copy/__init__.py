@@ -124,6 +124,7 @@ class HiddenContiguousCopy(Rule[Evidence]):
     needs = frozenset({"shapes"})
     # A copy between the products of attention; that which merges heads behind them lies outside, and may stay.
     yields_to = ("unfused-attention",)
+    action = "Remove the copy of `{operator}`"
     message = "`{operator}` copies {size} only to change their memory layout, then `{reader}` reads them"
     why = (
         "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported for "

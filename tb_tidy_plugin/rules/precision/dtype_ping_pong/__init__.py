@@ -95,6 +95,7 @@ class DtypePingPong(Rule[Evidence]):
 
     code = "TT402"
     needs = frozenset({"shapes"})
+    action = "Remove the casts from {dtype} to {other} and back"
     message = "{shape} values are cast from {dtype} to {other} and {distance} back to {dtype}: {time}"
     why = (
         "Both casts copy the whole tensor ({size}), and {between}. Reported for {least} or more, up to {most} "

@@ -84,6 +84,7 @@ class CatInLoop(Rule[Evidence]):
 
     code = "TT602"
     needs = frozenset({"shapes"})
+    action = "Join the pieces once, after the loop"
     message = "A tensor grows by {calls} × `{operator}`: {again} of what they copy is a copy of earlier pieces"
     why = (
         "In one step, {calls} calls each take the previous result and add a piece, at last {piece}; the final result "

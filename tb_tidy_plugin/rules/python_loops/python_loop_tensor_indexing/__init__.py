@@ -112,6 +112,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     code = "TT601"
     # A loop that does nothing but read takes a tensor apart only to read it.
     yields_to = ("host-sync-scalar-readback",)
+    action = "Replace the loop with operators on the whole tensor"
     message = "A Python loop picks {iterations} pieces of a tensor one by one: {operators} operators, {time}"
     why = (
         "`{body}` repeats; the step of the index is {stride}. About {work} of the operators' time is work on "

@@ -1,0 +1,102 @@
+"""`tb-tidy serve`: the page of TensorBoard's tab, without TensorBoard."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import webbrowser
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from tb_tidy_plugin.cli.places import PLACE, with_links
+from tb_tidy_plugin.cli.sources import with_source_roots
+from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.plugin.allowed_hosts import LOOPBACK
+from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.start import configuration_file
+from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.visible import visible
+
+NOT_LOCAL = "Other machines can reach this server. Whoever learns the address can read the traces; it is not encrypted."
+
+
+@click.command(short_help="Serve the page without TensorBoard.")
+@click.argument("path", type=PLACE)
+@click.option(
+    "--host",
+    default=HOME,
+    show_default=True,
+    metavar="ADDRESS",
+    help="Listen on this address. With another one than the default, other machines can reach the server.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port; usually a free one.")
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Also answer to this name, by which a proxy reaches the server; may be given several times.",
+)
+@click.option("--open/--no-open", "opens", default=True, show_default=True, help="Open the page in a browser.")
+@click.option("--benchmarks", is_flag=True, help="Let the page run benchmarks on this machine.")
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A `tb-tidy.toml`, or a `pyproject.toml` with `[tool.tb-tidy]`. Without it TB_TIDY_CONFIG; no file is "
+    "looked for.",
+)
+@click.option("--no-cache", is_flag=True, help="Keep nothing of what was worked out.")
+@with_links
+@with_source_roots
+def serve(
+    path: Place,
+    host: str,
+    port: int,
+    allowed_hosts: tuple[str, ...],
+    opens: bool,
+    benchmarks: bool,
+    config: Path | None,
+    no_cache: bool,
+    follow_links: bool,
+    source_roots: tuple[Path, ...],
+) -> None:
+    """Serve the page over PATH: a trace file, a run folder or a logdir.
+
+    The page is that of TensorBoard's tab; TensorBoard need not be installed. The address holds a token, without which
+    nothing is answered. New traces are found by themselves. Ctrl-C ends the server.
+    """
+    if isinstance(path, Path) and not path.exists():
+        raise NotFoundError(f"There is no file or folder `{path}`.", "Check the path.")
+    folder = str(path.absolute() if isinstance(path, Path) else path)
+    token = Token()
+    with suppress(KeyboardInterrupt), listening(host, port) as listener:
+        address = address_of(listener, host, token)
+        click.echo(f"TorchTidy serves {visible(folder)} at {address}\nCtrl-C ends it.")
+        if host not in LOOPBACK:
+            click.echo(f"tb-tidy: {NOT_LOCAL}", err=True)
+        if opens and _has_browser():
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+        from tb_tidy_plugin.plugin.server import Wanted, server_of  # while the browser starts
+
+        wanted = Wanted(
+            logdir=Logdir(folder, follow_links=follow_links),
+            source_roots=source_roots,
+            configuration=configuration_file("" if config is None else str(config)),
+            cache="off" if no_cache else "",
+            host=host,
+            allowed_hosts=allowed_hosts,
+            benchmarks=benchmarks,
+        )
+        with server_of(wanted, token, listener) as server:
+            server.serve_forever()
+
+
+def _has_browser() -> bool:
+    """Whether a window could open; browsers for a terminal would take this one over."""
+    return sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

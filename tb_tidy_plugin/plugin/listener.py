@@ -1,0 +1,57 @@
+"""Where a server of the page listens, and the token that its address holds.
+
+Imports the standard library only: a browser starts while the rest is imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import socket
+from dataclasses import dataclass, field
+
+from tb_tidy_plugin.errors import TidyError
+
+HOME = "127.0.0.1"
+ALL_ADDRESSES = frozenset({"0.0.0.0", "::"})
+TOKEN_BYTES = 24
+WAITING = 128  # connections
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A secret that the server's address holds, and then a cookie: whoever knows it may read and act."""
+
+    text: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES), repr=False)
+
+    @property
+    def cookie(self) -> str:
+        """The name of its cookie: cookies of all servers on one machine are sent to each of them."""
+        return f"torchtidy-{hashlib.sha256(self.text.encode()).hexdigest()[:12]}"
+
+    def is_in(self, given: str | None) -> bool:
+        """Compares in a time that tells nothing of the token."""
+        return given is not None and hmac.compare_digest(given.encode(), self.text.encode())
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket on which connections wait to be served; port 0 is a free one.
+
+    Raises:
+        TidyError: it cannot listen there.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=WAITING)
+    except OSError as problem:
+        raise TidyError(
+            f"`{host}`, port {port}, cannot be listened on: {problem.strerror or problem}.",
+            "Name another `--port`, or a `--host` that is an address of this machine.",
+        ) from None
+
+
+def address_of(listener: socket.socket, host: str, token: Token) -> str:
+    """The address to open in a browser, with the token; of this machine's name where it listens on all addresses."""
+    name = socket.gethostname() if host in ALL_ADDRESSES else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}/?token={token.text}"

@@ -1,0 +1,27 @@
+"""What the web API answers from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
+from tb_tidy_plugin.plugin.comparisons import Comparisons
+from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.plugin.profiles import Profiles
+from tb_tidy_plugin.plugin.timelines import Timelines
+
+PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The profiles in the logdirs, and all that is kept and worked out beside them."""
+
+    profiles: Profiles
+    source_roots: Sequence[Path]
+    mutes: MuteStore
+    benchmarks: BenchmarkQueue
+    timelines: Timelines
+    comparisons: Comparisons

@@ -1,0 +1,46 @@
+"""What every server of the page begins with: the configuration, the cache and the search for traces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.plugin.logdirs import Logdir
+    from tb_tidy_plugin.plugin.profiles import Profiles
+
+CONFIGURATION = "TB_TIDY_CONFIG"
+
+
+def configuration_file(given: str) -> Path | None:
+    """The file that is given, else that of the environment, seen from here.
+
+    None is looked for, least of all in a logdir: a configuration names Python files to run.
+    """
+    named = given or os.environ.get(CONFIGURATION, "")
+    return current_folder() / named if named else None
+
+
+def open_profiles(logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path], cache: str) -> Profiles:
+    """Begins to look; `cache` is a folder, `off`, or empty for the usual one.
+
+    Imports what TensorBoard's start need not wait for.
+    """
+    from tb_tidy_plugin.plugin.profiles import Profiles
+    from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
+
+    folder = current_folder() / cache if cache else default_folder()
+    keeping = NOWHERE if cache == "off" else Cache(folder).usable()
+    profiles = Profiles(logdirs, configuration=configuration, source_roots=roots, cache=keeping)
+    profiles.start()
+    return profiles
+
+
+def current_folder() -> Path:
+    """The folder this process was started in; the root of the disk, which is nobody's, where it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")

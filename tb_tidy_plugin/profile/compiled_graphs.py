@@ -1,0 +1,189 @@
+"""Calls of the graphs that `torch.compile` generated: which events run in them, and for which region.
+
+A call of compiled code is `Torch-Compiled Region: 2/1`. In it, or in the node `CompiledFunctionBackward` of the
+backward pass, PyTorch since 2.6 records `## Call CompiledFxGraph <key> ##`, with the key of the graph in Inductor's
+cache. A node belongs to the region whose `CompiledFunction` has its sequence number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledGraph
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
+
+REGION = r"^Torch-Compiled Region\b"
+REGION_ID = re.compile(r"^Torch-Compiled Region: (?P<id>\S+)")
+FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
+GRAPH = re.compile(r"^## Call CompiledFxGraph (?P<key>\S+) ##$")
+EXTERN = re.compile(r"^(?:extern_kernels|aten)\.(?P<name>\w+)|^torch\.ops\.(?P<space>\w+)\.(?P<operator>\w+)")
+NUMBERED = re.compile(r"^graph_\d+_")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCall:
+    """One run of generated code.
+
+    Attributes:
+        row: the event that stands for it.
+        key: of the graph in Inductor's cache, empty where the trace has none.
+        region: row of the compiled region, `ABSENT` where it is not known.
+        forward: row of the event in the region that runs the forward pass, the call itself in that pass.
+        is_backward: whether it computes gradients.
+    """
+
+    row: int
+    key: str
+    region: int
+    forward: int
+    is_backward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledGraphs:
+    """Which events run in generated code.
+
+    Attributes:
+        calls: in row order; of those inside others only what stands inside counts.
+        call: for each row of the tree the number of the innermost call around it, itself included; else `ABSENT`.
+        launch: for each row of the tree the number of the kernel, among those that the capture knows of its graph, that
+            it belongs to; else `ABSENT`.
+        graphs: what the capture knows of the graph of each call, None where it knows nothing.
+    """
+
+    calls: tuple[GraphCall, ...]
+    call: Rows
+    launch: Rows
+    graphs: tuple[CompiledGraph | None, ...]
+
+    def around(self, row: int) -> GraphCall | None:
+        """The innermost call around a row of the tree."""
+        number = int(self.call[row])
+        return None if number == ABSENT else self.calls[number]
+
+
+def compiled_graphs_of(profile: Profile) -> CompiledGraphs:
+    """The calls of generated code in a profile, with what the capture knows of them."""
+    rows = _call_rows(profile)
+    size = profile.tree.size
+    is_call = np.zeros(size, np.bool_)
+    is_call[rows] = True
+    number = np.full(size, ABSENT, np.int64)
+    number[rows] = np.arange(len(rows))
+    above = profile.tree.nearest_ancestor(is_call) if len(rows) else number
+    call = np.where(is_call, number, np.append(number, ABSENT)[above])
+    calls = tuple(_calls(profile, rows))
+    graphs = _known_graphs(profile, calls)
+    launch = np.full(size, ABSENT, np.int64)
+    if any(graphs):
+        _match(profile, is_call, calls, graphs, launch)
+    return CompiledGraphs(calls, call, launch, graphs)
+
+
+def _call_rows(profile: Profile) -> Rows:
+    kinds = (Category.OPERATOR, Category.ANNOTATION)
+    found = profile.matching(rf"^(?:{FORWARD}|{BACKWARD})$|^## Call CompiledFxGraph ", *kinds)
+    return found[found < profile.tree.size]
+
+
+def _calls(profile: Profile, rows: Rows) -> list[GraphCall]:
+    is_region = _mask(profile, profile.matching(REGION, Category.OPERATOR))
+    is_node = _mask(profile, profile.named(FORWARD, BACKWARD))
+    region_above, node_above = (profile.tree.nearest_ancestor(mask) for mask in (is_region, is_node))
+    forward_of = _forward_passes(profile)
+    found = []
+    for row in rows.tolist():
+        named = GRAPH.match(profile.name(row))
+        node = row if is_node[row] else int(node_above[row])
+        is_backward = node != ABSENT and profile.name(node) == BACKWARD
+        forward = forward_of(node) if is_backward else row
+        region = ABSENT if forward == ABSENT else int(region_above[forward])
+        found.append(GraphCall(row, named["key"] if named else "", region, forward, is_backward))
+    return found
+
+
+def _forward_passes(profile: Profile) -> Callable[[int], int]:
+    """Gives for a node of the backward pass the last `CompiledFunction` before it with its sequence number."""
+    table = profile.table
+    rows: dict[int, list[int]] = defaultdict(list)
+    for row in profile.named(FORWARD).tolist():
+        rows[int(table.sequence[row])].append(row)
+
+    def forward_of(node: int) -> int:
+        sequence = int(table.sequence[node])
+        before = (row for row in rows[sequence] if table.start_ns[row] <= table.start_ns[node])
+        return ABSENT if sequence == ABSENT else max(before, key=profile.start_ns, default=ABSENT)
+
+    return forward_of
+
+
+def _mask(profile: Profile, rows: Rows) -> Mask:
+    mask = np.zeros(profile.tree.size, np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def _known_graphs(profile: Profile, calls: Sequence[GraphCall]) -> tuple[CompiledGraph | None, ...]:
+    """What the capture knows of each call's graph, where that is one thing."""
+    code = profile.metadata.captured.compiled or CompiledCode()
+    known: dict[tuple[str, str, bool], CompiledGraph | None] = {}
+    for region in code.regions:
+        for graph in region.graphs:
+            if graph.launches is not None:
+                at = region.id, graph.key, graph.backward
+                known[at] = graph if known.get(at, graph) == graph else None
+    return tuple(known.get((_region_id(profile, call.region), call.key, call.is_backward)) for call in calls)
+
+
+def _region_id(profile: Profile, region: int) -> str:
+    named = REGION_ID.match(profile.name(region)) if region != ABSENT else None
+    return named["id"] if named else ""
+
+
+def _match(
+    profile: Profile,
+    is_call: Mask,
+    calls: Sequence[GraphCall],
+    graphs: Sequence[CompiledGraph | None],
+    launch: Rows,
+) -> None:
+    """Fills `launch`: of each name the first event is the first kernel, where there are as many of both."""
+    tree, category = profile.tree, profile.table.category[: profile.tree.size]
+    is_operator = category == Category.OPERATOR
+    above = tree.nearest_ancestor(is_operator | is_call)
+    for call, graph in zip(calls, graphs, strict=True):
+        if graph is None:
+            continue
+        below = np.array(profile.subtree(call.row))
+        rows: Mapping[str, list[int]] = defaultdict(list)
+        for row in below[is_operator[below] & (above[below] == call.row)].tolist():
+            rows[NUMBERED.sub("", profile.name(row))].append(row)
+        kernels: Mapping[str, list[int]] = defaultdict(list)
+        for number, kernel in enumerate(graph.launches or ()):
+            kernels[event_name(kernel.kernel)].append(number)
+        for name, numbers in kernels.items():
+            if len(rows[name]) == len(numbers):
+                for row, number in zip(rows[name], numbers, strict=True):
+                    launch[row : tree.last_descendant[row] + 1] = number
+
+
+def is_region(name: str) -> bool:
+    """Whether an event is a call of compiled code."""
+    return name.startswith("Torch-Compiled Region")
+
+
+def event_name(kernel: str) -> str:
+    """The event of a kernel, by what Inductor calls it: `aten::mm` of `extern_kernels.mm`."""
+    named = EXTERN.match(kernel)
+    if named is None:
+        return kernel
+    return f"aten::{named['name']}" if named["name"] else f"{named['space']}::{named['operator']}"

@@ -1,0 +1,52 @@
+"""Operators that the user's own code runs, also in functions that operators call, and the kernels of compiled code.
+
+An operator runs Python where it is an `autograd.Function` or recomputes a checkpoint: what that code calls counts like
+all else that it calls. Spans that somebody names in C++ or with `_RecordFunctionFast` are recorded as operators without
+a namespace, and run nothing of what is inside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from tb_tidy_plugin.profile.compiled import PARTS
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.strings import numbers_where
+
+OF_COMPILER = re.compile("|".join(PARTS.values()))
+NO_SPAN = re.compile(rf"::|Backward\d*$|{OF_COMPILER.pattern}")
+
+
+def user_operators(profile: Profile, is_own: Callable[[str], bool]) -> Rows:
+    """Rows of these operators, in row order.
+
+    Args:
+        profile: one trace.
+        is_own: whether a Python frame, by its name, is of the user's own code.
+    """
+    table, size, calls = profile.table, profile.tree.size, profile.compiled_graphs.calls
+    category, name = table.category[:size], table.name[:size]
+    is_operator, is_frame = category == Category.OPERATOR, category == Category.PYTHON
+    is_span = spans_of(profile)
+    is_frame &= np.isin(name, numbers_where(table.names, is_own))
+    is_graph, is_call = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+    is_call[[call.row for call in calls]] = True
+    is_graph[[call.row for call in calls if call.key]] = True
+    above = profile.tree.nearest_ancestor((is_operator & ~is_span) | is_frame | is_call)
+    is_run = (above == ABSENT) | (is_frame | is_graph)[above]
+    of_compiler = np.isin(name, numbers_where(table.names, OF_COMPILER.search))
+    return np.flatnonzero(is_operator & (profile.calls.outermost | (is_run & ~of_compiler)))
+
+
+def spans_of(profile: Profile) -> Mask:
+    """Which rows of the tree are spans: annotations, and operators that are none."""
+    table, size = profile.table, profile.tree.size
+    is_operator = table.category[:size] == Category.OPERATOR
+    named = np.isin(table.name[:size], numbers_where(table.names, NO_SPAN.search))
+    holds_others = profile.tree.last_descendant > np.arange(size)
+    spans: Mask = (table.category[:size] == Category.ANNOTATION) | (is_operator & ~named & holds_others)
+    return spans

@@ -1,0 +1,20 @@
+"""A page of HTML as the output of a notebook's cell: in a frame, so that neither changes how the other looks."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a notebook shows as a frame of `height_px`; the page in it runs no script, and opens links beside it."""
+
+    page: str
+    height_px: int
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe sandbox="allow-popups" style="width: 100%; height: {self.height_px:d}px; border: 0" '
+            f'title="TorchTidy" srcdoc="{html.escape(self.page)}"></iframe>'
+        )

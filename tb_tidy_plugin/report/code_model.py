@@ -1,0 +1,55 @@
+"""Changes of the user's own code, as findings, `tb-tidy fix` and SARIF have them."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.report.value import Model
+
+NEEDS_EXTRA = "Changes of your own code need LibCST: run `pip install 'tb-tidy-plugin[fix]'`."
+"""The `reason` of `CodeFixes` where it is not installed."""
+
+
+class Replacement(Model, frozen=True):
+    """A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive."""
+
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+class CodeFix(Model, frozen=True):
+    """The change of one file that fixes one place of a finding.
+
+    Attributes:
+        finding: its id.
+        file, line: the place, as the recording names it.
+        saving_ns: expected saving of the whole finding per step; null where it is not known.
+        safety: `same results`, `same up to rounding` or `changes behaviour: …`.
+        needs_review: whether the file alone cannot prove the change right; `check` then says what to check first.
+        diff: unified, without carriage returns.
+        replacements: the same change by regions, in the order of the file.
+    """
+
+    finding: str
+    rule: str
+    file: str
+    line: int
+    saving_ns: int | None
+    safety: str
+    needs_review: bool
+    check: str
+    diff: str
+    replacements: list[Replacement]
+
+
+class CodeFixes(Model, frozen=True):
+    """What `tb-tidy fix` can change for a finding in the user's own files.
+
+    Attributes:
+        changes: one for each place whose change is known; several places may share one.
+        reason: why a place has no change, a sentence; null where each of them has one.
+    """
+
+    changes: list[CodeFix]
+    reason: str | None = None

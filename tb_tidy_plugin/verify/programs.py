@@ -1,0 +1,200 @@
+"""Programs that make steps in turns: each held between two steps while the other one runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from tb_tidy_plugin.capture.verified import CHANNEL
+from tb_tidy_plugin.errors import TidyError
+
+MOST_LINES = 20  # of what a program has printed, where it broke
+LONGEST_ANSWER = 64 << 20
+ENDS_S = 5.0
+
+
+class VerifyError(TidyError):
+    """A program that cannot be run, broke, or does not mark its steps."""
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What the first steps computed: losses, a hash of all parameters, and the sum of each parameter."""
+
+    losses: list[float]
+    digest: str
+    sums: list[float]
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """The steps of one turn."""
+
+    steps: int
+    seconds: float
+    peak_bytes: int
+
+
+@dataclass
+class Running:
+    """A program that waits for its next turn.
+
+    Attributes:
+        name: `before` or `after`.
+        initial: a hash of its parameters before the first step.
+    """
+
+    name: str
+    process: subprocess.Popen[bytes]
+    orders: IO[bytes]
+    answers: int
+    output: IO[bytes]
+    limit_s: float
+    initial: str = ""
+    _unread: bytes = b""
+
+    def ready(self) -> None:
+        """Waits until it begins with its first step.
+
+        Raises:
+            VerifyError: it ends before, or does not begin in time.
+        """
+        self.initial = str(self._answer()["ready"])
+
+    def results(self, steps: int) -> Results:
+        """What its next steps compute.
+
+        Raises:
+            VerifyError: it ended, or the steps were not done in time.
+        """
+        return msgspec.convert(self._ask({"results": steps}), Results)
+
+    def turn(self, seconds: float) -> Turn:
+        """Steps of at least so many seconds.
+
+        Raises:
+            VerifyError: it ended, or the steps were not done in time.
+        """
+        return msgspec.convert(self._ask({"turn": seconds}), Turn)
+
+    def end(self) -> None:
+        """Ends it with all that it has started."""
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+            self.process.wait(ENDS_S)
+        with suppress(OSError, subprocess.TimeoutExpired):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        with suppress(BrokenPipeError):
+            self.orders.close()
+        os.close(self.answers)
+
+    def _ask(self, order: Mapping[str, float]) -> Any:  # noqa: ANN401 - JSON
+        try:
+            self.orders.write(json.dumps(order).encode() + b"\n")
+            self.orders.flush()
+        except BrokenPipeError:
+            raise self._broken("ended") from None
+        answer = self._answer()
+        if "ended" in answer:
+            raise VerifyError(
+                f"The program {self.name} made too few steps.",
+                "Let it make more steps, or give fewer `--rounds` and `--steps` and shorter `--turn`s.",
+            )
+        return answer
+
+    def _answer(self) -> Any:  # noqa: ANN401 - JSON
+        deadline = time.monotonic() + self.limit_s
+        while b"\n" not in self._unread:
+            readable, _, _ = select.select([self.answers], [], [], 0.2)
+            data = os.read(self.answers, 1 << 16) if readable else b""
+            self._unread += data
+            if (readable and not data) or (not readable and self.process.poll() is not None):
+                raise self._broken("ended")
+            if time.monotonic() > deadline or len(self._unread) > LONGEST_ANSWER:
+                raise self._broken(f"made no step within {self.limit_s:g} s")
+        line, _, self._unread = self._unread.partition(b"\n")
+        try:
+            return json.loads(line)
+        except ValueError:
+            raise self._broken("answered something else") from None
+
+    def _broken(self, what: str) -> VerifyError:
+        self.output.seek(0)
+        said = self.output.read().decode("utf-8", "replace").splitlines()[-MOST_LINES:]
+        advice = "Mark its steps with `tidy_profile` or a callback of `tb_tidy_plugin.capture` (docs/capture.md)."
+        return VerifyError(f"The program {self.name} {what}.", "\n".join([advice, *said]))
+
+
+@contextmanager
+def running(name: str, folder: Path, command: Sequence[str], limit_s: float) -> Iterator[Running]:
+    """The program, started in `folder`; it is ended with the block.
+
+    Raises:
+        VerifyError: it cannot be started.
+    """
+    order_out, order_in = os.pipe()
+    answer_out, answer_in = os.pipe()
+    environment = {**os.environ, CHANNEL: f"{order_out},{answer_in}", "PYTHONHASHSEED": "0"}
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(order_out, answer_in),
+                start_new_session=True,
+            )
+        except OSError as problem:
+            for each in (order_in, answer_out):
+                os.close(each)
+            reason = problem.strerror or type(problem).__name__
+            raise VerifyError(
+                f"`{command[0]}` cannot be started: {reason}.", "Check the command behind `--`."
+            ) from None
+        finally:
+            os.close(order_out)
+            os.close(answer_in)
+        program = Running(name, process, os.fdopen(order_in, "wb"), answer_out, output, limit_s)
+        try:
+            yield program
+        finally:
+            program.end()
+
+
+@contextmanager
+def folder_of(version: str) -> Iterator[Path]:
+    """The folder that `version` names; of a git revision its files, in a folder that goes with the block.
+
+    Raises:
+        VerifyError: it is neither a folder nor a revision.
+    """
+    if Path(version).is_dir():
+        yield Path(version)
+        return
+    command = ["git", "archive", "--format=zip", "--end-of-options", version]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError:
+        raise VerifyError(f"`{version}` is not a folder, and git is not installed.", "Give a folder.") from None
+    if done.returncode:
+        raise VerifyError(f"`{version}` is neither a folder nor a revision here.", "Give one of both.")
+    with tempfile.TemporaryDirectory(prefix="tb-tidy-verify-") as name:
+        with zipfile.ZipFile(io.BytesIO(done.stdout)) as archive:
+            archive.extractall(name)
+        yield Path(name)

@@ -1,0 +1,61 @@
+"""The page of `tb-tidy serve` in a browser: by itself, under its own policy, and kept up to date."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening
+from tb_tidy_plugin.plugin.logdirs import Logdir
+from tb_tidy_plugin.plugin.server import Wanted, server_of
+from tests.support.logdirs import trace
+from tests.support.recordings import ROOT
+
+pytestmark = pytest.mark.browser
+
+SAMPLE = "image_classifier_untidy"
+LIMIT_MS = 60_000
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "sample_runs" / SAMPLE, tmp_path / SAMPLE)
+    return tmp_path
+
+
+@pytest.fixture
+def address(logs: Path) -> Iterator[str]:
+    token = Token()
+    wanted = Wanted(Logdir(str(logs)), cache="off")
+    with listening(HOME, 0) as listener, server_of(wanted, token, listener) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield address_of(listener, HOME, token)
+        server.shutdown()
+        serving.join()
+
+
+def test_the_page_stands_alone_and_finds_new_runs_by_itself(browser: Browser, address: str, logs: Path) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(LIMIT_MS)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{address}#torchtidy&p.torchtidy.view=findings")
+    findings = page.get_by_role("listbox", name="Findings").get_by_role("option")
+    expect(findings.first).to_be_visible(timeout=LIMIT_MS)
+    assert "token" not in page.url
+    assert "p.torchtidy.view=findings" in page.url
+    for view in ("Timeline", "Operators", "Memory"):
+        page.get_by_role("tab", name=view).click()
+        expect(page.get_by_role("tab", name=view)).to_have_attribute("aria-selected", "true")
+        expect(page.get_by_role("main")).not_to_have_attribute("aria-busy", "true")
+    trace(logs / "another" / "w.7.pt.trace.json")
+    expect(page.get_by_text("another").first).to_be_attached(timeout=LIMIT_MS)
+    assert complaints == []
+    page.close()
