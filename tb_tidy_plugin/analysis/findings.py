@@ -241,7 +241,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         category=rule.category(),
         severity=severity_of(saved.expected_ns / step_ns if (step_ns := profile.pace.step_ns) else None),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
-        action=sentence(rule.action, lead.evidence),
+        action=sentence(rule.action or rule.fix, lead.evidence),
         message=sentence(rule.message, lead.evidence),
         fix=sentence(rule.fix, lead.evidence),
         matches=len(matches),
