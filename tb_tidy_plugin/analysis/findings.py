@@ -248,7 +248,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         category=rule.category(),
         severity=severity_of(saved_share),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
-        action=sentence(rule.action, lead.evidence),
+        action=sentence(rule.action or rule.fix, lead.evidence),
         message=sentence(rule.message, lead.evidence),
         fix=_edit_before(profile, rule, lead, places, known.sources) + sentence(rule.fix, lead.evidence),
         matches=len(matches),

@@ -306,7 +306,7 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
         category=rule.category(),
         severity=severity_of(match.saving_ns / step_ns if step_ns else None),
         confidence=match.confidence,
-        action=sentence(rule.action, match.evidence),
+        action=sentence(rule.action or rule.fix, match.evidence),
         message=sentence(rule.message, match.evidence),
         fix=sentence(rule.fix, match.evidence),
         matches=match.matches,

@@ -89,7 +89,7 @@ class Finding(Model, frozen=True):
 
     `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
     `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
-    `action` is what to do in a few words, verb first; empty where the rule has none, whose `fix` stands in.
+    `action` is what to do in a few words, verb first; empty in reports from before it was known.
     `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
     `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
     all were recorded as they are.
@@ -124,7 +124,7 @@ class Finding(Model, frozen=True):
     @property
     def title(self) -> str:
         """What to do, in a few words."""
-        return self.action or self.fix
+        return self.action or self.message
 
 
 class Outcome(Model, frozen=True):

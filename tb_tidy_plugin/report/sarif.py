@@ -173,7 +173,7 @@ def _replacement(replacement: Replacement) -> Json:
 
 
 def _sentences(finding: Finding) -> str:
-    parts = [*([f"{finding.action}."] if finding.action else []), f"{finding.message}."]
+    parts = [*([f"{finding.action}."] if finding.action not in ("", finding.fix) else []), f"{finding.message}."]
     if finding.share is not None:
         parts.append(f"Costs {Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)}).")
     if finding.share is not None and (saving := finding.saving):

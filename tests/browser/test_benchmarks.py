@@ -100,8 +100,9 @@ def test_started_watched_in_two_tabs_found_again_and_part_of_the_saving(
     row = listed(frame).and_(frame.get_by_role("option", selected=True))
     expect(row).to_contain_text("✓ measured")
     assert f"finding={before.id}" in page.hash
-    expect(frame.get_by_role("main")).to_contain_text("Replayed + measured")
-    expect(frame.get_by_role("region", name="Summary of the profile")).to_contain_text("replayed + measured")
+    basis = "computed from the timeline, measured"
+    expect(frame.get_by_role("main")).to_contain_text(basis)
+    expect(frame.get_by_role("region", name="Summary of the profile")).to_contain_text(basis)
     expect(frame.locator("[aria-live=polite]")).not_to_be_empty()
 
 

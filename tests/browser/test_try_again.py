@@ -35,4 +35,4 @@ def test_a_trace_whose_worker_was_killed_is_analysed_again_on_request(browser: B
         mended.touch()
         frame.get_by_role("button", name="Try again").click()
         row = frame.get_by_role("listbox", name="Findings").get_by_role("option")
-        expect(row).to_contain_text("multiplies", timeout=LIMIT_MS)
+        expect(row).to_contain_text("Add instead", timeout=LIMIT_MS)

@@ -24,7 +24,7 @@ it('says how a fix can save more than its matches take', () => {
 
 it('says how each basis works, and no speed where there are no steps', () => {
   const lines = savingFormula(saving(20e6, { speedup: null, basis: ['bound', 'measured'] }), 30e6, null, 'trace');
-  expect(lines.map(({ name }) => name)).toEqual(['Upper bound from the events’ own time', 'Measured by a benchmark', 'Bounds']);
+  expect(lines.map(({ name }) => name)).toEqual(['Upper limit from the events’ own time', 'Measured by a benchmark', 'Bounds']);
 });
 
 it('a cost is shown beside the step that it is a share of', () => {

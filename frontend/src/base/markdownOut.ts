@@ -1,5 +1,6 @@
 /** Findings as Markdown, for pull requests and issues. */
 
+import { diagnosisOf, actionOf } from './actionTitles';
 import { nanoseconds, plural, share } from './units';
 import { capital, linesText, noSavingText, PRECISION_SHORT, SAVING_BASIS } from './words';
 
@@ -10,7 +11,7 @@ interface Saving { expected_ns: number; low_ns: number; high_ns: number; basis: 
 type Detail = { kind: 'note'; text: string } | { kind: 'code_change'; before: string; after: string; caveat?: string | null };
 
 export interface FindingLike {
-  message: string; fix: string; rule: string; severity: string; confidence: string; matches: number;
+  message: string; action?: string; fix: string; rule: string; severity: string; confidence: string; matches: number;
   cost_ns: number; share: number | null; saving: Saving | null;
   places: readonly Place[]; details: readonly Detail[];
   /** The ranks that a finding about a run is about, in words. */
@@ -24,7 +25,8 @@ export function findingMarkdown(finding: FindingLike, per: string, level = 3): s
   const cost = `costs ${nanoseconds(finding.cost_ns)} per ${per}`
     + (finding.share === null ? '' : ` (${share(finding.share)} of a ${per})`);
   return [
-    `${'#'.repeat(level)} ${finding.message}`,
+    `${'#'.repeat(level)} ${actionOf(finding)}`,
+    diagnosisOf(finding) && `${diagnosisOf(finding)}.`,
     `${savingText(finding.saving, per)}${cost}. Severity ${finding.severity}, confidence ${finding.confidence}, `
       + `${plural(finding.matches, 'match', 'matches')}${finding.about ? `, ${finding.about}` : ''}. Check: \`${finding.rule}\`.`,
     finding.places.map(placeLine).join('\n'),

@@ -3,7 +3,7 @@
 import { placeText, type PlaceLike } from './places';
 import type { Group, Sort } from './route';
 
-export interface Rankable {
+export interface Rankable { action?: string;
   rule: string;
   category: string;
   severity: 'high' | 'medium' | 'low' | 'info';
@@ -26,7 +26,7 @@ export function filtered<F extends Rankable>(findings: readonly F[], query: stri
 
 function searchText(finding: Rankable): string {
   const places = finding.places.map((place) => `${place.file}:${place.line} ${place.function}`);
-  return [finding.message.replaceAll('`', ''), finding.rule, finding.category, finding.severity, ...places]
+  return [finding.action ?? '', finding.message.replaceAll('`', ''), finding.rule, finding.category, finding.severity, ...places]
     .join('\n').toLowerCase();
 }
 

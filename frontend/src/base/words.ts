@@ -21,12 +21,14 @@ export const STEP_BASIS: Record<StepBasis, string> = {
 export const perWhat = (basis: StepBasis): 'step' | 'trace' =>
   (basis === 'whole_trace' || basis === 'none' ? 'trace' : 'step');
 
-/** `replayed + measured`. */
-export const basisText = (basis: readonly SavingBasis[]): string => basis.join(' + ');
+/** How a saving is known, in short: `computed, then measured`. */
+export const basisText = (basis: readonly SavingBasis[]): string => basis.map((each) => SHORT_BASIS[each]).join(', ');
+
+const SHORT_BASIS: Record<SavingBasis, string> = { bound: 'an upper limit', replayed: 'computed from the timeline', measured: 'measured' };
 
 export const SAVING_BASIS: Record<SavingBasis, string> = {
-  bound: 'upper bound from the events’ own time',
-  replayed: 'estimated by replaying the step without it',
+  bound: 'upper limit from the events’ own time',
+  replayed: 'computed from the step’s timeline without it',
   measured: 'measured by a benchmark',
 };
 
@@ -67,6 +69,14 @@ export function rangeText(saving: { low_ns: number; high_ns: number }, unit: Tim
 }
 
 export const NO_SAVING = 'no saving expected';
+
+/** How sure a saving is, in words: `At least 12 ms, at most 21.3 ms`. A least of nothing says when it comes to that. */
+export function likelihoodText({ expected_ns: expected, low_ns: low, high_ns: high }: { expected_ns: number; low_ns: number; high_ns: number }): string {
+  const most = high > expected ? `at most ${nanoseconds(high)}` : '';
+  if (low <= 0) return `${most ? `${capital(most)}; n` : 'N'}othing if other work fills the time that becomes free`;
+  const least = low < expected ? `at least ${nanoseconds(low)}` : '';
+  return capital([least, most].filter(Boolean).join(', '));
+}
 
 /** What a saving may be at most: `at most 78.7 ms`. */
 export const atMost = ({ high_ns: high }: { high_ns: number }): string => (high > 0 ? `at most ${nanoseconds(high)}` : '');

@@ -167,7 +167,7 @@ describe('a benchmark that runs', () => {
     expect(first?.textContent).toContain('Finding b');
     expect(second?.textContent).toContain('✓ measured');
     expect(second?.getAttribute('aria-selected')).toBe('true');
-    expect(screen.getByRole('main').textContent).toContain('Replayed + measured');
+    expect(screen.getByRole('main').textContent).toContain('computed from the timeline, measured');
     expect(screen.queryByText('A newer recording of this profile was found.')).toBeNull();
   });
 });

@@ -23,9 +23,8 @@ async function open(shown: Finding, more: (server: TestServer) => void = () => u
 describe('the head', () => {
   it('tells what a fix saves, how that is known, and what the finding costs', async () => {
     const main = await open(finding('a', { saving: saving(18_400_000, { low_ns: 12_000_000, high_ns: 21_300_000, speedup: 1.18, basis: ['replayed', 'measured'] }), cost_ns: 22_100_000, share: 0.175 }));
-    expect(main.textContent).toContain('18.4 ms per step');
-    expect(main.textContent).toContain('12–21.3 ms · 1.18× speed');
-    expect(main.textContent).toContain('Replayed + measured: estimated by replaying the step without it; measured by a benchmark');
+    expect(main.textContent).toContain('Fix saves about 18.4 ms of 100 ms per step, 1.18× speed');
+    expect(main.textContent).toContain('At least 12 ms, at most 21.3 ms · computed from the timeline, measured');
     expect(main.textContent).toContain('22.1 ms per step17.5 % of the step time');
   });
 
@@ -38,6 +37,41 @@ describe('the head', () => {
     await vi.waitFor(() => expect(copied.length).toBe(2));
     expect(copied[0]).toContain('### `x` waits');
     expect(copied[1]).toContain('http');
+  });
+});
+
+describe('what to do', () => {
+  it('is the title, the diagnosis stands below it', async () => {
+    await open(finding('a', { action: 'Pass `fused`', message: '`Adam` is slow' }));
+    const title = screen.getByRole('heading', { level: 1, name: 'Pass fused' });
+    expect(title.nextElementSibling?.textContent).toBe('Adam is slow');
+    expect((await rows())[0]?.querySelector('.row-title')?.textContent).toBe('Pass fused');
+  });
+
+  it('has the line with its neighbours where the code cannot be changed, and why', async () => {
+    const main = await open(finding('a', { code_fixes: { changes: [], reason: 'The call has `**options`.' } }));
+    const code = await screen.findByRole('region', { name: 'The line and its neighbours' });
+    expect([...code.querySelectorAll('.code-number')].map((number) => number.textContent)).toEqual(['41', '42', '43']);
+    expect(main.querySelector('.do-first')?.textContent).toContain('The call has **options.');
+  });
+
+  it('has the change of the place that is shown, its effect and what to check', async () => {
+    const change = {
+      finding: 'a', rule: 'first-rule', file: '/job/train.py', line: 42, saving_ns: null, safety: 'same up to rounding', needs_review: true,
+      check: 'No `hook` reads it.', diff: '--- a/train.py\n+++ b/train.py\n@@ -42 +42 @@\n-Adam(p)\n+Adam(p, fused=True)\n', replacements: [],
+    };
+    const main = await open(finding('a', { code_fixes: { changes: [change] }, places: [place({ line: 42 }), place({ line: 50 })] }));
+    const code = screen.getByRole('region', { name: 'Change of train.py' });
+    expect([...code.querySelectorAll('.code-text')].map((line) => line.textContent)).toEqual(['@@ -42 +42 @@', '-Adam(p)', '+Adam(p, fused=True)']);
+    expect(main.textContent).toContain('Effect: same up to rounding. Check first: No hook reads it.');
+    key(']');
+    await screen.findByRole('region', { name: 'The line and its neighbours' });
+    expect(screen.queryByRole('region', { name: 'Change of train.py' })).toBeNull();
+  });
+
+  it('says when a saving may come to nothing', async () => {
+    const main = await open(finding('a', { saving: saving(4_000_000, { low_ns: 0, high_ns: 6_000_000 }) }));
+    expect(main.textContent).toContain('At most 6 ms; nothing if other work fills the time that becomes free');
   });
 });
 

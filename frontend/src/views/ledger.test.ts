@@ -242,7 +242,7 @@ describe('beside the findings', () => {
     await open({ step_ns: 50 * MS }, 'torchtidy');
     const text = (await screen.findByRole('heading', { level: 1 })).closest('article')?.textContent;
     expect(text).toContain('90 % of the step time');
-    expect((await rows())[0]?.querySelector('.saving')?.getAttribute('title')).toBe('4 % of the step time; replayed');
+    expect((await rows())[0]?.querySelector('.saving')?.getAttribute('title')).toBe('4 % of the step time; computed from the timeline');
   });
 
   it('the heading says what bounds the step, where nothing was found', async () => {

@@ -300,7 +300,7 @@ describe('the summary', () => {
     }), state());
     await openPage();
     const text = (await screen.findByRole('region', { name: 'Summary of the profile' })).textContent;
-    for (const part of ['recorded; without the profiler 80 ms', 'per step, 30 %; 20 ms to 40 ms; replayed + measured',
+    for (const part of ['recorded; without the profiler 80 ms', 'per step, 30 %; 20 ms to 40 ms; computed from the timeline, measured',
       'With all findings fixed a step would take 56 ms (40–60).', 'Findings overlap: this is less than the rows’ sum.'])
       expect(text).toContain(part);
   });

@@ -17,9 +17,10 @@ import { ranksOf } from '../../state/ranks';
 import { selectedKey } from '../../state/runs';
 import { narrow } from '../../state/viewport';
 import { byKind } from './details';
+import { Change } from './Change';
 import { Events, NoEvents } from './Events';
 import { Fix } from './Fix';
-import { Head } from './Head';
+import { Figures, Head } from './Head';
 import { Places } from './Places';
 import { Unknown } from './Unknown';
 import { Why } from './Why';
@@ -39,6 +40,8 @@ export function Detail() {
       {narrow.value && <div class="back"><Button kind="quiet" icon="back" onClick={backToList}>All findings</Button></div>}
       <article key={shown.id}>
         <Head finding={shown} heading={heading} />
+        <Change finding={shown} />
+        <Figures finding={shown} />
         <Why finding={shown} />
         <Places finding={shown} />
         <Fix finding={shown} />

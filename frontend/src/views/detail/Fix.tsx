@@ -10,10 +10,7 @@ import { byKind } from './details';
 import { Section } from './Section';
 
 export const Fix = ({ finding }: { finding: Finding }) => (
-  <Section title="Fix">
-    <p class="fix"><Message text={finding.fix} /></p>
-    {byKind(finding.details).changes.map((change) => <Change change={change} />)}
-  </Section>
+  <>{byKind(finding.details).changes.map((change) => <Section title="Example of the fix"><Change change={change} /></Section>)}</>
 );
 
 function Change({ change: { before, after, caveat } }: { change: CodeChange }) {

@@ -5,8 +5,9 @@ import type { Finding, Saving } from '../../api/types.gen';
 import { costFormula, savingFormula } from '../../base/formulas';
 import { stepNow } from '../../base/joint';
 import { isMuted } from '../../base/mutes';
-import { count, inUnit, nanoseconds, plural, share } from '../../base/units';
-import { atMost, basisText, capital, NO_SAVING, rangeText, SAVING_BASIS, times } from '../../base/words';
+import { diagnosisOf, actionOf } from '../../base/actionTitles';
+import { count, nanoseconds, plural, share } from '../../base/units';
+import { atMost, basisText, capital, likelihoodText, NO_SAVING, times } from '../../base/words';
 import { Button, CopyButton } from '../../components/Button';
 import { Explained } from '../../components/Explained';
 import { RankBadge } from '../../components/RankBadge';
@@ -14,7 +15,6 @@ import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { muteRule, toggleMute } from '../../state/actions';
 import { copyFinding, copyLink } from '../../state/exports';
-import { savingUnit } from '../../state/findings';
 import { mutes } from '../../state/mutes';
 import { per, report } from '../../state/profile';
 import { ranksOf } from '../../state/ranks';
@@ -24,7 +24,6 @@ interface Props { finding: Finding; heading: RefObject<HTMLHeadingElement | null
 
 export function Head({ finding, heading }: Props) {
   const { cost_ns: cost } = finding;
-  const part = finding.share;
   return (
     <header class="detail-head">
       <p class="eyebrow">
@@ -32,9 +31,19 @@ export function Head({ finding, heading }: Props) {
         {capital(finding.severity)} · {ruleTitle(finding.rule)} <span class="rule-code">{rules.value.get(finding.rule)?.code}</span>
         <RankBadge ranks={ranksOf(finding)} />
       </p>
-      <h1 id="finding-title" ref={heading} tabIndex={-1}><Message text={finding.message} /></h1>
+      <h1 id="finding-title" ref={heading} tabIndex={-1}><Message text={actionOf(finding)} /></h1>
+      {diagnosisOf(finding) && <p class="diagnosis"><Message text={diagnosisOf(finding)} /></p>}
+      {finding.saving && <Gain saving={finding.saving} costNs={cost} />}
+    </header>
+  );
+}
+
+/** What the finding is made of, for those who want to check it. */
+export function Figures({ finding }: { finding: Finding }) {
+  const { cost_ns: cost, share: part } = finding;
+  return (
+    <>
       <dl class="worth">
-        {finding.saving && <SavingFigure saving={finding.saving} costNs={cost} />}
         <div>
           <dt>Costs<Explained what="Costs" lines={costFormula(cost, part, finding.matches, per.value)} /></dt>
           <dd class="worth-value">{nanoseconds(cost)}<span class="per"> per {per.value}</span></dd>
@@ -56,7 +65,7 @@ export function Head({ finding, heading }: Props) {
         <CopyButton label="Copy as Markdown" onCopy={() => copyFinding(finding)} />
         <MuteButtons finding={finding} />
       </div>
-    </header>
+    </>
   );
 }
 
@@ -72,20 +81,18 @@ function MuteButtons({ finding }: { finding: Finding }) {
 
 const WORTH_TELLING = 1.005; // less reads as 1.00×
 
-function SavingFigure({ saving, costNs }: { saving: Saving; costNs: number }) {
-  const unit = savingUnit.value;
-  const range = rangeText(saving, unit);
+/** The gain in one number, and how likely it is. */
+function Gain({ saving, costNs }: { saving: Saving; costNs: number }) {
   const now = report.value ? stepNow(report.value) : null;
+  const { expected_ns: expected, speedup } = saving;
   return (
-    <div class="saves">
-      <dt>Fix saves about<Explained what="Fix saves about" lines={savingFormula(saving, costNs, now, per.value)} /></dt>
-      {saving.expected_ns > 0 ? <dd class="worth-value">{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per"> per {per.value}</span></dd>
-        : <dd class="worth-value">{capital(NO_SAVING)}</dd>}
-      <dd class="worth-note">
-        {saving.expected_ns <= 0 ? atMost(saving) : [range && `${range} ${unit.name}`, saving.speedup !== null && saving.speedup >= WORTH_TELLING && `${times(saving.speedup)} speed`]
-          .filter(Boolean).join(' · ')}
-      </dd>
-      <dd class="worth-note"><b>{capital(basisText(saving.basis))}</b>: {saving.basis.map((basis) => SAVING_BASIS[basis]).join('; ')}</dd>
+    <div class="gain">
+      <p class="gain-number">
+        {expected > 0 ? <>Fix saves about <b>{nanoseconds(expected)}</b>{now === null ? '' : ` of ${nanoseconds(now)}`} per {per.value}{speedup !== null && speedup >= WORTH_TELLING && <>, <b>{times(speedup)}</b> speed</>}</>
+          : <b>{capital(NO_SAVING)}</b>}
+        <Explained what="Fix saves about" lines={savingFormula(saving, costNs, now, per.value)} />
+      </p>
+      <p class="gain-note">{[expected > 0 ? likelihoodText(saving) : atMost(saving), basisText(saving.basis)].filter(Boolean).join(' · ')}</p>
     </div>
   );
 }

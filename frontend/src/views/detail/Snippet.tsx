@@ -2,6 +2,7 @@
 
 import type { Finding, Place } from '../../api/types.gen';
 import { fileName, marksAt } from '../../base/places';
+import { plainLines } from '../../base/tokens';
 import { nanoseconds } from '../../base/units';
 import { Code, type Mark } from '../../components/Code';
 import { Failure } from '../../components/Failure';
@@ -12,7 +13,9 @@ import { useSource } from '../../state/source';
 
 const AROUND = 12;
 
-export function Snippet({ finding, place }: { finding: Finding; place: Place }) {
+interface Props { finding: Finding; place: Place }
+
+export function Snippet({ finding, place }: Props) {
   const source = useSource(place.file);
   switch (source.kind) {
     case 'loading': return <div class="code-wait" aria-hidden="true" />;
@@ -31,6 +34,15 @@ export function Snippet({ finding, place }: { finding: Finding; place: Place }) 
     }
     default: return source satisfies never;
   }
+}
+
+/** The line with its neighbours, or what the report knows of it where there is no file; the whole source says why. */
+export function Line({ finding, place }: Props) {
+  const source = useSource(place.file);
+  const text = place.text ?? '';
+  if (source.kind !== 'ready') return text ? <Code label="The line" lines={plainLines([text])} first={place.line} /> : null;
+  const first = Math.max(1, place.line - 1);
+  return <Code label="The line and its neighbours" lines={source.lines.slice(first - 1, place.line + 1)} first={first} marks={marksOf(finding, place)} />;
 }
 
 const marksOf = (finding: Finding, current: Place): Mark[] =>

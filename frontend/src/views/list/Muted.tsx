@@ -1,5 +1,6 @@
 /** What is muted in this profile, how to show it again, and where mutes are kept. */
 
+import { actionOf } from '../../base/actionTitles';
 import { Button } from '../../components/Button';
 import { Message } from '../../components/Spans';
 import { toggleMute } from '../../state/actions';
@@ -16,7 +17,7 @@ export function Muted() {
       <ul>
         {muted.map((finding) => (
           <li key={finding.id}>
-            <span class="outcome-title"><Message text={finding.message} /></span>
+            <span class="outcome-title"><Message text={actionOf(finding)} /></span>
             <span class="reason">{mutes.value.rules.includes(finding.rule) ? <>All of <Message text={ruleTitle(finding.rule)} /></> : 'This finding'}</span>
             <Button kind="quiet" icon="show" onClick={() => toggleMute(finding)}>Show again</Button>
           </li>

@@ -5,6 +5,7 @@ import { useComputed, useSignalEffect } from '@preact/signals';
 import type { Finding } from '../../api/types.gen';
 import { stepNow } from '../../base/joint';
 import { placeText } from '../../base/places';
+import { diagnosisOf, actionOf } from '../../base/actionTitles';
 import { count, inUnit, nanoseconds, share } from '../../base/units';
 import { atMost, basisText, NO_SAVING, rangeText } from '../../base/words';
 import { RankBadge } from '../../components/RankBadge';
@@ -29,8 +30,9 @@ export function Row({ finding }: { finding: Finding }) {
     <div class="row" role="option" ref={row} aria-selected={isOpen.value} tabIndex={hasTabStop.value ? 0 : -1} data-finding={finding.id}
       onClick={() => choose(finding.id, false)}>
       <SeverityGlyph level={finding.severity} />
-      <span class="row-title"><Message text={finding.message} /></span>
+      <span class="row-title"><Message text={actionOf(finding)} /></span>
       <SavingCell finding={finding} />
+      {diagnosisOf(finding) && <span class="row-diagnosis"><Message text={diagnosisOf(finding)} /></span>}
       <span class="row-facts"><RankBadge ranks={ranksOf(finding)} />{facts(finding)}</span>
     </div>
   );

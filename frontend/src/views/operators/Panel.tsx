@@ -5,6 +5,7 @@ import type { OperatorRow } from '../../api/types.gen';
 import { columnsOf, coresText, flopsText, titleOf } from '../../base/operators';
 import { placeText } from '../../base/places';
 import type { Grouping } from '../../base/route';
+import { actionOf } from '../../base/actionTitles';
 import { count, nanoseconds, partShare } from '../../base/units';
 import { Button, IconButton } from '../../components/Button';
 import { DataTable } from '../../components/DataTable';
@@ -47,7 +48,7 @@ export function Panel({ row, by, hasDevice }: Props) {
           <Part>Findings</Part>
           <ul>
             {found.map((finding) => (
-              <li><button type="button" class="headline-finding" onClick={() => openFinding(finding.id, true)}><SeverityGlyph level={finding.severity} /><span class="headline-text"><Message text={finding.message} /></span></button></li>
+              <li><button type="button" class="headline-finding" onClick={() => openFinding(finding.id, true)}><SeverityGlyph level={finding.severity} /><span class="headline-text"><Message text={actionOf(finding)} /></span></button></li>
             ))}
           </ul>
         </section>

@@ -5,6 +5,7 @@ import { useId, useState } from 'preact/hooks';
 import type { LedgerEntry, LedgerFunction, LedgerOwner } from '../../api/ledger';
 import { communicationText, folded, isBusy, knownByText, knownText, limitText, partOf, proofText, reasonText, type Account, type Row } from '../../base/ledger';
 import { placeText } from '../../base/places';
+import { actionOf } from '../../base/actionTitles';
 import { count, moment, nanoseconds, partShare, plural, share } from '../../base/units';
 import { capital } from '../../base/words';
 import { Button } from '../../components/Button';
@@ -132,7 +133,7 @@ function ToDo({ entry }: { entry: LedgerEntry }) {
   const { finding_id: id, advice } = entry;
   const finding = id ? findingById(id) : null;
   const reason = reasonText(entry);
-  if (finding) return <button type="button" class="ledger-link" onClick={() => openFinding(finding.id, true)}><Message text={finding.message} /></button>;
+  if (finding) return <button type="button" class="ledger-link" onClick={() => openFinding(finding.id, true)}><Message text={actionOf(finding)} /></button>;
   if (!advice && !reason) return <None />;
   return <>{advice && <span class="ledger-text"><Message text={advice} /></span>}{reason && <span class="ledger-text muted"><Message text={reason} /></span>}</>;
 }

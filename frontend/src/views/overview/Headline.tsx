@@ -3,6 +3,7 @@
 import type { Finding, Saving } from '../../api/types.gen';
 import { sorted } from '../../base/ranking';
 import { accountOf, boundText } from '../../base/ledger';
+import { actionOf } from '../../base/actionTitles';
 import { nanoseconds } from '../../base/units';
 import { noSavingText } from '../../base/words';
 import { Button } from '../../components/Button';
@@ -45,7 +46,7 @@ export function Headline({ findings }: { findings: readonly Finding[] }) {
           <li key={finding.id}>
             <button type="button" class="headline-finding" onClick={() => openFinding(finding.id, true)}>
               <SeverityGlyph level={finding.severity} />
-              <span class="headline-text"><Message text={finding.message} /><RankBadge ranks={ranksOf(finding)} /></span>
+              <span class="headline-text"><Message text={actionOf(finding)} /><RankBadge ranks={ranksOf(finding)} /></span>
               <span class="number"><Worth saving={finding.saving} /></span>
             </button>
           </li>

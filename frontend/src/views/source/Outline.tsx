@@ -1,5 +1,6 @@
 /** The files with findings, and in each the lines. */
 
+import { actionOf } from '../../base/actionTitles';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { openFile, openLine, outline, showSpot } from '../../state/outline';
@@ -17,7 +18,7 @@ export const Outline = () => (
                 && openLine.value === spot.place.line && finding.value?.id === spot.finding.id ? 'true' : undefined}>
                 <span class="number">{spot.place.line}</span>
                 <SeverityGlyph level={spot.finding.severity} />
-                <span class="spot-title"><Message text={spot.finding.message} /></span>
+                <span class="spot-title"><Message text={actionOf(spot.finding)} /></span>
               </button>
             </li>
           ))}

@@ -3,7 +3,7 @@
 import type { Ledger } from '../../api/ledger';
 import type { ProfileReport } from '../../api/types.gen';
 import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
-import { accountOf, averageText, busyNs, gathered, groupsOf as ledgerGroups, hostPace, isIn, isWhole, sourceText, stepSpread } from '../../base/ledger';
+import { accountOf, averageText, boundText, busyNs, gathered, groupsOf as ledgerGroups, hostPace, isIn, isWhole, sourceText, stepSpread } from '../../base/ledger';
 import { averaged, causeOf, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
 import { overlapText, stepNow, withoutText } from '../../base/joint';
 import { filtered } from '../../base/ranking';
@@ -16,22 +16,47 @@ import { setQuery } from '../../state/actions';
 import { findings, mutedFindings } from '../../state/findings';
 import { ledger, per } from '../../state/profile';
 import { route } from '../../state/route';
+import { narrow } from '../../state/viewport';
 import { Metric } from './Metric';
 import { Recording } from './Recording';
 
 export function Summary({ report }: { report: ProfileReport }) {
   const account = ledger.value;
+  const use = account ? <LedgerUse ledger={account} /> : <TimeUse report={report} />;
+  const figures = (
+    <dl class="metrics">
+      {account ? <StepLength ledger={account} report={report} /> : <StepTime report={report} />}
+      <Possible report={report} />
+      <DeviceBusy report={report} />
+    </dl>
+  );
   return (
     <section class="summary" aria-label="Summary of the profile">
-      <dl class="metrics">
-        {account ? <StepLength ledger={account} report={report} /> : <StepTime report={report} />}
-        <Possible report={report} />
-        <DeviceBusy report={report} />
-      </dl>
-      {account ? <LedgerUse ledger={account} /> : <TimeUse report={report} />}
-      <Recording report={report} />
+      <Verdict report={report} />
+      {narrow.value && use}
+      {narrow.value ? <details class="summary-more"><summary>Figures and recording</summary>{figures}<Recording report={report} /></details>
+        : <>{figures}{use}<Recording report={report} /></>}
     </section>
   );
+}
+
+/** The whole answer in one sentence. */
+function Verdict({ report }: { report: ProfileReport }) {
+  const { joint_saving: saving } = report;
+  const now = stepNow(report);
+  const found = findings.value.length;
+  const largest = ledger.value && accountOf(ledger.value, null).rows[0];
+  if (found > 0 && saving && saving.expected_ns > 0) {
+    return (
+      <p class="verdict">
+        {found === 1 ? 'One change' : `${found} changes together`} would save about <b>{nanoseconds(saving.expected_ns)}</b>
+        {now === null ? '' : ` of ${nanoseconds(now)}`} per {per.value}{now === null ? '' : ` (${share(saving.expected_ns / now)})`}.
+      </p>
+    );
+  }
+  if (!largest) return null;
+  const said = found > 0 ? 'No change that was found is expected to save time.' : 'No check found a change to make.';
+  return <p class="verdict">{said} Most of the {per.value}: {boundText(largest, per.value)}.</p>;
 }
 
 /** The parts of the account: the overview has its entries. */

@@ -1,1 +1,0 @@
-import{a as e,gn as t,r as n,yn as r}from"./Button-EzFvu45m.js";function i({title:i,onClose:a,children:o}){let s=r(null);return t(()=>s.current?.showModal(),[]),e(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[e(`header`,{class:`dialog-head`,children:[e(`h2`,{children:i}),e(n,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};
