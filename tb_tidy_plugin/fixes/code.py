@@ -43,10 +43,11 @@ def nodes_in(text: str) -> int:
     Raises:
         Unfixable: the text is not Python that can be read here.
     """
-    return sum(1 for _ in ast.walk(_tree_of(text)))
+    return sum(1 for _ in ast.walk(_tree(text)))
 
 
-def _tree_of(text: str) -> ast.Module:
+def _tree(text: str) -> ast.Module:
+    """The module as Python reads it, which refuses what is nested too deeply; LibCST's parser does not."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in the user's strings
@@ -71,9 +72,10 @@ class Code:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        if nodes_in(text) > MOST_NODES:  # refuses what is nested too deeply, too, which LibCST's parser does not
-            raise Unfixable("The file is too large to be changed.")
         try:
+            self._constructors = Constructors(_tree(text))
+            if len(self._constructors.nodes) > MOST_NODES:
+                raise Unfixable("The file is too large to be changed.")
             wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)
             self._whole = wrapper.resolve(WhitespaceInclusivePositionProvider)
@@ -89,14 +91,14 @@ class Code:
             raise Unfixable("The file cannot be read without changing it.")
 
     @cached_property
-    def _constructors(self) -> Constructors:
-        return Constructors(_tree_of(self.text))
-
-    @cached_property
     def nodes(self) -> list[cst.CSTNode]:
         """All nodes, parents first, in the order of the text."""
+        return self.below(self.module)
+
+    def below(self, top: cst.CSTNode) -> list[cst.CSTNode]:
+        """A node and all below it, parents first, in the order of the text."""
         found: list[cst.CSTNode] = []
-        left: list[cst.CSTNode] = [self.module]
+        left = [top]
         while left:
             node = left.pop()
             found.append(node)
@@ -378,6 +380,23 @@ class Code:
         Raises:
             Unfixable: no import stands there on a line of its own.
         """
+        at = self._end_of_imports()
+        return Splice(at, at, f"{self.newline}{text}{self.newline}")
+
+    def importing(self, module: str, name: str) -> tuple[str, list[Splice]]:
+        """The name under which module level imports a module; where it does not, `name`, and the import.
+
+        Raises:
+            Unfixable: `name` stands for something else, or no import is at module level.
+        """
+        if known := self.imported_as(module):
+            return known, []
+        if any(isinstance(node, cst.Name) and node.value == name for node in self.nodes):
+            raise Unfixable(f"The file does not import `{module}`, and uses the name `{name}`.")
+        at = self._end_of_imports()
+        return name, [Splice(at, at, f"import {module} as {name}{self.newline}")]
+
+    def _end_of_imports(self) -> int:
         imports = [
             each
             for each in self.module.body
@@ -389,7 +408,88 @@ class Code:
         at = self.line_end(self.span(imports[-1])[1])
         if at == len(self.text) and not self.text.endswith(("\n", "\r")):
             raise Unfixable("The file ends with its imports.")
-        return Splice(at, at, f"{self.newline}{text}{self.newline}")
+        return at
+
+    def without_statement(self, lines: Iterable[int], method: str) -> Splice:
+        """Takes out the one statement on these lines that is nothing but a call of `method`; its comment stays.
+
+        Raises:
+            Unfixable: there is none, or nothing else is in its block.
+        """
+        found = []
+        for line in self.statements_on(lines):
+            part = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and method_of(part.value) == method:
+                found.append((line, part))
+        if len(found) != 1:
+            raise Unfixable(f"The lines do not hold one statement that only calls `{method}`.")
+        line, part = found[0]
+        block = self.parent(line)
+        if not isinstance(block, (cst.IndentedBlock, cst.Module)) or len(block.body) == 1:
+            raise Unfixable("The call is the only statement of its block.")
+        start, end = self.span(part)
+        first, last = self.line_start(start), self.line_end(end)
+        if self.text[first:start].strip(" \t"):
+            raise Unfixable("The statement shares its line with another one.")
+        if self.text[end:last].strip():
+            return Splice(start, end + len(self.text[end:last]) - len(self.text[end:last].lstrip(" \t;")), "")
+        return Splice(first, last, "")
+
+    def read_at_once(self, lines: Iterable[int], method: str, whole: str) -> list[Splice]:
+        """Calls `whole` on what a loop goes through, in place of `method` on each of its items; empty where none can.
+
+        The loop is on these lines, or around them, and does nothing else with its item.
+        """
+        for call in self.methods_on(lines, method):
+            item = self.receiver(call)
+            loop = self._loop_with(item)
+            if call.args or loop is None or not isinstance(loop.iter, (cst.Name, cst.Attribute, cst.Call)):
+                continue
+            name, body = self.source(item), self._function_around(loop)
+            uses = [node for node in self.below(body) if isinstance(node, cst.Name) and node.value == name]
+            reads = [above for node in uses if (above := self._call_on(node, method)) is not None]
+            is_plain = not isinstance(loop.iter, cst.Call) or bool(method_of(loop.iter))
+            if is_plain and len(uses) == len(reads) + 1 and self._is_inside(reads, loop):
+                end = self.span(loop.iter)[1]
+                dropped = [Splice(self.span(self.receiver(each))[1], self.span(each)[1], "") for each in reads]
+                return [Splice(end, end, f".{whole}()"), *dropped]
+        return []
+
+    def _loop_with(self, item: cst.BaseExpression) -> cst.For | cst.CompFor | None:
+        """The innermost loop around an expression whose target it is."""
+        if not isinstance(item, cst.Name):
+            return None
+        for node in self.around(item):
+            found = node.for_in if isinstance(node, cst.BaseSimpleComp) else node
+            if isinstance(found, (cst.For, cst.CompFor)) and self.source(found.target) == item.value:
+                return found
+        return None
+
+    def _function_around(self, node: cst.CSTNode) -> cst.CSTNode:
+        return next((each for each in self.around(node) if isinstance(each, cst.FunctionDef)), self.module)
+
+    def _call_on(self, name: cst.Name, method: str) -> cst.Call | None:
+        """The call of `method` without arguments on a name."""
+        above = self.parent(name)
+        call = self.parent(above) if isinstance(above, cst.Attribute) and above.value is name else None
+        is_call = isinstance(call, cst.Call) and call.func is above and not call.args and method_of(call) == method
+        return call if is_call and isinstance(call, cst.Call) else None
+
+    def _is_inside(self, calls: Iterable[cst.Call], loop: cst.For | cst.CompFor) -> bool:
+        """Whether all calls are in the body of a loop, or in the comprehension that it belongs to."""
+        whole = self.parent(loop) if isinstance(loop, cst.CompFor) else loop.body
+        return all(any(each is whole for each in self.around(call)) for call in calls)
+
+    def arguments(self, call: cst.Call) -> list[cst.BaseExpression]:
+        """The values of a call's arguments; of a name that is assigned once and used nowhere else, its value."""
+        return [self._only_value(arg.value) for arg in call.args]
+
+    def _only_value(self, expression: cst.BaseExpression) -> cst.BaseExpression:
+        if not isinstance(expression, cst.Name):
+            return expression
+        known = self.assigned(expression.value)
+        uses = sum(isinstance(node, cst.Name) and node.value == expression.value for node in self.nodes)
+        return known[0] if (len(known), uses) == (1, 2) else expression
 
     def receiver(self, call: cst.Call) -> cst.BaseExpression:
         """The object whose method a call calls; for a call of a function, the function."""
