@@ -133,9 +133,9 @@ def _estimates(estimates: Estimates) -> Iterator[str]:
         yield f"In {share} of the steps the replay finds nothing that explains when the device works: {sure}"
     if estimates.recording > NOTABLE_RECORDING:
         yield (
-            f"Recording itself takes about {Share(estimates.recording)} of a step or more, as events usually do. "
-            "In steps of 7 to 62 ms it took twice as much: `tb_tidy_plugin.capture` times steps without the profiler. "
-            "The lower bounds of savings allow for the usual part."
+            f"Recording takes about {Share(estimates.recording)} of a step or more; the lower bounds of savings allow "
+            "for this part. In steps of 7 to 62 ms it took twice as much: `tb_tidy_plugin.capture` times steps without "
+            "the profiler."
         )
 
 

@@ -12,7 +12,6 @@ from datetime import datetime, timezone
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.profile.steps import StepBasis
 from tb_tidy_plugin.render import document as doc
@@ -24,6 +23,7 @@ from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, RunReport, Saving
+from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, likelihood_text, saving_text
 from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.units import Count, Share, between, plural
@@ -43,11 +43,6 @@ STEP_BASIS: Mapping[StepBasis, str] = {
     "data_loader": "taken from the data loader",
     "whole_trace": "no steps were marked: the whole trace counts as one",
     "none": "no steps found",
-}
-SAVING_BASIS: Mapping[Basis, str] = {
-    "bound": "upper bound from the events’ own time",
-    "replayed": "estimated by replaying the step without it",
-    "measured": "measured by a benchmark",
 }
 PARTS: Mapping[Part, str] = {
     "matrix": "Matrix products",
@@ -122,7 +117,7 @@ def _figures(profile: ProfileReport, unit: str) -> Iterator[Figure]:
     if saving and saving.expected_ns > 0:
         now = _step_now(profile)
         part = f", {Share(saving.expected_ns / now)}" if now else ""
-        note = f"per {unit}{part}; {between(saving.low_ns, saving.high_ns)}; {' + '.join(saving.basis)}"
+        note = f"per {unit}{part}; {likelihood_text(saving)}; {basis_text(saving.basis)}"
         notes = (note, *_all_fixed(profile, saving, unit))
         yield Figure("Recoverable", f"≈ {time_text(saving.expected_ns)}", notes, strong=True)
     if ledger := told(profile):
@@ -276,8 +271,10 @@ def _row(finding: Finding, anchor: str, unit: str, most_ns: int) -> tuple[Line, 
     if not finding.saving:
         return title, (muted("no saving known"),)
     expected_ns = finding.saving.expected_ns
+    if not expected_ns:
+        return title, (muted(saving_text(finding.saving)),)
     expected = (Span(time_text(expected_ns), "strong"), muted(f" per {unit}"), doc.BREAK)
-    bounds = muted(between(finding.saving.low_ns, finding.saving.high_ns))
+    bounds = muted(likelihood_text(finding.saving))
     return title, (*expected, bounds, Span(f"{expected_ns / most_ns}", "meter"))
 
 
@@ -303,9 +300,11 @@ def _worth(finding: Finding, unit: str) -> Iterator[Figure]:
     per = f" per {unit}"
     if saving := finding.saving:
         speed = f" · {saving.speedup:.2f}× speed" if (saving.speedup or 0) >= WORTH_TELLING else ""
-        basis = f"{_capital(' + '.join(saving.basis))}: {'; '.join(SAVING_BASIS[each] for each in saving.basis)}"
-        notes = (f"{between(saving.low_ns, saving.high_ns)}{speed}", basis)
-        yield Figure("Fix saves about", time_text(saving.expected_ns), notes, per, strong=True)
+        notes = (f"{_capital(likelihood_text(saving))}{speed}".removeprefix(" · "), _capital(basis_text(saving.basis)))
+        if saving.expected_ns:
+            yield Figure("Fix saves about", time_text(saving.expected_ns), notes, per, strong=True)
+        else:
+            yield Figure("Fix saves", NO_SAVING, notes)
     share = () if finding.share is None else (f"{Share(finding.share)} of the {unit} time",)
     yield Figure("Costs", time_text(finding.cost_ns), share, per)
     per_step = (f"{finding.matches_per_step:,.1f}".removesuffix(".0") + per,) if unit == "step" else ()

@@ -12,8 +12,9 @@ from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, told, verdict
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks, told_once
 from tb_tidy_plugin.render.serving import serving_blocks, serving_section
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Problem, ProfileReport, Report, RunReport, Saving
+from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, saving_text
 from tb_tidy_plugin.report.step_model import Breakdown
-from tb_tidy_plugin.units import Count, Nanoseconds, Share, between, plural
+from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 
 MOST_PLACES_ON_SCREEN = 3
 MOST_PLACES = 10
@@ -126,13 +127,13 @@ def _cards(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0)
 
 
 def _worth(saving: Saving) -> str:
-    return f"{Nanoseconds(saving.expected_ns)} per step" if saving.expected_ns else "no measurable saving"
+    return f"{Nanoseconds(saving.expected_ns)} per step" if saving.expected_ns else NO_SAVING
 
 
 def _in_one_line(finding: Finding) -> Line:
     where = [piece for place in finding.places[:1] for piece in (*words.place_line(place)[:3], ": ")]
     saves = f" ({Nanoseconds(finding.saving.expected_ns)}; {finding.rule})" if finding.saving else ""
-    return (*where, message(finding.message), saves)
+    return (*where, message(finding.title), saves)
 
 
 def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
@@ -140,9 +141,9 @@ def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
     yield words.places_listing(finding, MOST_PLACES_ON_SCREEN, "place")
     if saving and finding.share is not None:
         taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
-        saves = f"saves {between(saving.low_ns, saving.high_ns)} ({', '.join(saving.basis)})"
+        saves = f"{'saves ' if saving.expected_ns else ''}{saving_text(saving)} ({basis_text(saving.basis)})"
         yield Paragraph(
-            (f"{Count(finding.matches)}×, {taken}; {saves}; confidence {finding.confidence}{_replayed(finding)}",)
+            (f"{Count(finding.matches)}×, costs {taken}; {saves}; confidence {finding.confidence}{_replayed(finding)}",)
         )
     for detail in finding.details:
         if isinstance(detail, Note):
@@ -234,7 +235,7 @@ def _row(finding: Finding) -> tuple[Line, ...]:
     if finding.share is not None:
         costs = f"{Nanoseconds(finding.cost_ns)} ({Share(finding.share)})"
         if saving := finding.saving:
-            saves = f"≈ {Nanoseconds(saving.expected_ns)} ({between(saving.low_ns, saving.high_ns)})"
+            saves = saving_text(saving)
     where = [words.place_line(place)[:3] for place in finding.places[:1]]
     place = tuple(piece for line in (*where, *words.more(len(finding.places) - 1)) for piece in (*line, " "))
     return ((finding.severity,), (code(finding.rule),), place, (costs,), (saves,))
@@ -247,5 +248,5 @@ def _details(finding: Finding) -> Iterator[Block]:
     yield sentence(f"{finding.fix}.", "Fix")
     yield from words.fix_hint(finding)
     yield from words.examples(finding)
-    basis = f", saving: {', '.join(finding.saving.basis)}" if finding.saving else ""
+    basis = f", saving {basis_text(finding.saving.basis)}" if finding.saving else ""
     yield Paragraph((f"{Count(finding.matches)}×, confidence {finding.confidence}{basis}{_replayed(finding)}.",))

@@ -17,10 +17,11 @@ import msgspec
 from tb_tidy_plugin.report.code_model import CodeFix, Replacement
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report
+from tb_tidy_plugin.report.savings import basis_text, expected_text, likelihood_text
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.units import Nanoseconds, Share, between
+from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.visible import visible
 
 Level: TypeAlias = Literal["error", "warning", "note"]
@@ -177,8 +178,8 @@ def _sentences(finding: Finding) -> str:
     if finding.share is not None:
         parts.append(f"Costs {Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)}).")
     if finding.share is not None and (saving := finding.saving):
-        bounds = f"{between(saving.low_ns, saving.high_ns)}; {', '.join(saving.basis)}"
-        parts.append(f"Could save {Nanoseconds(saving.expected_ns)} per step ({bounds}).")
+        known = "; ".join(filter(None, (likelihood_text(saving), basis_text(saving.basis))))
+        parts.append(f"Could save {expected_text(saving)} per step ({known}).")
     return " ".join([*parts, f"{finding.fix}."])
 
 

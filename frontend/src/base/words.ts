@@ -24,7 +24,7 @@ export const perWhat = (basis: StepBasis): 'step' | 'trace' =>
 /** How a saving is known, in short: `computed, then measured`. */
 export const basisText = (basis: readonly SavingBasis[]): string => basis.map((each) => SHORT_BASIS[each]).join(', ');
 
-const SHORT_BASIS: Record<SavingBasis, string> = { bound: 'an upper limit', replayed: 'computed from the timeline', measured: 'measured' };
+export const SHORT_BASIS: Record<SavingBasis, string> = { bound: 'an upper limit', replayed: 'computed from the timeline', measured: 'measured' };
 
 export const SAVING_BASIS: Record<SavingBasis, string> = {
   bound: 'upper limit from the events’ own time',

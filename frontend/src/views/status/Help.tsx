@@ -1,7 +1,7 @@
 /** Keys, and what the words of the report mean. */
 
 import { SHORTCUTS } from '../../base/keys';
-import { capital, PRECISION_SHORT, SAVING_BASIS } from '../../base/words';
+import { capital, PRECISION_SHORT, SAVING_BASIS, SHORT_BASIS } from '../../base/words';
 import { Dialog } from '../../components/Dialog';
 import { SeverityGlyph } from '../../components/Severity';
 import { helpOpen } from '../../state/actions';
@@ -21,7 +21,7 @@ export const Help = () => (
         <p class="severities">{LEVELS.map((level) => <span><SeverityGlyph level={level} /> {capital(level)}</span>)}</p>
         <h3>Where a saving comes from</h3>
         <dl class="words">
-          {Object.entries(SAVING_BASIS).map(([word, meaning]) => <><dt>{capital(word)}</dt><dd>{capital(meaning)}</dd></>)}
+          {(['bound', 'replayed', 'measured'] as const).map((basis) => <><dt>{capital(SHORT_BASIS[basis])}</dt><dd>{capital(SAVING_BASIS[basis])}</dd></>)}
         </dl>
         <p class="muted">Savings are estimates with a range. They overlap, so their sum can be more than what all fixes together save.</p>
         <h3>How a line is known</h3>
