@@ -206,7 +206,7 @@ def test_by_keyboard(tab: Tab) -> None:
     tab.page.keyboard.press("j")
     tab.page.keyboard.press("Enter")
     expect(frame.get_by_role("heading", level=1)).to_be_focused()
-    expect(frame.get_by_role("heading", level=1)).to_contain_text(plain(report.findings[1].message))
+    expect(frame.get_by_role("heading", level=1)).to_contain_text(plain(report.findings[1].title))
     tab.page.keyboard.press("Escape")
     expect(rows(frame).nth(1)).to_be_focused()
 

@@ -18,7 +18,7 @@ export function Change({ finding }: { finding: Finding }) {
       <p class="fix"><Message text={finding.fix} />.</p>
       {shown && <p class="place-line"><b class="path">{placeText(shown)}</b> in <code>{shown.function}</code></p>}
       {change ? <Diff change={change} /> : shown && <Line finding={finding} place={shown} />}
-      {!change && finding.code_fixes?.reason && <p class="muted"><Message text={finding.code_fixes.reason} /></p>}
+      {!change && finding.code_fixes?.reason && <p class="muted">No diff: <Message text={finding.code_fixes.reason} /></p>}
     </div>
   );
 }

@@ -56,7 +56,7 @@ function Verdict({ report }: { report: ProfileReport }) {
   }
   if (!largest) return null;
   const said = found > 0 ? 'No change that was found is expected to save time.' : 'No check found a change to make.';
-  return <p class="verdict">{said} Most of the {per.value}: {boundText(largest, per.value)}.</p>;
+  return <p class="verdict">{said} The largest part: {boundText(largest, per.value)}.</p>;
 }
 
 /** The parts of the account: the overview has its entries. */
