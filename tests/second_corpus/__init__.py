@@ -1,1 +1,1 @@
-"""The second corpus: programs in the manner of public ones, with known losses that no rule was tuned on."""
+"""The second corpus: programs in the manner of public ones, with known losses, on which no threshold was tuned."""
