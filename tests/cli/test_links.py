@@ -12,12 +12,13 @@ from tb_tidy_plugin.cli.doctor import doctor
 from tb_tidy_plugin.cli.examined import of_logdir
 from tb_tidy_plugin.cli.main import COMMANDS, commands
 from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.trace import files
 from tests.cli.test_cli import tidy
 from tests.support.logdirs import trace
 
 WITHOUT_TRACES = {"cache", "explain", "merge-device-events", "rules"}
-LONG = {"doctor"}  # it starts TensorBoard; looked at apart
+LONG = {"doctor", "serve"}  # they start servers; looked at apart
 
 
 @pytest.fixture
@@ -77,3 +78,16 @@ def test_the_doctor_too(logs: Path) -> None:
     assert "traces 1, runs 1," in of_logdir(logs).text
     assert "traces 2, runs 2," in of_logdir(logs, follow_links=True).text
     assert "follow_links" in {parameter.name for parameter in doctor.params}
+
+
+@pytest.mark.parametrize(("options", "follows"), [([], False), (["--follow-links"], True)])
+def test_the_server_too(logs: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], follows: bool) -> None:
+    asked = []
+
+    def stopped(*arguments: object, **named: object) -> Logdir:
+        asked.append(named["follow_links"])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tb_tidy_plugin.cli.serve.Logdir", stopped)
+    CliRunner().invoke(commands, ["serve", "--no-open", *options, str(logs)])
+    assert asked == [follows]
