@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from socketserver import BaseServer
 
 import click
 import pytest
@@ -43,7 +44,12 @@ def leaves(group: click.Group, *before: str) -> Iterator[tuple[str, click.Comman
 
 
 COMMANDS = dict(leaves(commands))
-CONFIGURED = [name for name, command in COMMANDS.items() if any(each.name == "config" for each in command.params)]
+NAMED_ONLY = {"serve"}  # looks for no configuration
+CONFIGURED = [
+    name
+    for name, command in COMMANDS.items()
+    if name not in NAMED_ONLY and any(each.name == "config" for each in command.params)
+]
 RULED = [name for name in CONFIGURED if name != "annotate"]  # which takes limits only
 
 
@@ -450,6 +456,7 @@ def run(scene: Scene, name: str, look: Look, monkeypatch: pytest.MonkeyPatch, *o
         else:
             given += [option for option in look.options if option in parameter.opts]
     monkeypatch.chdir(look.folder)
+    monkeypatch.setattr(BaseServer, "serve_forever", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["tb-tidy", *name.split(), *given, *map(str, options)])
     with pytest.raises(SystemExit) as ended:
         main()
