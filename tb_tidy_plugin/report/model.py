@@ -95,7 +95,7 @@ class Finding(Model, frozen=True):
     all were recorded as they are.
     `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
     it is part of the saving only where the basis of that says so.
-    `code_fixes` are changes of the user's own files, null for rules that change no code.
+    `code_fixes` are changes of the user's own files, null for rules that change no code, and in summaries.
     `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
     folded below the others.
     """

@@ -167,7 +167,7 @@ class TestRunReport:
         (run,) = msgspec.json.decode(to_sarif(report, catalogue()))["runs"]
         (result,) = [result for result in run["results"] if result["ruleId"] == CollectiveStraggler.code]
         assert result["properties"]["ranks"] == [1]
-        assert result["message"]["text"].startswith("Rank 1 is late")
+        assert " Rank 1 is late to `all_reduce`" in result["message"]["text"]
 
     def test_one_rank_is_no_run(self, tmp_path: Path) -> None:
         record(tmp_path / "job", 0, 2000)
