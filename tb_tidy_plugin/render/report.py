@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 
 from tb_tidy_plugin.render import document as doc
@@ -43,8 +42,7 @@ def report_document(report: Report, form: Form, muted: int = 0, *, verbose: bool
 
         blocks = page_blocks(runs, report.problems, muted)
     else:
-        most = sys.maxsize if verbose else MOST_RULES_ON_SCREEN
-        blocks = _terminal(runs, report.problems, most) if form == "text" else _comment(runs, report.problems)
+        blocks = _terminal(runs, report.problems, verbose) if form == "text" else _comment(runs, report.problems)
     title = f"TorchTidy: {plural(sum(_found_in(each.run) for each in runs), 'finding')}"
     of_run = f" in {report.runs[0].run or '.'}" if len(report.runs) == 1 else ""
     footer = f"TorchTidy {report.version}. Savings are estimates with a range."
@@ -58,22 +56,14 @@ def _found_in(run: RunReport) -> int:
 # On a terminal
 
 
-def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem], most_rules: int) -> Iterator[Block]:
+def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem], verbose: bool) -> Iterator[Block]:
     for run, elsewhere in runs:
         if run.outcomes or run.ranks:
             ranks = {profile.rank for profile in run.profiles if profile.rank is not None}
             title = f"{run.run} · {plural(len(ranks), 'rank')} together"
-            yield doc.Section(
-                (title,),
-                (*ranks_blocks(run.ranks), doc.GAP, *_told(run, most_rules)),
-            )
+            yield doc.Section((title,), (*ranks_blocks(run.ranks), doc.GAP, *_judged(run, verbose)))
         for profile, count in zip(run.profiles, elsewhere, strict=True):
-            blocks = (
-                *_about(profile),
-                doc.GAP,
-                *_cards(profile, most_rules, count),
-                *_outcomes(profile.outcomes, most_rules),
-            )
+            blocks = (*_about(profile), doc.GAP, *_judged(profile, verbose, count))
             yield doc.Section((words.names_of(run.run, profile),), blocks)
     yield from map(words.problem_paragraph, problems)
 
@@ -104,23 +94,23 @@ def _shares(breakdown: Breakdown) -> Iterator[Block]:
         yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
 
 
-def _told(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0) -> Iterator[Block]:
-    yield from _cards(part, most_rules, elsewhere)
-    yield from _outcomes(part.outcomes, most_rules)
+def _judged(part: ProfileReport | RunReport, verbose: bool, elsewhere: int = 0) -> Iterator[Block]:
+    yield from _cards(part, verbose, elsewhere)
+    yield from _outcomes(part.outcomes, verbose)
 
 
-def _cards(part: ProfileReport | RunReport, most_rules: int, elsewhere: int = 0) -> Iterator[Block]:
+def _cards(part: ProfileReport | RunReport, verbose: bool, elsewhere: int = 0) -> Iterator[Block]:
     if elsewhere:
         yield sentence(elsewhere_text(elsewhere))
     elif isinstance(part, ProfileReport) and not part.findings:
         yield sentence(f"No finding. {verdict(part.ledger)}")
     large, small = words.by_size(part.findings)
-    for finding in large if most_rules < sys.maxsize else part.findings:
+    for finding in part.findings if verbose else large:
         saving = finding.saving if finding.share is not None else None
         worth = _worth(saving) if saving else ""
         blocks = tuple(_card(finding, saving))
         yield doc.Section((message(finding.title),), blocks, 3, severity=finding.severity, aside=worth)
-    if small and most_rules < sys.maxsize:
+    if small and not verbose:
         title = f"{words.small_title(small)} (`-v` shows them in full)"
         yield doc.Section((message(title),), (doc.Listing(tuple(map(_in_one_line, small))),), 3, severity="low")
     yield from words.extra_hint(part.findings)
@@ -160,16 +150,16 @@ def _replayed(finding: Finding) -> str:
     return f"; operators from the graph's capture ({words.KNOWN_BY[finding.known_by]})" if finding.known_by else ""
 
 
-def _outcomes(outcomes: Sequence[Outcome], most_rules: int) -> Iterator[Block]:
+def _outcomes(outcomes: Sequence[Outcome], verbose: bool) -> Iterator[Block]:
     """Rules that passed, rules that were not checked by reason, and rules with something else to say."""
     if passed := [outcome.rule for outcome in outcomes if outcome.status == "clean" and not outcome.reason]:
-        yield Paragraph((_listed(passed, most_rules),), "passed", "good")
+        yield Paragraph((_listed(passed, verbose),), "passed", "good")
     unchecked: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.status == "not_checked":
             unchecked.setdefault(outcome.reason or "", []).append(outcome.rule)
     for reason, rules in unchecked.items():
-        yield sentence(reason, f"not checked: {_listed(rules, most_rules)}", "muted")
+        yield sentence(reason, f"not checked: {_listed(rules, verbose)}", "muted")
     for outcome in outcomes:
         if outcome.status == "failed":
             yield sentence(outcome.reason or "", f"failed: {outcome.rule}", "bad")
@@ -177,8 +167,9 @@ def _outcomes(outcomes: Sequence[Outcome], most_rules: int) -> Iterator[Block]:
             yield sentence(outcome.reason, outcome.rule, "muted")
 
 
-def _listed(rules: Sequence[str], most: int) -> str:
-    return ", ".join(rules) if len(rules) <= most else f"{plural(len(rules), 'rule')} (`-v` names them)"
+def _listed(rules: Sequence[str], verbose: bool) -> str:
+    are_named = verbose or len(rules) <= MOST_RULES_ON_SCREEN
+    return ", ".join(rules) if are_named else f"{plural(len(rules), 'rule')} (`-v` names them)"
 
 
 # On a pull request
