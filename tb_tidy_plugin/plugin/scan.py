@@ -172,7 +172,7 @@ def _on_store(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Fou
     try:
         files = folder.files_below()
     except (OSError, TraceError) as problem:
-        log.warning("torchtidy: %s cannot be listed: %s", folder, problem)
+        log_once(log, f"torchtidy: {folder} cannot be listed: {problem}")
         known = [found for found in last.values() if _is_below(found.file.path, folder) and not found.problem]
         yield from known or [_unreachable(logdir, problem)]
         return
