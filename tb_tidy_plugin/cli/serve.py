@@ -71,7 +71,7 @@ def serve(
     nothing is answered. New traces are found by themselves. Ctrl-C ends the server.
     """
     if isinstance(path, Path) and not path.exists():
-        raise NotFoundError(f"There is no file or folder `{path}`.", "Check the path.")
+        raise NotFoundError(f"`{path}` does not exist.", "Check the path.")
     folder = str(path.absolute() if isinstance(path, Path) else path)
     token = Token()
     with suppress(KeyboardInterrupt), listening(host, port) as listener:

@@ -97,7 +97,7 @@ def _is_there_as_folder(path: Path) -> bool:
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        raise NotFoundError(f"There is no file or folder `{path}`.", "Check the path.") from None
+        raise NotFoundError(f"`{path}` does not exist.", "Check the path.") from None
     except OSError as problem:
         raise _unseen(path, problem) from None
 
@@ -286,7 +286,7 @@ def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
             return iter([_file(RemotePath(path.address.rpartition("/")[0]).name, path)])
         return traces_among(path, path.files_below())
     except FileNotFoundError:
-        raise NotFoundError(f"There is no file or folder `{path}`.", "Check the address.") from None
+        raise NotFoundError(f"`{path}` does not exist.", "Check the address.") from None
     except PermissionError as problem:
         error = f"`{path}` may not be read: {problem.strerror}."
         raise NotFoundError(error, "Set the credentials that the store's package looks for.") from None

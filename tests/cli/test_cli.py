@@ -110,7 +110,7 @@ class TestBadInput:
     def test_nothing_there(self, tmp_path: Path) -> None:
         done = tidy("check", tmp_path / "nowhere")
         assert (done.returncode, done.stdout) == (2, "")
-        assert "There is no file or folder" in done.stderr
+        assert "does not exist" in done.stderr
 
     def test_a_folder_without_traces(self, tmp_path: Path) -> None:
         done = tidy("check", tmp_path)

@@ -66,7 +66,7 @@ def test_the_report_is_that_of_the_disk(runs: Path) -> None:
 def test_a_bucket_that_is_not_there(s3: None) -> None:
     done = tb_tidy("check", "s3://other/runs")
     assert done.returncode == 2
-    assert done.stderr == "tb-tidy: There is no file or folder `s3://other/runs`.\nCheck the address.\n"
+    assert done.stderr == "tb-tidy: `s3://other/runs` does not exist.\nCheck the address.\n"
 
 
 def test_a_file_larger_than_what_is_fetched_at_once(runs: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_path_that_is_not_there_is_said() -> None:
     with serving("nowhere") as process:
         said, complained = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, said) == (2, "")
-    assert complained.startswith("tb-tidy: There is no file or folder `nowhere`.")
+    assert complained.startswith("tb-tidy: `nowhere` does not exist.")
 
 
 def test_the_docs_name_what_is_needed_without_tensorboard() -> None:

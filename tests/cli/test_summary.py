@@ -152,7 +152,7 @@ def test_nothing_that_can_be_read(tmp_path: Path) -> None:
     assert "problem: " in done.stdout
     missing = tidy("summary", tmp_path / "nowhere")
     assert (missing.returncode, missing.stdout) == (2, "")
-    assert "There is no file or folder" in missing.stderr
+    assert "does not exist" in missing.stderr
 
 
 @pytest.mark.parametrize("option", [("--top", "0"), ("--group", "color"), ("--format", "xml")])

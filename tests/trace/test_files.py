@@ -185,7 +185,7 @@ def test_a_file_may_be_called_anything(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="no file or folder"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         find_traces(tmp_path / "nowhere")
 
 

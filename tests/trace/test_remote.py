@@ -116,7 +116,7 @@ def test_what_an_address_names_on_this_machine(address: str, path: str | None) -
 
 def test_nothing_is_there(tmp_path: Path) -> None:
     uploaded(tmp_path, HERE)
-    with pytest.raises(NotFoundError, match="There is no file or folder `memory://bucket/other`"):
+    with pytest.raises(NotFoundError, match="`memory://bucket/other` does not exist"):
         analyze_path("memory://bucket/other", Job())
 
 
