@@ -46,7 +46,7 @@ def ordinary_steps(ledger: Ledger, report: ProfileReport) -> list[int]:
 def typical_step(report: ProfileReport) -> tuple[int | None, dict[str, int]]:
     """The ledger's median step besides the warm-up, and the median of each part in these steps.
 
-    Where there are no steps the whole recording is one, without a duration of its own.
+    A recording without steps counts as one step, which has no duration.
     """
     ledger = report.ledger
     if ledger is None or not ledger.entries:

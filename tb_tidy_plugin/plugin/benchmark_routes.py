@@ -1,4 +1,4 @@
-"""Answers about benchmarks: what is known of a profile's, and how one is started."""
+"""Answers about benchmarks: those of one profile, and the start of a new one."""
 
 from __future__ import annotations
 

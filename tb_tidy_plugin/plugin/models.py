@@ -400,7 +400,7 @@ class BenchmarkStatements(Model, frozen=True):
 
 
 class BenchmarksAnswer(Model, frozen=True):
-    """`GET api/benchmarks`: what is known of one profile.
+    """`GET api/benchmarks`: the benchmarks of one profile.
 
     Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
     measurements that are known.

@@ -174,7 +174,7 @@ export interface ErrorInfo {
   message: string;
 }
 /**
- * `GET api/benchmarks`: what is known of one profile.
+ * `GET api/benchmarks`: the benchmarks of one profile.
  *
  * Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
  * measurements that are known.

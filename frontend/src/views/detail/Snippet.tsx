@@ -36,7 +36,7 @@ export function Snippet({ finding, place }: Props) {
   }
 }
 
-/** The line with its neighbours, or what the report knows of it where there is no file; the whole source says why. */
+/** The line with its neighbours; without the file, the text of the line from the report. */
 export function Line({ finding, place }: Props) {
   const source = useSource(place.file);
   const text = place.text ?? '';
