@@ -65,7 +65,7 @@ class Evidence:
 
     Attributes:
         time: of a step. share: that by the step.
-        places: what the host does in most of it, with the part of it that each takes.
+        places: what the host does in most of it, and for how long each of a step.
         apart: how far apart events on the host are. stretch: how much recording stretches the time.
         left: the part of the work that stays in line. at_once: how many workers do the rest beside it.
         least_share, least: from which part of the step, and from which time on it is reported.
@@ -74,7 +74,7 @@ class Evidence:
 
     time: Nanoseconds
     share: Share
-    places: tuple[tuple[str, Share], ...]
+    places: tuple[tuple[str, Nanoseconds], ...]
     apart: Nanoseconds
     stretch: str
     left: Share
@@ -85,8 +85,8 @@ class Evidence:
 
     @property
     def where(self) -> str:
-        """The places, with their parts."""
-        return ", ".join(f"{place} {share}" for place, share in self.places)
+        """The places, with their times."""
+        return ", ".join(f"{place} for {time}" for place, time in self.places)
 
 
 class HostWorkHoldsDevice(Rule[Evidence]):
@@ -97,7 +97,7 @@ class HostWorkHoldsDevice(Rule[Evidence]):
     # What makes tensors on the host is fixed where it makes them, and a loop over pieces of one goes as a whole.
     yields_to = ("tensor-created-on-cpu-then-moved", "tensor-from-python-data", "python-loop-tensor-indexing")
     action = "Move host work out of the step"
-    message = "The device waits for host work for {time} of a step ({share}), most of it in {where}"
+    message = "The device waits for host work for {time} of a step ({share}): {where}"
     why = (
         "Meanwhile no thread launches anything for more than 500 µs, and no loader, wait, compilation or garbage "
         "collection explains it. Host events are {apart} apart, so recording stretches this time {stretch}. Reported "
@@ -151,9 +151,10 @@ def _stretch(apart_ns: float) -> tuple[str, Confidence]:
     return ("somewhat", "medium") if apart_ns >= DENSE_NS else ("a lot", "low")
 
 
-def _places(profile: Profile, wait: HostWait) -> tuple[tuple[str, Share], ...]:
+def _places(profile: Profile, wait: HostWait) -> tuple[tuple[str, Nanoseconds], ...]:
+    of_a_step = wait.per_step_ns / wait.time.total_ns
     parts = wait.parts[:NAMED]
-    return tuple((_named(profile.name(row)), Share(time_ns / wait.time.total_ns)) for row, time_ns in parts)
+    return tuple((_named(profile.name(row)), Nanoseconds(round(time_ns * of_a_step))) for row, time_ns in parts)
 
 
 def _named(name: str) -> str:

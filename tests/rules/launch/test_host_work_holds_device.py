@@ -36,8 +36,8 @@ class TestReports:
         # From 10 µs on, when Python begins, to the launch at 3,010.
         assert finding.cost_ns == 3_000_000
         assert finding.message == (
-            "The device waits for host work for 3 ms of a step (30 %), most of it in `resize` (PIL/Image.py:20) "
-            "66.6 %, `normalize` (numpy/core.py:30) 30 %, `prepare` (images.py:5) 3.4 %"
+            "The device waits for host work for 3 ms of a step (30 %): `resize` (PIL/Image.py:20) for 2 ms, "
+            "`normalize` (numpy/core.py:30) for 899 µs, `prepare` (images.py:5) for 102 µs"
         )
         assert [(place.file, place.function) for place in finding.places] == [("images.py", "prepare")]
 
@@ -68,7 +68,7 @@ class TestReports:
             """
         )
         (match,) = matches_of(HostWorkHoldsDevice, profile)
-        assert str(match.evidence.where) == "`aten::max` 100 %"
+        assert str(match.evidence.where) == "`aten::max` for 2.99 ms"
 
     def test_each_own_function_apart(self) -> None:
         profile = job(
@@ -170,7 +170,7 @@ class TestRecordings:
         report = read_file(file, Job(rules=(HostWorkHoldsDevice(),))).report
         (finding,) = report.findings
         assert finding.share == pytest.approx(0.58, abs=0.01)
-        assert "`normalize` (transformers/image_transforms.py:390) 47.6 %" in finding.message
+        assert "`normalize` (transformers/image_transforms.py:390) for 106 ms" in finding.message
         assert report.ledger is not None
         entry = report.ledger.entries[0]
         assert (entry.cause, entry.finding_id) == ("host_work", finding.id)
