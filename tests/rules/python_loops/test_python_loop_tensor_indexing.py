@@ -15,7 +15,7 @@ from tests.support.drawn import A100, draw
 SELECT = "aten::select 2 dims=64x16,-,- types=float,Scalar,Scalar scalars=,0,{index}"
 SLICE = "aten::slice 2 dims=640x16,-,-,-,- types=float,Scalar,Scalar,Scalar,Scalar scalars=,0,{index},{end},1"
 FILL = "aten::fill_ 2 dims=16,- types=float,Scalar"
-MAIN = "train.py(3): main"
+MAIN, EACH = "train.py(3): main", "train.py(5): <listcomp>"
 
 
 def calls(templates: Iterable[str], at: int, indent: str, index: int = 0) -> list[str]:
@@ -28,11 +28,29 @@ def calls(templates: Iterable[str], at: int, indent: str, index: int = 0) -> lis
     return lines
 
 
-def loop(count: int, *body: str, function: str = MAIN, indices: Iterable[int] | None = None, start: int = 10) -> str:
-    """`for i in range(count)` in `function`, one iteration every 50 µs."""
+def loop(
+    count: int, *body: str, function: str = MAIN, indices: Iterable[int] | None = None, start: int = 10, every: int = 50
+) -> str:
+    """`for i in range(count)` in `function`, one iteration `every` 50 µs."""
     numbers = range(count) if indices is None else indices
-    lines = [call for at, index in enumerate(numbers) for call in calls(body, start + 50 * at, "    ", index)]
-    return "\n".join([f"  {function} {start - 1}-{start + 50 * count}", *lines])
+    lines = [call for at, index in enumerate(numbers) for call in calls(body, start + every * at, "    ", index)]
+    return "\n".join([f"  {function} {start - 1}-{start + every * count}", *lines])
+
+
+def mixed(*body: str) -> str:
+    """12 iterations, of which every second one runs another operator where `{odd}` stands."""
+    both = [[each.replace("{odd}", odd) for each in body] for odd in ("6", "_")]
+    lines = [call for at in range(12) for call in calls(both[at % 2], 10 + 50 * at, "    ", at)]
+    return "\n".join([f"  {MAIN} 9-610", *lines])
+
+
+def items(count: int, *body: str, caller: str = EACH, function: str = "losses.py(9): loss_of", every: int = 50) -> str:
+    """A list comprehension in `caller` that calls `function` for each item."""
+    lines = [f"  {caller} 8-{every * (count + 1)}"]
+    for at in range(count):
+        begin = 10 + every * at
+        lines += [f"    {function} {begin}-{begin + every - 5}", *calls(body, begin + 1, "      ", at)]
+    return "\n".join(lines)
 
 
 def step(*texts: str, end: int = 20_000) -> Profile:
@@ -78,7 +96,7 @@ class TestReports:
 
     def test_picks_under_a_condition_leave_places_out(self) -> None:
         (match,) = matches(step(loop(12, SELECT, FILL, indices=[1, 2, 4, 8, 9, 11, 15, 16, 18, 22, 23, 25])))
-        assert match.evidence.stride == "irregular"
+        assert match.evidence.stride == "; the step of the index is irregular"
         assert match.confidence == "medium"
 
     def test_picks_inside_a_function_that_the_loop_calls(self) -> None:
@@ -113,7 +131,7 @@ class TestReports:
     def test_less_surely_without_the_index(self) -> None:
         (match,) = matches(step(loop(10, "aten::select 2", "aten::fill_ 2")))
         assert match.confidence == "medium"
-        assert match.evidence.stride == "not recorded"
+        assert match.evidence.stride == "; the step of the index is not recorded"
 
     def test_less_surely_with_a_matrix_product_in_the_body(self) -> None:
         (match,) = matches(step(loop(12, SELECT, "aten::linear 2", "aten::tanh 2")))
@@ -171,6 +189,75 @@ class TestSaves:
         # A pick takes 2 µs, so that any operator takes up to 8: of mul's 12 µs, 4 are work, 160 of the loop's 1965 µs.
         profile = step(loop(40, SELECT, "aten::mul 12"))
         assert saving_ns(PythonLoopTensorIndexing, profile)[1] == pytest.approx(1_965_000 - 160_000, abs=20)
+
+
+LINEAR = "aten::linear 2 dims=1x16,4x16,4 types=float,float,float"
+MUL = "aten::mul 1 dims=16,16 types=float,float"
+
+
+class TestItems:
+    """Equal iterations, whatever index they pick by."""
+
+    def test_a_function_for_each_item_of_a_list(self) -> None:
+        (finding,) = findings(PythonLoopTensorIndexing, step(items(8, *[MUL] * 16)))
+        assert finding.message == "A Python loop runs the same operators for 8 items one by one: 128 operators, 395 µs"
+        assert [(place.file, place.line) for place in finding.places] == [("train.py", 5)]
+        assert "the step of the index" not in str(finding.details)
+
+    def test_rows_of_a_tensor_of_which_the_same_part_is_picked(self) -> None:
+        part = "aten::slice 1 dims=60,-,-,-,- types=float,Scalar,Scalar,Scalar,Scalar scalars=,0,0,48,1"
+        lines = loop(12, part, MUL).split("\n")
+        assert not matches(step(*lines))
+        (match,) = matches(step(lines[0].replace(" 9-", " 5-"), "    aten::unbind 6-8", *lines[1:]))
+        assert (match.evidence.iterations, match.evidence.is_of_items) == (12, True)
+
+    def test_a_model_for_each_row(self) -> None:
+        (match,) = matches(draw("\n".join([f"{MAIN} 0-9000", *each_row(1, *[LINEAR, MUL] * 8)])))
+        assert (match.evidence.iterations, match.confidence) == (8, "medium")
+        assert not matches(draw("\n".join([f"{MAIN} 0-9000", *each_row(16, *[LINEAR, MUL] * 8)]))), "batches"
+        assert not matches(step(loop(12, *[LINEAR, MUL] * 8))), "a decoder reads its own words"
+
+    def test_not_for_a_loop_that_may_need_what_came_before(self) -> None:
+        assert not matches(step(items(12, *[MUL] * 16, caller=MAIN)))
+
+    def test_not_for_five_nor_for_few_operators(self) -> None:
+        assert matches(step(items(6, *[MUL] * 17)))
+        assert not matches(step(items(6, *[MUL] * 16)))
+        assert not matches(step(items(5, *[MUL] * 20)))
+
+    def test_not_for_parameters(self) -> None:
+        assert not matches(step(loop(12, "aten::mul_ 1 dims=16,16 types=float,float", MUL)))
+
+    def test_not_for_results_of_any_size(self) -> None:
+        assert not matches(step(items(8, *[MUL] * 16, "aten::nonzero 1 dims=16 types=bool")))
+
+    def test_not_for_items_of_unequal_shapes(self) -> None:
+        assert not matches(step(items(8, *["aten::mul 1 dims={index},{index} types=float,float"] * 16)))
+
+    def test_not_for_loops_of_libraries_or_unknown_ones(self) -> None:
+        assert not matches(step(items(8, *[MUL] * 16, caller="transformers/trainer.py(3): <listcomp>")))
+        assert not matches(draw(loop(12, MUL, MUL, function="ProfilerStep#1")))
+
+    @pytest.mark.parametrize(("inner", "outer", "iterations"), [(8, 4, 12), (2, 60, 8)])
+    def test_of_loops_in_loops_the_one_that_takes_the_time(self, inner: int, outer: int, iterations: int) -> None:
+        """Eight items, each with a loop of twelve and operators besides."""
+        lines, takes = [f"{EACH} 0-20000"], 12 * (2 * inner + 4) + 2 * outer + 10
+        for item in range(8):
+            begin = 10 + takes * item
+            lines.append(f"  losses.py(9): loss_of {begin}-{begin + takes - 5}")
+            for place in range(12):
+                lines += calls([SELECT, *["aten::add 1"] * inner], begin + 1 + place * (2 * inner + 4), "    ", place)
+            lines += calls(["aten::log 1"] * outer, begin + 1 + 12 * (2 * inner + 4), "    ")
+        found = matches(draw("\n".join(lines)))
+        assert {match.evidence.iterations for match in found} == {iterations}
+
+
+def each_row(wide: int, *body: str) -> list[str]:
+    """The body for eight pieces of so many rows each, 80 µs apart."""
+    piece = "aten::slice 1 dims=640x16,-,-,-,- types=float,Scalar,Scalar,Scalar,Scalar scalars=,0,"
+    starts = range(0, 8 * wide, wide)
+    pieces = [[f"{piece}{start},{start + wide},1", *body] for start in starts]
+    return [line for at, each in enumerate(pieces) for line in calls(each, 10 + 80 * at, "  ")]
 
 
 class TestStaysQuiet:
@@ -233,9 +320,12 @@ class TestStaysQuiet:
         assert not matches(draw(loop(12, SLICE, "aten::relu 2", training, indices=range(0, 192, 16))))
 
     def test_for_large_bodies(self) -> None:
-        operators = ["aten::relu 0"] * 31
-        assert matches(step(loop(12, SELECT, *operators)))
-        assert not matches(step(loop(12, SELECT, *operators, "aten::relu 0")))
+        unequal = ["aten::relu{odd} 0"] + ["aten::relu 0"] * 30
+        assert matches(step(mixed(SELECT, *unequal)))
+        assert not matches(step(mixed(SELECT, *unequal, "aten::relu 0")))
+        equal = ["aten::relu 0"] * 256
+        assert matches(step(items(12, *equal, every=300)))
+        assert not matches(step(items(12, *equal, "aten::relu 0", every=300)))
 
     def test_for_operators_that_mostly_work(self) -> None:
         # Of 20 µs, 12 are work, and of the loop's 22 that is more than half.

@@ -2,6 +2,8 @@
 
 ## What it finds
 A Python loop that picks one piece of a tensor after the other (`x[i]`, `for row in x`) and runs a few operators on it.
+Also a loop or a comprehension of your own that runs the same operators on equal shapes for one item after the other,
+such as a loss for each picture, a spectrogram for each recording, or a policy for each environment.
 
 ## Why it is slow
 Each operator costs some microseconds of Python and dispatch, on a GPU also a launch, however small its tensor is. One
@@ -24,18 +26,20 @@ between, which is not part of the least. Measured, operators on the whole tensor
 iterations, 16 to 1024 elements). Time that operators work on elements, beyond a few times that of a pick, stays.
 
 ## When it stays quiet
-Fewer than 10 iterations; less than 1 % of the step. Bodies of more than 32 operators or with a backward or optimizer
-step, such as loops over batches; recurrent cells, whose iterations need one another; matrix products with slices of
-several rows, the batches of an evaluation, or whose results are only stored, a rollout. An index that falls, as in sums
-over what comes later, whose iterations need one another too, or that does not move, as in a loop over layers. Operators
+Fewer than 10 iterations, or 6 that are equal; less than 1 % of the step. Bodies of more than 32 operators, or 256 where
+all are equal, or with a backward or optimizer step, such as loops over batches; recurrent cells, whose iterations need
+one another; matrix products with slices of several rows, the batches of an evaluation, or whose results are only
+stored, a rollout. An index that falls, as in sums over what comes later, whose iterations need one another too.
+Matrix products without an index that moves, as in a loop over layers or a decoder that reads its own words. Operators
 that mostly work on elements: on a CPU, a whole tensor that its cache cannot hold can be slower than its pieces.
 Libraries' loops.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import TypeAlias
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.loops import Loop, movement_of
@@ -58,12 +62,12 @@ from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.overhead impo
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import (
     PICKS,
     falls,
+    is_over_items,
+    loops_over_items,
     loops_over_pieces,
     time_of_loop,
 )
 
-PRODUCTS = aten.names("product", "addmm bmm conv2d linear matmul mm")
-"""Signs of a model, which is run on one batch after the other, or on its own last result."""
 OTHERS = ("enumerate(DataLoader)#", "Optimizer.")  # annotations around PyTorch's own loops
 MIN_ALIKE = 0.7  # of the groups: conditions and inner loops make them differ, in straight code hardly two are alike
 STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = …`
@@ -76,6 +80,7 @@ class Evidence:
 
     Attributes:
         iterations, operators: how many it has. elements: of a piece, 0 where that was not recorded.
+        is_of_items: whether all iterations are equal, and no index moves.
         work: the part of the operators' time that is work on elements. part: the part of the loop that is in them.
         names: the operators of one iteration. step: of the index; 0 for unequal ones, None where it was not recorded.
         time: from the first to the last iteration.
@@ -94,6 +99,14 @@ class Evidence:
     least: int
     least_share: Share
     most_work: Share
+    is_of_items: bool = False
+
+    @property
+    def does(self) -> str:
+        """What it does to how many."""
+        if self.is_of_items:
+            return f"runs the same operators for {self.iterations} items"
+        return f"picks {self.iterations} pieces of a tensor"
 
     @property
     def body(self) -> str:
@@ -103,7 +116,13 @@ class Evidence:
     @property
     def stride(self) -> str:
         """The steps of the index."""
-        return "not recorded" if self.step is None else str(self.step) if self.step else "irregular"
+        if self.is_of_items:
+            return ""
+        step = "not recorded" if self.step is None else str(self.step) if self.step else "irregular"
+        return f"; the step of the index is {step}"
+
+
+Found: TypeAlias = tuple[Loop, Match[Evidence]]
 
 
 class PythonLoopTensorIndexing(Rule[Evidence]):
@@ -113,9 +132,9 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     # A loop that does nothing but read takes a tensor apart only to read it.
     yields_to = ("host-sync-scalar-readback",)
     action = "Replace the loop with operators on the whole tensor"
-    message = "A Python loop picks {iterations} pieces of a tensor one by one: {operators} operators, {time}"
+    message = "A Python loop {does} one by one: {operators} operators, {time}"
     why = (
-        "`{body}` repeats; the step of the index is {stride}. About {work} of the operators' time is work on "
+        "`{body}` repeats{stride}. About {work} of the operators' time is work on "
         "elements. Reported for {least} iterations and {least_share} of the step or more, up to {most_work} of such "
         "work"
     )
@@ -123,26 +142,37 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     caveat = "An iteration that needs the result of the previous one cannot be replaced this way."
 
     min_iterations = Threshold(10, "the number of PyTorch's own detector; below, there is little to gain")
+    min_equal = Threshold(6, "iterations that are equal: fewer are straight code as often")
+    min_operators = Threshold(100, "in so few iterations: what they cost is hardly worth it below")
     min_loop_share = Threshold(0.01, "what a loop of views costs less, one operator on the whole hardly gains back")
     most_work = Threshold(0.5, "of the time in operators; above, the pieces are large enough")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        work = host_work(profile)
         by_place: dict[str, list[Match[Evidence]]] = {}
-        for loop in loops_over_pieces(profile, round(self.min_iterations), _is_own):
-            if match := self._match(profile, loop, work):
-                caller = profile.calls.caller_name(loop.calls[0])
-                by_place.setdefault(caller if _is_own(caller) else "", []).append(match)
+        for loop, match in _whole(profile, [*self._found(profile)]):
+            caller = profile.calls.caller_name(loop.calls[0])
+            by_place.setdefault(caller if _is_own(caller) else "", []).append(match)
         for matches in by_place.values():
             runs = profile.per_step_count(rows_of(match.events[0] for match in matches)) / len(matches)
             share = profile.share_of_step(round(runs * sum(match.evidence.time for match in matches)))
             if share is None or share >= self.min_loop_share:
                 yield from matches
 
-    def _match(self, profile: Profile, loop: Loop, host: HostWork) -> Match[Evidence] | None:
-        least = round(self.min_iterations)
-        if loop.alike < MIN_ALIKE:
-            return None
+    def _found(self, profile: Profile) -> Iterator[tuple[Loop, Match[Evidence]]]:
+        work = host_work(profile)
+        known: set[int] = set()
+        for loop in loops_over_pieces(profile, round(self.min_iterations), _is_own):
+            if loop.alike >= MIN_ALIKE and (match := self._match(profile, loop, work)):
+                known.update(loop.calls)
+                yield loop, match
+        for loop in loops_over_items(profile, round(self.min_equal), _is_own):
+            if known.isdisjoint(loop.calls) and (match := self._match(profile, loop, work, is_of_items=True)):
+                yield loop, match
+
+    def _match(
+        self, profile: Profile, loop: Loop, host: HostWork, *, is_of_items: bool = False
+    ) -> Match[Evidence] | None:
+        least = round(self.min_equal if is_of_items else self.min_iterations)
         operators = profile.calls.operators_in(loop.calls)
         names = [profile.name(row) for row in operators]
         picks = [row for row, name in zip(operators, names, strict=True) if name in PICKS]
@@ -150,8 +180,15 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
         given = [*zip(map(profile.name, picks), inputs, strict=True)]
         movement = movement_of(given, least)
         iterations, work = movement.places if movement else loop.kinds[0][1], host.share(operators)
-        is_model = not PRODUCTS.isdisjoint(names)
+        is_model = any(aten.is_a("product", name) for name in names)
+        moves = movement is not None and movement.places >= least
         is_of_batches = is_model and bool(picks) and (movement is None or movement.width > 1)
+        if is_of_items:
+            iterations = len(loop.groups)
+            is_small = iterations < self.min_iterations and len(operators) < self.min_operators
+            is_of_batches = is_of_batches or (is_model and not moves)
+            if is_small or not (moves or is_over_items(profile, loop, names)):
+                return None
         stored = sum(name in PICKS and after in STORES for name, after in pairwise(names))
         is_rollout = is_model and 2 * stored > len(picks)
         stride = (movement.stride if movement else 0) if picks else 1
@@ -175,6 +212,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
                 least=least,
                 least_share=Share(self.min_loop_share),
                 most_work=Share(self.most_work),
+                is_of_items=is_of_items,
             ),
             confidence="high" if stride > 0 and not is_model else "medium",
         )
@@ -191,6 +229,24 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
         setup = f"import torch\nx = torch.zeros({iterations}, {elements}, device=device)"
         pair = Benchmark(before, f"{each}\n    x.add_(1)", setup, compare=("x",))
         return pair if elements and fitting(iterations, 4 * elements) == iterations else None
+
+
+def _whole(profile: Profile, found: Iterable[Found]) -> list[Found]:
+    """Of loops in loops the outer one, or those in it where they take most of its time."""
+    last = profile.tree.last_descendant
+
+    def order(each: Found) -> tuple[int, int]:
+        calls = each[0].calls
+        return int(last[calls[-1]]), -calls[0]  # what is inside comes before what is around it
+
+    kept: list[Found] = []
+    for loop, match in sorted(found, key=order):
+        outside = len(kept)
+        while outside and kept[outside - 1][0].calls[0] >= loop.calls[0]:
+            outside -= 1
+        if 2 * sum(each.evidence.time for _, each in kept[outside:]) <= match.evidence.time:
+            kept[outside:] = [(loop, match)]
+    return kept
 
 
 def _is_own(caller: str) -> bool | None:

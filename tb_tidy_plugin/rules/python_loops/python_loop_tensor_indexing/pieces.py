@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,17 +14,23 @@ from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.repeats import repeats
+from tb_tidy_plugin.trace.columns import Category, Rows
 
 PICKS = aten.names("known", "index select slice")
 ITERATION = r"^torch/_tensor\.py\(\d+\): __iter__$"  # `for row in x`, which unbinds
+COMPREHENSION = re.compile(r"\): <(?:list|set|dict)comp>$|\): <genexpr>$")
+HANDS_OUT = re.compile(rf"^aten::unbind$|{ITERATION}")
 NEVER = (
     r"^ProfilerStep#|^Optimizer\.|^enumerate\(DataLoader\)#|^autograd::|^torch/(?:profiler|optim|utils/data)/"
     r"|^torch/_tensor\.py\(\d+\): backward$"
 )
 CELLS = aten.names("known", "_thnn_fused_gru_cell _thnn_fused_lstm_cell gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell")
 """What no such loop holds: a step, a backward pass, a recurrent cell."""
+RAGGED = aten.names("known", "masked_select nonzero unique_consecutive")
+"""Their results have as many elements as the values say, so that those of several items do not fit together."""
 LARGEST_BODY = 32  # operators: a loop over batches or layers has more
+MOST_OF_AN_ITEM = 256  # operators: more are a whole step
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +56,37 @@ def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool
     """
     picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, ("aten::unbind",)))
     heads = rows_of([*unbinds.tolist(), *profile.matching(ITERATION, Category.PYTHON).tolist()])
-    never = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
-    never = np.union1d(never, profile.named(*CELLS))
-    return profile.calls.loops(picks, heads, Limits(never, LARGEST_BODY, least), is_own)
+    return profile.calls.loops(picks, heads, Limits(_never(profile), LARGEST_BODY, least), is_own)
+
+
+def loops_over_items(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
+    """Python loops of the user's own that run equal operators for at least `least` items, one after the other."""
+    never = np.union1d(_never(profile), profile.named(*RAGGED))
+    for loop in repeats(profile, least):
+        first, last = loop.calls[0], int(profile.tree.last_descendant[loop.calls[-1]])
+        begin, end = np.searchsorted(never, (first, last + 1)).tolist()
+        of_an_item = len(profile.calls.operators_in(loop.groups[0]))
+        if begin == end and 0 < of_an_item <= MOST_OF_AN_ITEM and is_own(profile.calls.caller_name(first)):
+            yield loop
+
+
+def is_over_items(profile: Profile, loop: Loop, names: Iterable[str]) -> bool:
+    """Whether a loop whose index does not move takes tensors one by one and carries nothing from one to the next.
+
+    So do `for row in x` and comprehensions; those that write into what they get go over parameters.
+    """
+    body = profile.calls.bodies_with(rows_of(loop.calls[:1]))[0]
+    before = body[: body.index(loop.calls[0])][-1:]
+    if any(HANDS_OUT.search(profile.name(row)) for row in before):
+        return True
+    around = (profile.calls.caller_name(loop.calls[0]), *map(profile.name, loop.groups[0]))
+    is_comprehension = any(COMPREHENSION.search(name) for name in around)
+    return is_comprehension and not any(aten.is_a("in_place", name) for name in names)
+
+
+def _never(profile: Profile) -> Rows:
+    found = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    return np.union1d(found, profile.named(*CELLS))
 
 
 def falls(picks: Sequence[tuple[str, Inputs]], least: int) -> bool:

@@ -1,0 +1,84 @@
+"""Calls of one body that repeat: equal functions and operators on equal shapes, one group after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tidy_plugin.profile.loops import Loop
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.signatures import signatures_of
+from tb_tidy_plugin.trace.columns import Numbers, Rows
+
+Hashes = npt.NDArray[np.uint64]
+
+MOST_CALLS = 64
+"""Calls of its body that a group may have; what they call counts with them."""
+
+FACTOR, SPREAD = 0x100000001B3, 0x9E3779B97F4A7C15
+INVERSE = pow(FACTOR, -1, 1 << 64)
+
+
+def repeats(profile: Profile, least: int) -> Iterator[Loop]:
+    """Runs of at least `least` equal groups; of those that overlap in a body the longest."""
+    calls = profile.calls
+    kinds = _kinds(profile)
+    distance = _to_the_next(kinds, calls.body[calls.rows])
+    at = np.flatnonzero((distance > 0) & (distance <= MOST_CALLS))
+    pairs, counts = np.unique(np.stack([calls.body[calls.rows[at]], distance[at]]), axis=1, return_counts=True)
+    found: list[tuple[int, int, int]] = []
+    for body, period in pairs[:, counts >= least - 1].T.tolist():
+        first, end = calls.bounds[body : body + 2].tolist()
+        found += [
+            (count * period, period, first + at) for at, count in _runs(kinds[first:end], period) if count >= least
+        ]
+    is_taken = np.zeros(len(calls.rows), np.bool_)
+    for length, period, first in sorted(found, key=lambda run: (-run[0], run[1])):
+        span = slice(first, first + length)
+        if not is_taken[span].any():
+            is_taken[span] = True
+            rows = calls.rows[span].reshape(-1, period).tolist()
+            yield Loop(tuple(map(tuple, rows)), ((tuple(map(profile.name, rows[0])), len(rows)),))
+
+
+def _runs(kinds: Numbers, period: int) -> Iterator[tuple[int, int]]:
+    """Where groups of `period` calls repeat, and how many there are."""
+    equal = np.append(np.append(False, kinds[:-period] == kinds[period:]), False)
+    changes = np.flatnonzero(np.diff(equal.astype(np.int8)))
+    for begin, end in changes.reshape(-1, 2).tolist():
+        yield begin, (end - begin) // period + 1
+
+
+def _to_the_next(kinds: Numbers, bodies: Rows) -> Rows:
+    """For each call how far away the next one of its kind is in its body, 0 where there is none."""
+    order = np.lexsort((kinds, bodies))  # stable: equal ones stay in their order
+    follows = (np.diff(kinds[order]) == 0) & (np.diff(bodies[order]) == 0)
+    distance = np.zeros(len(kinds), np.int64)
+    distance[order[:-1][follows]] = np.diff(order)[follows]
+    return distance
+
+
+def _kinds(profile: Profile) -> Numbers:
+    """For each of the calls a number: the same for equal names that run equal operators on equal shapes."""
+    calls, table, last = profile.calls, profile.table, profile.tree.last_descendant
+    operators = np.flatnonzero(calls.outermost)
+    signatures = signatures_of(table, operators, profile.known_inputs)
+    shapes = signatures.shape_number[signatures.number].astype(np.uint64)
+    with np.errstate(over="ignore"):
+        one = (table.name[operators].astype(np.uint64) * np.uint64(SPREAD)) ^ (shapes * np.uint64(FACTOR))
+        power = _powers(FACTOR, len(operators))
+        sums = np.append(np.uint64(0), np.cumsum(one * power[:-1]))
+        begin, end = calls.operators_before[calls.rows], calls.operators_before[last[calls.rows] + 1]
+        below = (sums[end] - sums[begin]) * _powers(INVERSE, len(operators))[begin]
+        whole = below * np.uint64(FACTOR) + table.name[calls.rows].astype(np.uint64)
+    _, kinds = np.unique(whole, return_inverse=True)
+    return np.asarray(kinds, np.int32)
+
+
+def _powers(factor: int, count: int) -> Hashes:
+    """`factor` to the power of 0, 1, …, `count`."""
+    power = np.full(count + 1, factor, np.uint64)
+    power[0] = 1
+    return np.cumprod(power, dtype=np.uint64)
