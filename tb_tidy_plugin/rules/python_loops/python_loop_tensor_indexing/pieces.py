@@ -20,7 +20,7 @@ from tb_tidy_plugin.trace.columns import Category, Rows
 PICKS = aten.names("known", "index select slice")
 ITERATION = r"^torch/_tensor\.py\(\d+\): __iter__$"  # `for row in x`, which unbinds
 COMPREHENSION = re.compile(r"\): <(?:list|set|dict)comp>$|\): <genexpr>$")
-HANDS_OUT = re.compile(rf"^aten::unbind$|{ITERATION}")
+UNBIND = aten.names("view", "unbind")
 NEVER = (
     r"^ProfilerStep#|^Optimizer\.|^enumerate\(DataLoader\)#|^autograd::|^torch/(?:profiler|optim|utils/data)/"
     r"|^torch/_tensor\.py\(\d+\): backward$"
@@ -54,7 +54,7 @@ def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool
 
     `is_own` tells by name whether a function is the user's own code, None for no function.
     """
-    picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, ("aten::unbind",)))
+    picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, UNBIND))
     heads = rows_of([*unbinds.tolist(), *profile.matching(ITERATION, Category.PYTHON).tolist()])
     return profile.calls.loops(picks, heads, Limits(_never(profile), LARGEST_BODY, least), is_own)
 
@@ -77,7 +77,7 @@ def is_over_items(profile: Profile, loop: Loop, names: Iterable[str]) -> bool:
     """
     body = profile.calls.bodies_with(rows_of(loop.calls[:1]))[0]
     before = body[: body.index(loop.calls[0])][-1:]
-    if any(HANDS_OUT.search(profile.name(row)) for row in before):
+    if any(aten.without_overload(name) in UNBIND or re.search(ITERATION, name) for name in map(profile.name, before)):
         return True
     around = (profile.calls.caller_name(loop.calls[0]), *map(profile.name, loop.groups[0]))
     is_comprehension = any(COMPREHENSION.search(name) for name in around)
