@@ -68,7 +68,7 @@ def verify(
         raise TidyError("`tb-tidy verify` does not run on Windows.", "Use Linux, macOS or WSL.")
     plan = Plan(rounds, turns, turn, steps, tolerance, limit)
     with ExitStack() as stack:
-        stack.enter_context(_ended_by_signals())
+        stack.enter_context(ended_by_signals())
         folders = stack.enter_context(folder_of(before)), stack.enter_context(folder_of(after))
         promises = []
         if promise is not None:
@@ -101,7 +101,7 @@ def _lines(found: Verification) -> Iterator[str]:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """Meanwhile SIGTERM unwinds as Ctrl-C does, so that programs and folders go."""
 
     def end(number: int, _: object) -> None:
