@@ -151,7 +151,8 @@ def timeline(folder: Folder, asked: arguments.Timeline) -> Found:
     """What ran in a window."""
     file = folder.trace(asked.path)
     with held_to(folder.job.limits):
-        found = read_timeline(file.path, folder.job.cache, folder.job.limits)
+        left_out = [Category.MEMORY] if asked.python else [Category.MEMORY, Category.PYTHON]
+        found = read_timeline(file.path, folder.job.cache, folder.job.limits, left_out)
         from_ns, to_ns, step = _window(found, asked)
         wanted = searchable(asked.lane)
         lanes = [at for at, lane in enumerate(found.lanes) if wanted in searchable(lane.name)]
@@ -172,7 +173,6 @@ def timeline(folder: Folder, asked: arguments.Timeline) -> Found:
         shown = sorted(
             (start_ns, lane, depth, end_ns, events, category, name)
             for lane, depth, start_ns, end_ns, events, category, name in columns
-            if asked.python or category != Category.PYTHON
         )
     head = TimelineHead(
         trace=folder.id_of(file),
