@@ -11,6 +11,7 @@ from tb_tidy_plugin.report.chosen import KERNEL_ORDERS, OPERATOR_ORDERS
 from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
 
 USUAL_TOKENS = 2_000
+NO_ZERO = r"^[^\x00]+$"
 
 Tokens: TypeAlias = Annotated[int, Meta(ge=500, le=20_000, description="Most tokens of the answer.")]
 Cursor: TypeAlias = Annotated[str, Meta(max_length=40, description="`next` of the page before.")]
@@ -18,7 +19,8 @@ PathText: TypeAlias = Annotated[
     str, Meta(max_length=4_096, description="A trace of `runs`, or a file or folder below the served one.")
 ]
 FindingId: TypeAlias = Annotated[str, Meta(max_length=64, description="An id of `findings`.")]
-Name: TypeAlias = Annotated[str, Meta(max_length=200)]
+Argument: TypeAlias = Annotated[str, Meta(max_length=4_096, pattern=NO_ZERO)]
+Version: TypeAlias = Annotated[str, Meta(max_length=4_096, pattern=NO_ZERO, description="A git revision, or a folder.")]
 Text: TypeAlias = Annotated[str, Meta(max_length=200, description="Only rows that hold this text.")]
 Microseconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e12, description="From the start of the recording.")]
 OperatorOrder: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(OPERATOR_ORDERS)})]
@@ -128,9 +130,9 @@ class ApplyFix(Asked, frozen=True, tag="apply_fix"):
 class Verify(Asked, frozen=True, tag="verify"):
     """Run a program before and after a change in turns: ratio of step times, results. Needs `--allow-apply`."""
 
-    before: Annotated[str, Meta(min_length=1, max_length=4_096, description="A git revision, or a folder.")]
-    command: Annotated[list[Name], Meta(min_length=1, max_length=100, description="The program and its arguments.")]
-    after: Annotated[str, Meta(min_length=1, max_length=4_096, description="A git revision, or a folder.")] = "."
+    before: Version
+    command: Annotated[list[Argument], Meta(min_length=1, max_length=100, description="The program and its arguments.")]
+    after: Version = "."
     promise: Annotated[str, Meta(max_length=4_096, description="A recording of the program before.")] | None = None
     rounds: Annotated[int, Meta(ge=1, le=10, description="Fresh processes of each program.")] = 3
 

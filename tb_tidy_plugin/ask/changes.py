@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.trace.files import is_under
 from tb_tidy_plugin.verify.model import Equality
-from tb_tidy_plugin.verify.programs import folder_of
+from tb_tidy_plugin.verify.programs import ended_by_signals, folder_of
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ def verify(folder: Folder, asked: arguments.Verify) -> Found:
         raise TidyError("Programs cannot be verified on Windows.", "Use Linux, macOS or WSL.")
     for version in (asked.before, asked.after):
         _hold_inside(folder, version)
-    with folder_of(asked.before) as before, folder_of(asked.after) as after:
+    with ended_by_signals(signal.SIGINT), folder_of(asked.before) as before, folder_of(asked.after) as after:
         promises = []
         if asked.promise is not None:
             job = replace(folder.job, source_roots=(before, *folder.job.source_roots))

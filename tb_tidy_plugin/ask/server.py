@@ -5,6 +5,8 @@ Needs the extra `mcp`; this module alone imports it.
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import anyio
@@ -26,10 +28,11 @@ NAME = "torchtidy"
 
 
 def serve(folder: Folder) -> None:
-    """Answers until the client closes the server's input.
+    """Answers until the client closes the server's input, or a signal ends the process.
 
     One question at a time, in the main thread: limits of an analysis are kept by signals, which only that thread gets.
     """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an event loop would wait for the thread that reads the input
     anyio.run(_serve, folder)
 
 
@@ -52,6 +55,8 @@ def server_of(folder: Folder) -> Server[dict[str, Any]]:
             text, failed = answer(msgspec.json.encode(question), folder), False
         except TidyError as problem:
             text, failed = error(problem), True
+        except SystemExit as ended:  # by a signal; programs and folders are gone
+            os._exit(int(ended.code or 0))
         return types.CallToolResult(content=[types.TextContent(type="text", text=text.decode())], is_error=failed)
 
     return Server(NAME, version=__version__, instructions=in_short(), on_list_tools=listed, on_call_tool=called)

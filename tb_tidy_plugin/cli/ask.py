@@ -13,7 +13,6 @@ from tb_tidy_plugin.cli.asked import folder_at, with_apply
 from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
-from tb_tidy_plugin.cli.verify import ended_by_signals
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.remote import Place
 
@@ -45,9 +44,8 @@ def ask(job: Job, question: str | None, path: Place, lists: bool, allow_apply: b
         click.echo(msgspec.json.encode(known))
         sys.exit(DONE)
     try:
-        with ended_by_signals():
-            text = question if question is not None else sys.stdin.read(LONGEST + 1)
-            said = answer(text, folder_at(path, job, allow_apply=allow_apply))
+        text = question if question is not None else sys.stdin.read(LONGEST + 1)
+        said = answer(text, folder_at(path, job, allow_apply=allow_apply))
     except TidyError as problem:
         click.echo(error(problem))
         sys.exit(NOTHING_READ)

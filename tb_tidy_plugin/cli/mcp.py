@@ -10,7 +10,6 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.asked import folder_at, with_apply
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
-from tb_tidy_plugin.cli.verify import ended_by_signals
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.remote import Place
 
@@ -31,5 +30,4 @@ def mcp(job: Job, path: Place, allow_apply: bool) -> None:
         raise TidyError("`tb-tidy mcp` needs the MCP SDK.", "Run `pip install 'tb-tidy-plugin[mcp]'`.")
     from tb_tidy_plugin.ask.server import serve
 
-    with ended_by_signals():
-        serve(folder_at(path, job, allow_apply=allow_apply))
+    serve(folder_at(path, job, allow_apply=allow_apply))

@@ -273,6 +273,7 @@ class TestQuestions:
             "", "{", "[]", "null", "1", '{"question": "none"}', '{"path": ""}', '{"question": "runs", "paths": ""}',
             '{"question": "runs", "path": 1}', '{"question": "runs", "tokens": 1}', '{"question": "finding"}',
             '{"question": "runs", "tokens": 1e9}', '{"question": "timeline", "from_us": -1}', "[" * 10_000, b"\xff",
+            '{"question": "verify", "before": "a\\u0000", "command": ["true"]}',
             '{"question": "operators", "by": "none"}', '{"question": "runs"}' + " " * (1 << 16),
         ],
     )  # fmt: skip

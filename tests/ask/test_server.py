@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -106,6 +108,23 @@ class TestServer:
             assert "cat-in-loop" in {row["rule"] for row in rows_of(json.loads(found.content[0].text))}
 
         with_client(stdio_client(server), asked)
+
+
+@needs_mcp
+@pytest.mark.skipif(os.name == "nt", reason="signals end processes in another way here")
+def test_ctrl_c_ends_the_server_while_its_input_is_open(folder: Folder) -> None:
+    version = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": version}
+    code = "from tb_tidy_plugin.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "mcp", str(folder.root), "--isolated"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(hello).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "torchtidy"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == -signal.SIGINT
 
 
 class TestCommands:
