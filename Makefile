@@ -5,7 +5,8 @@ PORT ?= 6006
 PYTHON_MIN ?= python3.10
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 MINUTES ?= 10
-PYTEST_FLAGS ?= --numprocesses auto --dist loadfile --no-loadscope-reorder
+# One more than there are cores: tests wait for browsers, servers and limits of time for a sixth of their time.
+PYTEST_FLAGS ?= --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 
 # Programs that the system does not have; `tests/tools.sh` brings them.
 export PATH := $(CURDIR)/build/tools/bin:$(PATH)

@@ -10,19 +10,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.analysis.answers import FixesAnswer
 from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, collide, spliced
-from tb_tidy_plugin.fixes.code import LINE_END, Code, nodes_in
+from tb_tidy_plugin.fixes.python_text import LINE_END, nodes_in
 from tb_tidy_plugin.report.code_model import CodeFix, Replacement
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place
 from tb_tidy_plugin.rulekit import Rule
 from tb_tidy_plugin.rulekit.recipe import Recipe
 from tb_tidy_plugin.sources.files import OwnFile, Unavailable, lines_of, own_file
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 NOT_AS_RECORDED = "The file was changed since the recording. Record again."
 
@@ -134,6 +138,8 @@ class Fixer:
 
     def _code(self, text: str) -> Code:
         if text not in self._codes:
+            from tb_tidy_plugin.fixes.code import Code  # LibCST takes 0.2 s to import: only where there is a text
+
             try:
                 self._hold_to_limit(text)
                 self._codes[text] = Code(text)
@@ -146,7 +152,7 @@ class Fixer:
 
     def _hold_to_limit(self, text: str) -> None:
         if self.most_nodes is not None:
-            known = sum(nodes_in(each) for each, code in self._codes.items() if isinstance(code, Code))
+            known = sum(nodes_in(each) for each, code in self._codes.items() if not isinstance(code, Unfixable))
             if known + nodes_in(text) > self.most_nodes:
                 raise Unfixable("The file is too large for a report to hold its fixes. Run `tb-tidy fix`.")
 

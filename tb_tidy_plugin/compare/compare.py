@@ -106,6 +106,7 @@ def _side(asked: Asked, of: Sequence[Chosen], steps: Sequence[int]) -> Side:
         median_ns=median_ns_of(steps),
         host_median_ns=median_ns_of([time for each in of for time in each.host_ns]),
         chosen=str(asked.steps or ""),
+        warming_up=sum(each.warming_up for each in of),
     )
 
 

@@ -124,6 +124,7 @@ def _change(pair: Pair, promised_ns: int, realised_ns: int | None) -> FindingCha
         rule=known.rule,
         state=state_of(pair),
         message=known.message,
+        action=known.action,
         severity=known.severity,
         function=known.places[0].function if known.places else "",
         base_ns=pair.base.cost_ns if pair.base else None,

@@ -31,7 +31,7 @@ class Side(Model, frozen=True):
     Attributes:
         path: what was asked for: a path, or a run of the logdir.
         profiles: trace files, one per rank and span.
-        steps: how many count; those that warm up only where they were asked for.
+        steps: how many count. warming_up: how many do not since they warm up; none where steps were asked for.
         median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
             shorter where the host runs ahead of its device.
         chosen: the steps that were asked for (`3-7`), empty where all but warm-up count.
@@ -44,6 +44,7 @@ class Side(Model, frozen=True):
     median_ns: int | None
     chosen: str
     host_median_ns: int | None = None
+    warming_up: int = 0
 
 
 class FindingChange(Model, frozen=True):
@@ -51,6 +52,7 @@ class FindingChange(Model, frozen=True):
 
     Attributes:
         id: the candidate's finding, or the baseline's where it is gone; the same for both unless code has moved.
+        message: the check's, with the figures of all steps. action: what to do in a few words, verb first.
         places: where it is now, or where it was.
         base_ns, candidate_ns: what it costs per step; null on the side that does not have it.
         predicted_ns: what the baseline expected its fix to save, null for new findings.
@@ -72,6 +74,7 @@ class FindingChange(Model, frozen=True):
     places: list[Place]
     worker: str = ""
     span: str = ""
+    action: str = ""
 
 
 class PartChange(Model, frozen=True):

@@ -97,6 +97,11 @@ class Chosen:
         return tuple(at for at, name in enumerate(names) if name in wanted)
 
     @property
+    def warming_up(self) -> int:
+        """How many steps do not count since they warm up."""
+        return 0 if self.is_range else max(len(self.recording.report.steps.items) - len(self.steps), 0)
+
+    @property
     def findings(self) -> Iterator[Finding]:
         """Those that cost anything in these steps, at what they cost and promise there."""
         for finding in self.recording.report.findings:

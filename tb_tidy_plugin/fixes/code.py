@@ -7,8 +7,6 @@ made in the text (`fixes.change`), so that comments, line ends and everything el
 from __future__ import annotations
 
 import ast
-import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeGuard
@@ -24,43 +22,15 @@ from libcst.metadata import (
 )
 
 from tb_tidy_plugin.fixes.change import Splice, Unfixable
+from tb_tidy_plugin.fixes.python_text import LINE_END, NESTED, tree_of, unreadable
 from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear
 
-LINE_END = re.compile(r"\r\n?|\n")
 MOST_NODES = 50_000
 """Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
-
-NESTED = "The file is nested too deeply to be changed."
 
 Call = cst.Call
 Span = tuple[int, int, int, int]
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
-
-
-def nodes_in(text: str) -> int:
-    """Number of nodes of a module's syntax tree.
-
-    Raises:
-        Unfixable: the text is not Python that can be read here.
-    """
-    return sum(1 for _ in ast.walk(_tree(text)))
-
-
-def _tree(text: str) -> ast.Module:
-    """The module as Python reads it, which refuses what is nested too deeply; LibCST's parser does not."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in the user's strings
-            return ast.parse(text)
-    except (SyntaxError, ValueError) as problem:
-        raise _unreadable(problem) from None
-    except (RecursionError, MemoryError):
-        raise Unfixable(NESTED) from None
-
-
-def _unreadable(problem: Exception) -> Unfixable:
-    reason = str(problem).partition("\n")[0]
-    return Unfixable(f"The file is not Python that can be read here: {reason}.")
 
 
 class Code:
@@ -73,7 +43,7 @@ class Code:
     def __init__(self, text: str) -> None:
         self.text = text
         try:
-            self._constructors = Constructors(_tree(text))
+            self._constructors = Constructors(tree_of(text))
             if len(self._constructors.nodes) > MOST_NODES:
                 raise Unfixable("The file is too large to be changed.")
             wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
@@ -82,7 +52,7 @@ class Code:
             self._parents = wrapper.resolve(ParentNodeProvider)
             self._names = wrapper.resolve(QualifiedNameProvider)
         except (ValueError, cst.ParserSyntaxError) as problem:
-            raise _unreadable(problem) from None
+            raise unreadable(problem) from None
         except (RecursionError, MemoryError):
             raise Unfixable(NESTED) from None
         self.module = wrapper.module

@@ -81,7 +81,8 @@ def _side(side: Side) -> str:
         host_ns, host = side.host_median_ns, ""
         if host_ns is not None and abs(host_ns - side.median_ns) * 50 > side.median_ns:
             host = f"; the host's own mark takes {time_text(host_ns)}"
-        steps = f"{plural(side.steps, 'step')}, median {time_text(side.median_ns)}{host}"
+        warming_up = f" besides {side.warming_up} of warm-up" if side.warming_up else ""
+        steps = f"{plural(side.steps, 'step')}{warming_up}, median {time_text(side.median_ns)}{host}"
     return f"{side.path} ({plural(side.profiles, 'profile')}, {steps})"
 
 

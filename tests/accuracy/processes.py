@@ -22,6 +22,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.process import Measured, Message, Progress, Request, answer_to
 from tests.accuracy.corpus import Program
 from tests.accuracy.record import STEADY, Conditions, Results, capture, loaded, prepared, record, results_of, timed
 from tests.lines.marked import record_step
@@ -36,6 +38,7 @@ OUTPUT_LINES = 30
 PR_SET_PDEATHSIG = 1
 STEP_TRACE = "step.pt.trace.json"
 RESULTS = "results.json"
+MEASURED = "measured.json"
 STEPS = "steps-"
 """Files with the times of steps, one per rank, begin like this."""
 WARM = ["torch", "torch._dynamo", "torch.profiler", "torch.utils.checkpoint", "torch.utils.data"]
@@ -84,6 +87,26 @@ def results_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> Resu
     """
     _run("results", folder, program, limit_s)
     return msgspec.json.decode((folder / RESULTS).read_bytes(), type=Results)
+
+
+def measured_in(folder: Path, request: Request, limit_s: float = LIMIT_S) -> Measurement | NotMeasured:
+    """The measurement of a pair of statements, which work in `folder`.
+
+    Raises:
+        TimeoutError: it did not end in time.
+    """
+    answer = folder / MEASURED
+    process = _forks.Process(target=_measure, args=(msgspec.json.encode(request), answer))
+    process.start()
+    try:
+        process.join(limit_s)
+        if not answer.exists():
+            raise TimeoutError(f"{request.rule} ended with {process.exitcode}, and without an answer")
+    finally:
+        _end(process)
+    message: Message = msgspec.json.decode(answer.read_bytes(), type=Message)
+    assert not isinstance(message, Progress)
+    return message.measurement if isinstance(message, Measured) else message
 
 
 @contextmanager
@@ -142,10 +165,23 @@ def _end(process: ForkServerProcess) -> None:
     process.close()
 
 
-def _in_child(work: Work, path: Path, folder: Path, conditions: Conditions, rank: int | None) -> None:
+def _measure(request: bytes, answer: Path) -> None:
+    _stand_alone()
+    multiprocessing.set_start_method("fork", force=True)  # loaders' workers: what statements define cannot be pickled
+    os.chdir(answer.parent)
+    found = answer_to(msgspec.json.decode(request, type=Request), lambda _: None)
+    answer.write_bytes(msgspec.json.encode(found))
+
+
+def _stand_alone() -> None:
+    """Makes this process the head of a group, which ends where the tests are killed."""
     os.setsid()
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also where the tests are killed, or it is held
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also where this process is held
+
+
+def _in_child(work: Work, path: Path, folder: Path, conditions: Conditions, rank: int | None) -> None:
+    _stand_alone()
     with (folder / f"output-{rank}.txt").open("wb") as output:
         os.dup2(output.fileno(), sys.stdout.fileno())
         os.dup2(output.fileno(), sys.stderr.fileno())

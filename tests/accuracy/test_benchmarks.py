@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, device_for
-from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
+from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.process import Request
-from tb_tidy_plugin.benchmarks.runner import Run
 from tb_tidy_plugin.benchmarks.statements import complaint_about
-from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy.corpus import Program
+from tests.accuracy.processes import measured_in
 from tests.accuracy.statements import OF_RULES, SLOW, WITHOUT_STATEMENTS, pairs_of
-
-
-def measured(rule: str, pair: Benchmark, asked: str = "cpu") -> Measurement | NotMeasured:
-    return Run(Request(rule=rule, pair=pair, asked=asked, budget_s=0.02)).result()
 
 
 @pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.parametrize("program", [each for each in OF_RULES if not each.is_drawn], ids=str)
-def test_the_statements_run_and_compute_the_same(program: Program) -> None:
+def test_the_statements_run_and_compute_the_same(program: Program, tmp_path: Path) -> None:
     (pair, *_) = pairs_of(program)
-    found = measured(program.rule, pair)
+    assert complaint_about(pair) is None
+    found = measured_in(tmp_path, Request(rule=program.rule, pair=pair, asked="cpu", budget_s=0.02))
     assert isinstance(found, Measurement), found
     assert found.equal is not False, found.doubts
     assert found.equal or not (pair.compare or "result" in pair.after)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 import msgspec
 import pytest
@@ -154,12 +155,16 @@ class TestPairs:
         comparison = compared(one, other)
         assert comparison.ledger is not None
         assert sums(comparison) == (comparison.ledger.base_step_ns, comparison.ledger.candidate_step_ns)
-        for side, mean_ns in ((one, comparison.ledger.base_step_ns), (other, comparison.ledger.candidate_step_ns)):
+        shown = as_lines(to_text(comparison_document(comparison, "text")))
+        means = (comparison.ledger.base_step_ns, comparison.ledger.candidate_step_ns)
+        for side, known, mean_ns in zip((one, other), (comparison.base, comparison.candidate), means, strict=True):
             [report] = [each.report for each in side.recordings]
             assert report.ledger is not None
             warm_up = {step.name for step in report.steps.items if step.oddity == "warmup"}
             lengths = [step.end_ns - step.start_ns for step in report.ledger.steps if step.name not in warm_up]
             assert mean_ns == sum(lengths) // len(lengths)
+            assert (known.steps, known.warming_up, known.median_ns) == (len(lengths), len(warm_up), median(lengths))
+            assert (f"besides {len(warm_up)} of warm-up" in shown) == bool(warm_up)
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 10**15), min_size=1), st.integers(1, 10_000))

@@ -233,9 +233,9 @@ def kernel(name: str, at: float, **args: object) -> dict[str, Any]:
 
 
 LARGE = {
-    "100,000 names": many(event(f"aten::op{at}", at, 0.5) for at in range(100_000)),
-    "100,000 frames with names of their own": many(
-        event(f"f{at}.py({at}): g", at, 0.5, cat="python_function", args={"Python id": at}) for at in range(100_000)
+    "50,000 names": many(event(f"aten::op{at}", at, 0.5) for at in range(50_000)),
+    "50,000 frames with names of their own": many(
+        event(f"f{at}.py({at}): g", at, 0.5, cat="python_function", args={"Python id": at}) for at in range(50_000)
     ),
     "names of 1 MB": many(event(chr(65 + at) * MB, at, 0.5) for at in range(20)),
     "calls 100,000 deep": many(event("aten::mm", at / 10, 20_000 - at / 10) for at in range(100_000)),

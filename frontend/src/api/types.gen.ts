@@ -273,7 +273,7 @@ export interface Comparison {
  * Attributes:
  *     path: what was asked for: a path, or a run of the logdir.
  *     profiles: trace files, one per rank and span.
- *     steps: how many count; those that warm up only where they were asked for.
+ *     steps: how many count. warming_up: how many do not since they warm up; none where steps were asked for.
  *     median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
  *         shorter where the host runs ahead of its device.
  *     chosen: the steps that were asked for (`3-7`), empty where all but warm-up count.
@@ -286,6 +286,7 @@ export interface Side {
   profiles: number;
   runs: string[];
   steps: number;
+  warming_up?: number;
 }
 /**
  * What one part of a step took on average, on both sides; 0 where it does not occur.
@@ -301,6 +302,7 @@ export interface PartChange {
  *
  * Attributes:
  *     id: the candidate's finding, or the baseline's where it is gone; the same for both unless code has moved.
+ *     message: the check's, with the figures of all steps. action: what to do in a few words, verb first.
  *     places: where it is now, or where it was.
  *     base_ns, candidate_ns: what it costs per step; null on the side that does not have it.
  *     predicted_ns: what the baseline expected its fix to save, null for new findings.
@@ -309,6 +311,7 @@ export interface PartChange {
  *     worker, span: the recording of that side where it costs most; empty for what several ranks show together.
  */
 export interface FindingChange {
+  action?: string;
   base_ns: number | null;
   candidate_ns: number | null;
   function: string;

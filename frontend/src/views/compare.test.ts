@@ -282,11 +282,11 @@ describe('what came of it', () => {
     expect((await within(section).findAllByRole('row'))).toHaveLength(5);
   });
 
-  it('has the host’s pace where it is another one than the step’s', async () => {
+  it('has the host’s pace where it is another one than the step’s, and says which steps do not count', async () => {
     const { base, candidate } = compareAnswer().comparison;
-    await open({ base: { ...base, host_median_ns: 70e6 }, candidate: { ...candidate, host_median_ns: 80.1e6 } });
+    await open({ base: { ...base, host_median_ns: 70e6, warming_up: 2 }, candidate: { ...candidate, host_median_ns: 80.1e6 } });
     await verdict();
-    expect(await text()).toContain('median 100 ms of 10 steps; the host’s own mark takes 70 ms');
+    expect(await text()).toContain('median 100 ms of 10 steps besides 2 of warm-up; the host’s own mark takes 70 ms');
     expect(await text()).not.toContain('80.1 ms');
   });
 });
@@ -310,6 +310,14 @@ describe('the findings', () => {
     ]);
     const tones = (await screen.findAllByRole('cell')).flatMap((cell) => (cell.classList.contains('way') ? [cell.className.split(' ').at(-1)] : []));
     expect(tones).toEqual(['bad', 'bad', 'good', 'good', 'even']);
+  });
+
+  it('are named by what to do, since the figures of a diagnosis are those of all steps', async () => {
+    const [first, ...others] = BOTH;
+    await open({ findings: [{ ...first!, action: 'Load batches in `workers`' }, ...others] });
+    const region = within(await screen.findByRole('region', { name: 'Findings by state' }));
+    expect(region.getByText('Load batches in', { exact: false }).textContent).toBe('Load batches in workers');
+    expect(region.queryByText(first!.message)).toBeNull();
   });
 
   it('open in the run that has them, and Back leads to the comparison', async () => {

@@ -35,7 +35,8 @@ function factsOf(side: Comparison['base'] | undefined): string {
   if (!side) return '';
   const pace = side.median_ns === null ? null : hostPace({ host_step_ns: side.host_median_ns ?? null, step_ns: { median: side.median_ns } });
   const host = pace === null ? '' : `; the host’s own mark takes ${nanoseconds(pace)}`;
-  const median = side.median_ns === null ? 'no steps' : `median ${nanoseconds(side.median_ns)} of ${plural(side.steps, 'step')}${host}`;
+  const warmUp = side.warming_up ? ` besides ${side.warming_up} of warm-up` : '';
+  const median = side.median_ns === null ? 'no steps' : `median ${nanoseconds(side.median_ns)} of ${plural(side.steps, 'step')}${warmUp}${host}`;
   return side.profiles > 1 ? `${median}, ${side.profiles} recordings` : median;
 }
 

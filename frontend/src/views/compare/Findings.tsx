@@ -1,6 +1,7 @@
 /** The findings of both sides, by what became of them. */
 
 import type { FindingChange } from '../../api/types.gen';
+import { actionOf } from '../../base/actionTitles';
 import { differenceOf, FINDING_STATES, wayOf } from '../../base/compare';
 import { placeText } from '../../base/places';
 import { nanoseconds, plural, signed } from '../../base/units';
@@ -40,7 +41,7 @@ function Row({ change }: { change: FindingChange }) {
   return (
     <tr>
       <th scope="row">
-        <button type="button" class="change-open" onClick={() => openChange(change)}><SeverityGlyph level={change.severity} /><span><Message text={change.message} /></span></button>
+        <button type="button" class="change-open" onClick={() => openChange(change)}><SeverityGlyph level={change.severity} /><span><Message text={actionOf(change)} /></span></button>
         {place && <button type="button" class="change-place" title={`${place.file}:${place.line}`} onClick={() => openPlace(change, place)}>{placeText(place)} in {place.function}</button>}
       </th>
       <td class="number">{costText(change.base_ns)}</td>

@@ -1,6 +1,7 @@
 /** What the baseline's findings promised, and what was kept. */
 
 import type { Comparison } from '../../api/types.gen';
+import { actionOf } from '../../base/actionTitles';
 import { isKept } from '../../base/compare';
 import { nanoseconds, signed } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
@@ -15,7 +16,7 @@ export function Promises({ comparison: { predicted_ns: promised, realised_ns: ke
   if (changed.length === 0 || kept === null) return null;
   const rows = [
     { key: 'all', name: <b>All together</b>, promised, kept },
-    ...changed.map((each) => ({ key: each.id, name: <Message text={each.message} />, promised: each.predicted_ns, kept: each.realised_ns })),
+    ...changed.map((each) => ({ key: each.id, name: <Message text={actionOf(each)} />, promised: each.predicted_ns, kept: each.realised_ns })),
   ];
   return (
     <TableTwin title="Promised and kept" note={`promised ${nanoseconds(promised)}, kept ${keptText(kept)} per step`}

@@ -1,6 +1,7 @@
 /** Whether steps became faster, in a sentence. */
 
 import type { Comparison } from '../../api/types.gen';
+import { actionOf } from '../../base/actionTitles';
 import { differenceOf, FINDING_STATES, groundsText, reasonText, VERDICTS, verdictText } from '../../base/compare';
 import { plural, signed } from '../../base/units';
 import { Message } from '../../components/Spans';
@@ -20,7 +21,7 @@ export function Verdict({ comparison }: { comparison: Comparison }) {
 function Blame({ comparison: { verdict, findings } }: { comparison: Comparison }) {
   const [worst] = findings.filter(({ state }) => state === 'new' || state === 'worse').toSorted((a, b) => differenceOf(b) - differenceOf(a));
   if (verdict !== 'slower' || !worst) return null;
-  return <>{worst.state === 'new' ? 'The largest new finding' : 'The finding that grew most'}: <Message text={worst.message} /> ({signed(differenceOf(worst))}).</>;
+  return <>{worst.state === 'new' ? 'The largest new finding' : 'The finding that grew most'}: <Message text={actionOf(worst)} /> ({signed(differenceOf(worst))}).</>;
 }
 
 /** `4 findings are gone, 1 is new.` */

@@ -1,0 +1,44 @@
+"""A module's text as Python itself reads it, before LibCST is needed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+from tb_tidy_plugin.fixes.change import Unfixable
+
+LINE_END = re.compile(r"\r\n?|\n")
+
+NESTED = "The file is nested too deeply to be changed."
+
+
+def tree_of(text: str) -> ast.Module:
+    """The syntax tree. Python refuses what is nested too deeply, and LibCST's parser does not.
+
+    Raises:
+        Unfixable: the text is not Python that can be read here.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in the user's strings
+            return ast.parse(text)
+    except (SyntaxError, ValueError) as problem:
+        raise unreadable(problem) from None
+    except (RecursionError, MemoryError):
+        raise Unfixable(NESTED) from None
+
+
+def nodes_in(text: str) -> int:
+    """Number of nodes of the syntax tree.
+
+    Raises:
+        Unfixable: the text is not Python that can be read here.
+    """
+    return sum(1 for _ in ast.walk(tree_of(text)))
+
+
+def unreadable(problem: Exception) -> Unfixable:
+    """What to raise for a parser's complaint."""
+    reason = str(problem).partition("\n")[0]
+    return Unfixable(f"The file is not Python that can be read here: {reason}.")
