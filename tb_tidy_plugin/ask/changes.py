@@ -207,7 +207,8 @@ def _proposals(folder: Folder, path: str, finding: str) -> tuple[list[Proposal],
             else:
                 proposals.setdefault(each.fix.diff, each)
     if not is_known:
-        raise NotFoundError("There is no such finding.", "Ask `findings` for their ids, with the same `path`.")
+        advice = "Ask `findings` for ids, with the same `path`. Findings about several ranks have no fix in code."
+        raise NotFoundError("No trace has this finding.", advice)
     return list(proposals.values()), list(unfixed.values())
 
 

@@ -221,7 +221,7 @@ class TestFixes:
         assert "rows = [torch.zeros(4, 8)]" in (run.root / "train.py").read_text()
 
     def test_of_no_finding(self, run: Folder) -> None:
-        with pytest.raises(NotFoundError, match="no such finding"):
+        with pytest.raises(NotFoundError, match="No trace has this finding"):
             ask(run, "propose_fix", finding="none")
 
     def test_that_cannot_be_made_say_why(self, run: Folder) -> None:
