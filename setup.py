@@ -159,6 +159,7 @@ if __name__ == "__main__":
         packages=find_packages(include=["tb_tidy_plugin*"], exclude=["tb_tidy_plugin.dev*"]),
         package_data={
             "tb_tidy_plugin": ["py.typed", "*/*.pyi"],
+            "tb_tidy_plugin.ask": ["skill.md"],
             "tb_tidy_plugin.render": ["page.css"],
             "tb_tidy_plugin.plugin": ["static/*", "static/.stamp", "static/assets/*"],  # `*` leaves out dotfiles
         },
@@ -181,6 +182,7 @@ if __name__ == "__main__":
             "bench": ["torch"],  # micro-benchmarks run in the user's own torch
             "dask": ["distributed"],  # `--engine dask://HOST:PORT`
             "fix": ["libcst>=1.8.2"],  # `tb-tidy fix`
+            "mcp": ["mcp>=2.3.0"],  # `tb-tidy mcp`
             "ray": ["ray[client]"],  # `--engine ray://HOST:PORT`
             "remote": ["fsspec"],  # logdirs on stores, with the store's own package: s3fs, gcsfs, adlfs
         },

@@ -142,6 +142,10 @@ def test_the_wheel_has_the_style_of_the_page_that_is_exported(wheel_files: dict[
     assert "tb_tidy_plugin/render/page.css" in wheel_files
 
 
+def test_the_wheel_has_the_skill_file(wheel_files: dict[str, str]) -> None:
+    assert "tb_tidy_plugin/ask/skill.md" in wheel_files
+
+
 def test_the_wheel_has_nothing_beside_the_package_and_its_metadata(wheel_files: dict[str, str]) -> None:
     tops = {name.split("/")[0] for name in wheel_files}
     [metadata] = (name for name in tops if name.endswith(".dist-info"))

@@ -44,6 +44,7 @@ OPTIONAL = {
         f"pip install '{DISTRIBUTION}[remote]' and the store's own package",
     ),
     "libcst": ("no `tb-tidy fix`", f"pip install '{DISTRIBUTION}[fix]'"),
+    "mcp": ("no `tb-tidy mcp`", f"pip install '{DISTRIBUTION}[mcp]'"),
     "distributed": ("no `--engine dask://…`", f"pip install '{DISTRIBUTION}[dask]'"),
     "ray": ("no `--engine ray://…`", f"pip install '{DISTRIBUTION}[ray]'"),
 }

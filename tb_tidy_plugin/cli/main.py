@@ -18,6 +18,7 @@ from tb_tidy_plugin.visible import log_called, visible
 
 COMMANDS = (
     "annotate",
+    "ask",
     "bench",
     "cache",
     "check",
@@ -25,9 +26,11 @@ COMMANDS = (
     "doctor",
     "explain",
     "fix",
+    "mcp",
     "merge-device-events",
     "rules",
     "serve",
+    "skill",
     "summary",
     "verify",
 )

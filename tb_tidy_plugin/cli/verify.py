@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,7 +21,7 @@ from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
 from tb_tidy_plugin.verify.model import Verification
-from tb_tidy_plugin.verify.programs import folder_of
+from tb_tidy_plugin.verify.programs import ended_by_signals, folder_of
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
 from tb_tidy_plugin.visible import visible
 
@@ -68,7 +67,7 @@ def verify(
         raise TidyError("`tb-tidy verify` does not run on Windows.", "Use Linux, macOS or WSL.")
     plan = Plan(rounds, turns, turn, steps, tolerance, limit)
     with ExitStack() as stack:
-        stack.enter_context(_ended_by_signals())
+        stack.enter_context(ended_by_signals())
         folders = stack.enter_context(folder_of(before)), stack.enter_context(folder_of(after))
         promises = []
         if promise is not None:
@@ -98,20 +97,6 @@ def _lines(found: Verification) -> Iterator[str]:
     if found.promised is not None:
         part = f", {Share(max(found.saved, 0.0) / found.promised)} of the promise" if found.promised > 0 else ""
         yield f"saved: {Share(max(found.saved, 0.0))} of {Share(found.promised)}{part}"
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Meanwhile SIGTERM unwinds as Ctrl-C does, so that programs and folders go."""
-
-    def end(number: int, _: object) -> None:
-        sys.exit(128 + number)
-
-    known = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, known)
 
 
 @contextmanager

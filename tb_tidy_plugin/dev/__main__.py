@@ -20,7 +20,7 @@ def dev() -> None:
 @click.option("--check", is_flag=True, help="Change nothing; list what is stale and exit with 1.")
 @click.pass_obj
 def generate(root: Path, check: bool) -> None:
-    """Write the generated files: schemas, the table of operators, the rules' pages, the README's table of rules."""
+    """Write the generated files: schemas, the table of operators, pages of rules and questions, the README's table."""
     files = list(generated_files(root))
     complaint = ""
     try:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tb_tidy_plugin.ask.skill import SKILL, skill
 from tb_tidy_plugin.dev import operator_table
 from tb_tidy_plugin.dev.openapi import openapi
 from tb_tidy_plugin.dev.schemas import api_schema, report_schema
@@ -66,6 +67,7 @@ def generated_files(root: Path = ROOT) -> Iterator[Generated]:
     yield Generated(Path("docs", "report.schema.json"), report_schema())
     yield Generated(Path("docs", "api.schema.json"), api_schema())
     yield Generated(Path("docs", "openapi.json"), openapi())
+    yield Generated(Path("docs", "agents.md"), skill_text())
     if not operator_table.left_out():
         yield Generated(operator_table.TABLE, operator_table.table_text())
     pages = {PAGES / f"{rule.name()}.md": page_text(rule) for rule in rules}
@@ -103,6 +105,12 @@ def page_text(rule: type[AnyRule]) -> str:
     sections.append(f"## Thresholds\n\n{thresholds_table(rule)}")
     mark = f"<!-- Generated from {source}; do not edit; run `make generate`. -->"
     return "\n\n".join([mark, f"# {page.title}", table, *sections]) + "\n"
+
+
+def skill_text() -> str:
+    """The skill file as a page of the docs, without what only assistants read."""
+    mark = f"<!-- Generated from {SKILL.relative_to(ROOT).as_posix()}; do not edit; run `make generate`. -->"
+    return f"{mark}\n\n# {skill().partition(chr(10) + '# ')[2]}"
 
 
 def thresholds_table(rule: type[AnyRule]) -> str:

@@ -22,7 +22,7 @@ from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.comparison_worker import WORK, Answer, GivenUp, Refused
 from tb_tidy_plugin.plugin.models import CompareAnswer
 from tb_tidy_plugin.plugin.profiles import Kept, Profiles
-from tb_tidy_plugin.plugin.tables import searchable
+from tb_tidy_plugin.report.chosen import searchable
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.visible import Lines, log_called
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType, inspect
 from tb_tidy_plugin.plugin.answers import BadQueryError
 from tb_tidy_plugin.plugin.events import ORDERS
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.tables import KERNEL_ORDERS, OPERATOR_ORDERS
+from tb_tidy_plugin.report.chosen import KERNEL_ORDERS, OPERATOR_ORDERS
 from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
 
 MOST_DIGITS = 15

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,11 +15,11 @@ from tb_tidy_plugin.plugin.models import (
     ModulesAnswer,
     OperatorsAnswer,
 )
+from tb_tidy_plugin.report.chosen import chosen_kernels, chosen_operators, ordered
 from tb_tidy_plugin.report.figures import (
     CpuFigures,
     DeviceKernelRow,
     DeviceMemoryRow,
-    KernelFamily,
     KernelFamilyRow,
     ModuleRow,
     OperatorGroup,
@@ -30,16 +29,6 @@ from tb_tidy_plugin.report.figures import (
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
     from tb_tidy_plugin.report.figures import Figures
-
-OPERATOR_ORDERS = tuple(
-    field.name for field in msgspec.structs.fields(OperatorRow) if field.name not in {"key", "kernels", "findings"}
-)
-KERNEL_ORDERS = tuple(field.name for field in msgspec.structs.fields(DeviceKernelRow) if field.name != "key")
-KERNEL_FAMILIES: tuple[KernelFamily, ...] = get_args(KernelFamily)
-OPERATOR_GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
-
-Row = TypeVar("Row", OperatorRow, DeviceKernelRow)
-Test: TypeAlias = Callable[[OperatorRow], bool]
 
 
 class Tables(msgspec.Struct, frozen=True):
@@ -125,58 +114,28 @@ def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> Operat
     """One page of one grouping. Rows without the figure that orders them come last, whichever the direction."""
     text = tables.operators.get(group)
     rows = msgspec.json.decode(text, type=list[OperatorRow]) if text is not None else []
-    wanted = _holding(page.text)
-    chosen = [row for row in rows if wanted(row) and page.kind in {"", row.kind}]
-    ordered = _ordered(chosen, page.order, descending=page.descending)
+    found = ordered(chosen_operators(rows, page.text, page.kind), page.order, descending=page.descending)
     return OperatorsAnswer(
         group=group,
-        total=len(ordered),
+        total=len(found),
         offset=page.offset,
-        rows=ordered[page.offset : page.offset + page.limit],
+        rows=found[page.offset : page.offset + page.limit],
         left_out=tables.left_out.get(group, 0),
         missing=tables.missing.get(group),
     )
 
 
-def _holding(text: str) -> Test:
-    key, wanted = text, searchable(text)
-    return lambda row: wanted in searchable(" ".join((row.name, row.shapes, _place(row), row.module))) or row.key == key
-
-
-def _place(row: OperatorRow) -> str:
-    return f"{row.file}:{row.line} {row.function}" if row.file else ""
-
-
-def searchable(text: str) -> str:
-    """The text as searches compare it: in any case, and with `×` as it is typed."""
-    return text.casefold().replace("×", "x")
-
-
 def kernels_answer(tables: Tables, page: Page) -> KernelsAnswer:
     """One page of the device's work: rows whose family, operator or name holds the text, or the row with this key."""
     rows = msgspec.json.decode(tables.kernels, type=list[DeviceKernelRow])
-    wanted = searchable(page.text)
-    chosen = [
-        row
-        for row in rows
-        if (wanted in searchable(f"{row.family} {row.operator} {row.name}") or row.key == page.text)
-        and page.kind in {"", row.family}
-    ]
-    ordered = _ordered(chosen, page.order, descending=page.descending)
+    found = ordered(chosen_kernels(rows, page.text, page.kind), page.order, descending=page.descending)
     return KernelsAnswer(
-        total=len(ordered),
+        total=len(found),
         offset=page.offset,
-        rows=ordered[page.offset : page.offset + page.limit],
+        rows=found[page.offset : page.offset + page.limit],
         families=msgspec.json.decode(tables.families, type=list[KernelFamilyRow]),
         missing=tables.missing.get("kernels"),
     )
-
-
-def _ordered(rows: list[Row], order: str, *, descending: bool) -> list[Row]:
-    values = [(getattr(row, order), at) for at, row in enumerate(rows)]
-    known = [(value, at) for value, at in values if value not in {None, ""}]
-    known.sort(key=lambda pair: pair[0], reverse=descending)
-    return [rows[at] for _, at in known] + [rows[at] for value, at in values if value in {None, ""}]
 
 
 def modules_answer(tables: Tables) -> ModulesAnswer:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.analysis_worker import OUT_OF_MEMORY, printable
-from tb_tidy_plugin.trace.cache import NOWHERE, Cache
-from tb_tidy_plugin.trace.limits import USUAL, Limits, held_to
-from tb_tidy_plugin.trace.remote import Place, place_of
+from tb_tidy_plugin.trace.cache import Cache
+from tb_tidy_plugin.trace.limits import Limits, held_to
+from tb_tidy_plugin.trace.remote import place_of
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
@@ -139,21 +140,6 @@ class Shelf:
             del self._known[key]
         while sum(timeline.size for timeline in self._known.values()) > KEPT_BYTES:
             self._known.popitem(last=False)
-
-
-def read_timeline(path: Place, cache: Cache = NOWHERE, limits: Limits = USUAL) -> Timeline:
-    """The timeline of the trace `path`.
-
-    Raises:
-        TraceError: nothing in it can be used.
-    """
-    from tb_tidy_plugin.profile.replay import with_replayed
-    from tb_tidy_plugin.profile.steps import steps_of
-    from tb_tidy_plugin.profile.timeline import timeline_of
-    from tb_tidy_plugin.trace.beside import read_with_side_files
-
-    table = with_replayed(read_with_side_files(path, cache=cache, limits=limits))
-    return timeline_of(table, steps_of(table))
 
 
 def answer_to(about: About, timeline: Timeline) -> msgspec.Raw:

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import zipfile
@@ -136,6 +137,21 @@ class Running:
         said = self.output.read().decode("utf-8", "replace").splitlines()[-MOST_LINES:]
         advice = "Mark its steps with `tidy_profile` or a callback of `tb_tidy_plugin.capture` (docs/capture.md)."
         return VerifyError(f"The program {self.name} {what}.", "\n".join([advice, *said]))
+
+
+@contextmanager
+def ended_by_signals(*numbers: int) -> Iterator[None]:
+    """Meanwhile these signals, and SIGTERM, unwind this process as Ctrl-C does, so that programs and folders go."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    known = {number: signal.signal(number, end) for number in (signal.SIGTERM, *numbers)}
+    try:
+        yield
+    finally:
+        for number, handler in known.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

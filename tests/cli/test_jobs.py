@@ -51,7 +51,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     return lambda: len(files)
 
 
-@pytest.mark.parametrize("command", ["annotate", "bench", "check", "compare", "fix", "summary"])
+@pytest.mark.parametrize("command", ["annotate", "ask", "bench", "check", "compare", "fix", "mcp", "summary"])
 def test_every_command_has_every_group_of_options(command: str) -> None:
     help_text = tidy(command, "--help").output.split()
     wanted = CONFIGURATION | ENGINE | TRACES | LIMITS | (set() if command == "annotate" else RULES)
@@ -63,6 +63,8 @@ def test_every_command_has_every_group_of_options(command: str) -> None:
     [
         ("annotate", "RUN"),
         ("annotate", "RUN", "--format", "json"),
+        ("ask", '{"question": "findings"}', "--path", "RUN"),
+        ("ask", '{"question": "operators"}', "--path", "RUN"),
         ("check", "RUN"),
         ("compare", "RUN", "RUN"),
         ("fix", "RUN"),

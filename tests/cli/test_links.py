@@ -17,8 +17,9 @@ from tb_tidy_plugin.trace import files
 from tests.cli.test_cli import tidy
 from tests.support.logdirs import trace
 
-WITHOUT_TRACES = {"cache", "explain", "merge-device-events", "rules"}
-LONG = {"doctor", "serve"}  # they start servers; looked at apart
+WITHOUT_TRACES = {"cache", "explain", "merge-device-events", "rules", "skill"}
+LONG = {"doctor", "mcp", "serve"}  # they start servers; looked at apart
+ANSWERING = {"ask"}  # its errors are answers
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ class TestCheck:
             assert len(runs(done.stdout)) == 1, done.output
 
 
-@pytest.mark.parametrize("command", sorted({*COMMANDS} - WITHOUT_TRACES - LONG))
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - WITHOUT_TRACES - LONG - ANSWERING))
 def test_every_command_that_takes_a_folder_can_follow_them(command: str, logs: Path) -> None:
     """Without the link's run there is nothing to be read, compared or measured."""
     (base,) = (logs / "own").iterdir()
@@ -72,6 +73,15 @@ def test_every_command_that_takes_a_folder_can_follow_them(command: str, logs: P
     assert "Passed over links" in refused.error
     followed = CliRunner().invoke(commands, [command, "--follow-links", *given]).exception
     assert "No trace" not in str(followed)
+
+
+def test_a_question_too(logs: Path) -> None:
+    given = ["ask", '{"question": "runs"}', "--isolated", "--path", str(logs)]
+    (logs / "own" / "w.pt.trace.json").rename(logs / "w.part")
+    refused = json.loads(CliRunner().invoke(commands, given).output)
+    assert "Passed over links" in refused["error"]
+    followed = json.loads(CliRunner().invoke(commands, [*given, "--follow-links"]).output)
+    assert [row[1] for row in followed["rows"]] == ["«linked»"]
 
 
 def test_the_doctor_too(logs: Path) -> None:

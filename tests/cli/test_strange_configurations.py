@@ -6,6 +6,7 @@ each of these configurations does run when `--config` names it, and each command
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -457,6 +458,7 @@ def run(scene: Scene, name: str, look: Look, monkeypatch: pytest.MonkeyPatch, *o
             given += [option for option in look.options if option in parameter.opts]
     monkeypatch.chdir(look.folder)
     monkeypatch.setattr(BaseServer, "serve_forever", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys, "argv", ["tb-tidy", *name.split(), *given, *map(str, options)])
     with pytest.raises(SystemExit) as ended:
         main()

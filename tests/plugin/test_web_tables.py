@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 
 from tb_tidy_plugin.analysis.checker import MISSING
 from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
+from tb_tidy_plugin.analysis.tables import GROUPS
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
@@ -30,7 +31,8 @@ from tb_tidy_plugin.plugin.models import (
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.tables import OPERATOR_GROUPS, OPERATOR_ORDERS, line_columns
+from tb_tidy_plugin.plugin.tables import line_columns
+from tb_tidy_plugin.report.chosen import OPERATOR_ORDERS
 from tb_tidy_plugin.sources.frames import Frame
 from tests.support.logdirs import multiplications, trace
 from tests.support.recordings import ROOT, shared
@@ -99,7 +101,7 @@ def test_operators_by_name_are_what_is_answered_without_a_grouping(client: Flask
     assert times == sorted(times, reverse=True)
 
 
-@pytest.mark.parametrize("group", OPERATOR_GROUPS)
+@pytest.mark.parametrize("group", GROUPS)
 def test_each_grouping_adds_up_to_the_same(client: FlaskClient, group: str) -> None:
     by_name = sum(row.host_self_ns for row in operators(client).rows if row.kind != "annotation")
     first = operators(client, f"&group={group}")
@@ -194,7 +196,7 @@ def test_rows_name_their_findings(client: FlaskClient) -> None:
 @pytest.mark.parametrize(
     ("query", "kind"),
     [
-        *((f"operators?{SAMPLE}&group={group}&limit=500", "OperatorsAnswer") for group in OPERATOR_GROUPS),
+        *((f"operators?{SAMPLE}&group={group}&limit=500", "OperatorsAnswer") for group in GROUPS),
         ("operators?run=bare&worker=w&span=7&group=shape", "OperatorsAnswer"),
         (f"modules?{SAMPLE}", "ModulesAnswer"),
         (f"memory?{SAMPLE}", "MemoryAnswer"),

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -187,12 +188,28 @@ def test_what_is_neither_a_folder_nor_a_revision_is_said(version: str) -> None:
     assert not Path("file").exists()
 
 
+def question() -> list[str]:
+    """The same as a question of an assistant."""
+    command = [sys.executable, "program.py", str(Path.cwd() / "order")]
+    asked = {"question": "verify", "before": "before", "after": "after", "command": command, "rounds": 1}
+    return ["ask", json.dumps(asked), "--allow-apply", "--isolated"]
+
+
+def test_a_question_has_the_same_answer() -> None:
+    program("before", ms=10)
+    program("after", ms=5)
+    found = json.loads(CliRunner().invoke(commands, question()).stdout)
+    assert (found["verdict"], found["ratio"], found["results"]) == ("faster", 0.5, "equal")
+    assert (found["before_us"], found["after_us"], found["rows"]) == (10_000, 5_000, [])
+
+
+@pytest.mark.parametrize("asked", [arguments, question], ids=["command", "question"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
-def test_a_signal_ends_both_programs(number: signal.Signals) -> None:
+def test_a_signal_ends_both_programs(number: signal.Signals, asked: Callable[[], list[str]]) -> None:
     program("before", sleeps=True)
     program("after")
     start = "from tb_tidy_plugin.cli.main import main; main()"
-    command = [sys.executable, "-c", start, *arguments()]
+    command = [sys.executable, "-c", start, *asked()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         until(lambda: Path("order.pid").exists() and Path("order.pid").read_text() != "")
         process.send_signal(number)

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { finding, place, saving } from '../testing/fixtures';
-import { findingMarkdown, reportMarkdown } from './markdownOut';
+import { assistantMarkdown, findingMarkdown, reportMarkdown } from './markdownOut';
 
 const FINDING = finding('a', {
   message: '`loss.item()` waits', cost_ns: 22_100_000, share: 0.175, matches: 1, saving: saving(18_400_000, { low_ns: 12_000_000, high_ns: 21_300_000 }),
@@ -22,6 +22,23 @@ it('says what, how much, where, why and what to do', () => {
 
 it('fences code that holds fences', () => {
   expect(findingMarkdown(FINDING, 'step')).toContain('````python\na ```b```\n````');
+});
+
+it('gives an assistant the source, the diff and the environment', () => {
+  const diff = '--- a/train.py\n+++ b/train.py\n-```\n+b\n';
+  const changed = { ...FINDING, code_fixes: { changes: [{ safety: 'same results', check: 'Look.', diff }] } };
+  const source = { file: '/job/train.py', first: 6, lines: ['def step():', '    wait()'] };
+  const text = assistantMarkdown(changed, 'step', { source, environment: ['torch 2.13', 'A100'] });
+  expect(text).toMatch(/^The following was made from a recording/);
+  expect(text).toContain(findingMarkdown(FINDING, 'step'));
+  expect(text).toContain('**Source**, `/job/train.py` from line 6:\n\n```python\ndef step():\n    wait()\n```');
+  expect(text).toContain(`**Change** (same results; check first: Look.):\n\n\`\`\`\`diff\n${diff}\`\`\`\``);
+  expect(text).toMatch(/\*\*Environment:\*\* torch 2\.13; A100\.$/);
+});
+
+it('gives an assistant the finding alone where nothing else is known', () => {
+  const text = assistantMarkdown(FINDING, 'step', { source: null, environment: [] });
+  expect(text.split('\n\n').slice(1).join('\n\n')).toBe(findingMarkdown(FINDING, 'step'));
 });
 
 it('says a saving of nothing in words', () => {

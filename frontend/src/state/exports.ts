@@ -1,7 +1,9 @@
 /** The report for use elsewhere. */
 
-import { getExport } from '../api/client';
-import { findingMarkdown, reportMarkdown } from '../base/markdownOut';
+import { getExport, getSource } from '../api/client';
+import { jobSettings } from '../base/jobSettings';
+import { assistantMarkdown, findingMarkdown, reportMarkdown, type Surroundings } from '../base/markdownOut';
+import { nanoseconds } from '../base/units';
 import type { Finding } from '../api/types.gen';
 import { copy } from './clipboard';
 import { faultInfo, reach } from './connection';
@@ -13,6 +15,40 @@ import { ranksOf } from './ranks';
 import { selectedKey } from './runs';
 
 export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(withRanks(finding), per.peek())}\n`, 'Finding');
+
+/** With the source around the first place, where that can be had. */
+export async function copyForAssistant(finding: Finding): Promise<boolean> {
+  const text = assistantMarkdown(withRanks(finding), per.peek(), { source: await sourceOf(finding), environment: environment() });
+  return copy(`${text}\n`, 'Finding');
+}
+
+const AROUND = 8;
+
+async function sourceOf({ places: [place] }: Finding): Promise<Surroundings['source']> {
+  const key = selectedKey.peek();
+  if (!key || !place || place.precision === 'definition') return null;
+  try {
+    const { available, lines } = await reach(getSource({ ...key, file: place.file }));
+    const first = Math.max(1, place.line - AROUND);
+    return available ? { file: place.file, first, lines: lines.slice(first - 1, place.end_line + AROUND) } : null;
+  } catch {
+    return null; // the finding is copied without it
+  }
+}
+
+function environment(): string[] {
+  const shown = report.peek();
+  if (!shown) return [];
+  const { devices, settings } = shown;
+  const step = stepNs.peek();
+  const torch = settings?.versions?.torch;
+  return [
+    ...(torch ? [`torch ${torch}`] : []),
+    ...devices.map(({ kind, name }) => name || kind),
+    ...(step === null ? [] : [`step of ${nanoseconds(step)}`]),
+    ...(settings ? jobSettings(settings, devices.length > 0) : []).map(({ name, value }) => `${name} ${value}`),
+  ];
+}
 
 const withRanks = (finding: Finding): Finding & { about: string } => ({ ...finding, about: ranksOf(finding) });
 

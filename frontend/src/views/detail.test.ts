@@ -38,6 +38,32 @@ describe('the head', () => {
     expect(copied[0]).toContain('### `x` waits');
     expect(copied[1]).toContain('http');
   });
+
+  it('copies for an assistant, with the source where it is there', async () => {
+    const copied: string[] = [];
+    vi.stubGlobal('navigator', { ...navigator, clipboard: { writeText: (text: string) => { copied.push(text); return Promise.resolve(); } } });
+    await open(finding('a', { places: [place({ line: 42, end_line: 42, precision: 'exact' })] }));
+    fireEvent.click(screen.getByRole('button', { name: 'Copy for an assistant' }));
+    await vi.waitFor(() => expect(copied.length).toBe(1));
+    expect(copied[0]).toContain('from line 34:\n\n```python\nline 34\n');
+    expect(copied[0]).toContain('line 50\n```');
+    expect(copied[0]).toMatch(/\*\*Environment:\*\* step of 100 ms\.\n$/);
+  });
+
+  it('copies for an assistant without a source that is not there', async () => {
+    const copied: string[] = [];
+    vi.stubGlobal('navigator', { ...navigator, clipboard: { writeText: (text: string) => { copied.push(text); return Promise.resolve(); } } });
+    const settings = { versions: { torch: '2.13.0' }, threads: { intra_op: 4 } };
+    const shown = report({ findings: [finding('a')], devices: [{ kind: 'cuda', index: 0, name: 'A100', compute_capability: '8.0' }], settings });
+    await open(finding('a'), (server) => {
+      server.answers['source'] = () => source({ available: false, lines: [] });
+      server.answers['report'] = () => ({ states: [state()], report: { run: 'job', profiles: [shown] }, ranks: [0], pending: 0 });
+    });
+    fireEvent.click(screen.getByRole('button', { name: 'Copy for an assistant' }));
+    await vi.waitFor(() => expect(copied.length).toBe(1));
+    expect(copied[0]).not.toContain('**Source**');
+    expect(copied[0]).toContain('**Environment:** torch 2.13.0; A100; step of 100 ms; Threads in an operator 4.');
+  });
 });
 
 describe('what to do', () => {

@@ -14,7 +14,7 @@ import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { muteRule, toggleMute } from '../../state/actions';
-import { copyFinding, copyLink } from '../../state/exports';
+import { copyFinding, copyForAssistant, copyLink } from '../../state/exports';
 import { mutes } from '../../state/mutes';
 import { per, report } from '../../state/profile';
 import { ranksOf } from '../../state/ranks';
@@ -63,6 +63,7 @@ export function Figures({ finding }: { finding: Finding }) {
       <div class="actions">
         <CopyButton icon="link" label="Copy link" onCopy={copyLink} />
         <CopyButton label="Copy as Markdown" onCopy={() => copyFinding(finding)} />
+        <CopyButton label="Copy for an assistant" onCopy={() => copyForAssistant(finding)} />
         <MuteButtons finding={finding} />
       </div>
     </>

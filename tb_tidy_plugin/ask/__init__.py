@@ -1,0 +1,1 @@
+"""Questions of programs and assistants about recordings, and compact answers to them."""

@@ -1,0 +1,284 @@
+"""What changed, and what would change: comparisons, fixes, and their proof."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tb_tidy_plugin.analysis.answers import FIXES
+from tb_tidy_plugin.analysis.paths import analyse_files, analyze_path
+from tb_tidy_plugin.ask import arguments
+from tb_tidy_plugin.ask.folder import Folder, OutsideError
+from tb_tidy_plugin.ask.pages import Found, Head, Row
+from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
+from tb_tidy_plugin.ask.reports import microseconds
+from tb_tidy_plugin.compare.compare import Asked, compared
+from tb_tidy_plugin.compare.model import Comparison, Verdict
+from tb_tidy_plugin.compare.reading import asked_for
+from tb_tidy_plugin.compare.recording import step_range
+from tb_tidy_plugin.errors import NotFoundError, TidyError
+from tb_tidy_plugin.fixes.installed import has_libcst
+from tb_tidy_plugin.report.fix_model import Unfixed
+from tb_tidy_plugin.trace.files import is_under
+from tb_tidy_plugin.verify.model import Equality
+from tb_tidy_plugin.verify.programs import ended_by_signals, folder_of
+from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.fixing import Proposal
+
+NOTES = 4
+MOST_ROWS = 200
+"""Operators and kernels of a comparison, each."""
+
+
+class CompareHead(Head, frozen=True):
+    """Step times of both sides.
+
+    Attributes:
+        ratio, low, high: candidate divided by base, with the interval in which it lies 19 times in 20.
+        notes: what makes the figures doubtful.
+        predicted_us: what the base promised of fixes that were made. realised_us: what the step became shorter by.
+    """
+
+    verdict: Verdict
+    base_us: float | None
+    candidate_us: float | None
+    base_steps: int
+    candidate_steps: int
+    predicted_us: float
+    realised_us: float | None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    notes: list[Quoted] = msgspec.field(default_factory=list)
+
+
+class ChangeRow(Row, frozen=True):
+    """One difference, per step: of a `setting` its values, else times; null where a side does not have it."""
+
+    kind: str
+    name: Quoted
+    state: Quoted
+    base_us: float | None
+    candidate_us: float | None
+
+
+def compare(folder: Folder, asked: arguments.Compare) -> Found:
+    """What changed between two recordings."""
+    sides = [
+        _side(folder, path, steps)
+        for path, steps in ((asked.base, asked.base_steps), (asked.candidate, asked.candidate_steps))
+    ]
+    found = compared(*sides)
+    ratio = found.step_ratio
+    head = CompareHead(
+        verdict=found.verdict,
+        base_us=_us(found.base.median_ns),
+        candidate_us=_us(found.candidate.median_ns),
+        base_steps=found.base.steps,
+        candidate_steps=found.candidate.steps,
+        predicted_us=microseconds(found.predicted_ns),
+        realised_us=_us(found.realised_ns),
+        ratio=round(ratio.value, 4) if ratio else None,
+        low=round(ratio.low, 4) if ratio else None,
+        high=round(ratio.high, 4) if ratio else None,
+        notes=[quoted(note, 200) for note in found.notes[:NOTES]],
+    )
+    return Found(head, ChangeRow, list(_changes(found)))
+
+
+def _side(folder: Folder, path: str, steps: str) -> Asked:
+    place = folder.place(path)
+    folder.traces(path)
+    side = asked_for(place, folder.job, step_range(steps) if steps else None)
+    return replace(side, path=os.path.relpath(place, folder.root))
+
+
+def _us(ns: int | None) -> float | None:
+    return None if ns is None else microseconds(ns)
+
+
+def _changes(found: Comparison) -> Iterator[ChangeRow]:
+    for change in found.findings:
+        text = f"{change.rule}: {change.message}"
+        yield ChangeRow(
+            "finding", quoted(text, 300), quoted(change.state), _us(change.base_ns), _us(change.candidate_ns)
+        )
+    for entry in found.ledger.entries if found.ledger else ():
+        if entry.base_ns != entry.candidate_ns:
+            yield ChangeRow("cause", quoted(entry.id), quoted(""), _us(entry.base_ns), _us(entry.candidate_ns))
+    for kind, rows in (("operator", found.operators), ("kernel", found.kernels)):
+        for row in rows[:MOST_ROWS]:
+            if row.base_ns != row.candidate_ns:
+                name = quoted(f"{row.name} {row.shapes}".rstrip())
+                yield ChangeRow(kind, name, quoted(""), _us(row.base_ns), _us(row.candidate_ns))
+    for setting in found.settings:
+        state = quoted(f"{setting.base or 'unknown'} -> {setting.candidate or 'unknown'}")
+        yield ChangeRow("setting", quoted(setting.name), state, None, None)
+
+
+class FixHead(Head, frozen=True):
+    """Whose fix it is.
+
+    Attributes:
+        unfixed: why a place has none; the first reasons.
+        written: how many files were written, in answers to `apply_fix`.
+    """
+
+    finding: str
+    changes: int
+    unfixed: list[Quoted] = msgspec.field(default_factory=list)
+    written: int | None = None
+
+
+class DiffRow(Row, frozen=True):
+    """The change of one file; `check` says what to look at before it is made, empty where nothing is left to check."""
+
+    file: Quoted
+    line: int
+    safety: Quoted
+    check: Quoted
+    diff: Quoted
+
+
+def propose_fix(folder: Folder, asked: arguments.ProposeFix) -> Found:
+    """The diffs of a finding."""
+    proposals, unfixed = _proposals(folder, asked.path, asked.finding)
+    return _fix(asked.finding, proposals, unfixed)
+
+
+def apply_fix(folder: Folder, asked: arguments.ApplyFix) -> Found:
+    """Writes the diffs of a finding, each file whole or not at all."""
+    from tb_tidy_plugin.analysis.fixing import written
+
+    proposals, unfixed = _proposals(folder, asked.path, asked.finding)
+    done, failed = written([each for each in proposals if asked.reviewed or not each.change.check])
+    return _fix(asked.finding, done, [*unfixed, *failed], len({each.fix.file for each in done}))
+
+
+def _fix(finding: str, proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: int | None = None) -> Found:
+    head = FixHead(
+        finding=unquoted(finding),
+        changes=len(proposals),
+        unfixed=[quoted(f"{each.file}:{each.line}: {each.reason}", 300) for each in unfixed[:NOTES]],
+        written=done,
+    )
+    rows = [
+        DiffRow(
+            quoted(each.fix.file),
+            each.fix.line,
+            quoted(each.fix.safety, TEXT_LETTERS),
+            quoted(each.fix.check, TEXT_LETTERS),
+            quoted_lines(each.fix.diff),
+        )
+        for each in proposals
+    ]
+    return Found(head, DiffRow, rows)
+
+
+def _proposals(folder: Folder, path: str, finding: str) -> tuple[list[Proposal], list[Unfixed]]:
+    """The fixes of one finding, each diff once whatever its ranks, and the places without one."""
+    if not has_libcst():
+        raise TidyError("Fixes need LibCST.", "Run `pip install 'tb-tidy-plugin[fix]'`.")
+    from tb_tidy_plugin.analysis.fixing import Fixer
+
+    job, name = folder.job, unquoted(finding)
+    fixer = Fixer({rule.name(): rule for rule in job.of_profiles}, job.source_roots)
+    proposals: dict[str, Proposal] = {}
+    unfixed: dict[tuple[str, int], Unfixed] = {}
+    is_known = False
+    for found in analyse_files(job, folder.traces(path), FIXES):
+        if found.answer is None:
+            continue
+        report = found.answer.report
+        chosen = [each for each in report.findings if each.id == name]
+        is_known |= bool(chosen)
+        only = msgspec.structs.replace(report, findings=chosen)
+        for each in fixer.proposals(msgspec.structs.replace(found.answer, report=only)):
+            if isinstance(each, Unfixed):
+                unfixed.setdefault((each.file, each.line), each)
+            else:
+                proposals.setdefault(each.fix.diff, each)
+    if not is_known:
+        advice = "Ask `findings` for ids, with the same `path`. Findings about several ranks have no fix in code."
+        raise NotFoundError("No trace has this finding.", advice)
+    return list(proposals.values()), list(unfixed.values())
+
+
+class VerifyHead(Head, frozen=True):
+    """Two programs, run in turns: `ratio` is the step time after the change divided by that before."""
+
+    verdict: str
+    ratio: float
+    low: float
+    high: float
+    results: Equality
+    reason: Quoted
+    before_us: float
+    after_us: float
+    saved: float
+    promised: float | None
+
+
+class PromiseRow(Row, frozen=True):
+    """What a finding promised whose fix was made: the part of the step, 0 to 1."""
+
+    finding: str
+    rule: str
+    message: Quoted
+    expected: float
+    low: float
+    high: float
+
+
+def verify(folder: Folder, asked: arguments.Verify) -> Found:
+    """Runs a program before and after a change."""
+    if os.name == "nt":
+        raise TidyError("Programs cannot be verified on Windows.", "Use Linux, macOS or WSL.")
+    for version in (asked.before, asked.after):
+        _hold_inside(folder, version)
+    with ended_by_signals(signal.SIGINT), folder_of(asked.before) as before, folder_of(asked.after) as after:
+        promises = []
+        if asked.promise is not None:
+            job = replace(folder.job, source_roots=(before, *folder.job.source_roots))
+            promises = promises_in(analyze_path(folder.place(asked.promise), job), after)
+        names, plan = (asked.before, asked.after), Plan(rounds=asked.rounds)
+        found = verified(names, (before, after), asked.command, plan, promises)
+    head = VerifyHead(
+        verdict=found.verdict,
+        ratio=round(found.ratio, 4),
+        low=round(found.low, 4),
+        high=round(found.high, 4),
+        results=found.results,
+        reason=quoted(found.reason, TEXT_LETTERS),
+        before_us=microseconds(found.before.step_ns),
+        after_us=microseconds(found.after.step_ns),
+        saved=round(found.saved, 4),
+        promised=round(found.promised, 4) if found.promised is not None else None,
+    )
+    rows = [
+        PromiseRow(
+            each.finding,
+            each.rule,
+            quoted(each.message, 300),
+            *(round(part, 4) for part in (each.expected, each.low, each.high)),
+        )
+        for each in found.promises
+    ]
+    return Found(head, PromiseRow, rows)
+
+
+def _hold_inside(folder: Folder, version: str) -> None:
+    """Raises OutsideError where a version is a folder that is neither the served one, below it, nor the current one."""
+    if not Path(version).is_dir():
+        return
+    real = os.path.realpath(version)
+    if not any(is_under(real, os.path.realpath(root)) for root in (folder.root, Path.cwd())):
+        raise OutsideError(f"`{version}` leads out of the served folder.", "Give a folder below it, or a revision.")

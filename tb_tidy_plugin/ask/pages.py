@@ -1,0 +1,93 @@
+"""Answers in pages: as many rows as a number of tokens has room for, and a cursor for the next ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tb_tidy_plugin.ask.arguments import Asked
+from tb_tidy_plugin.ask.quoted import MARKS
+from tb_tidy_plugin.errors import TidyError
+
+TOKEN_BYTES = 4
+"""Of UTF-8, in one token: what tokenizers make of JSON and code on average, and of other scripts more."""
+
+DIGITS = 8
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of what an answer says before its rows."""
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """Base of rows: a list of values, whose names are the answer's `columns`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer of any length; rows are in an order that depends on the recordings alone."""
+
+    head: Head
+    columns: type[Row]
+    rows: Sequence[Row]
+
+
+class CursorError(TidyError):
+    """A cursor that belongs to another answer."""
+
+
+class TokensError(TidyError):
+    """A number of tokens in which nothing has room."""
+
+
+def tokens_in(text: bytes) -> int:
+    """About so many tokens."""
+    return -(-len(text) // TOKEN_BYTES)
+
+
+def page(asked: Asked, found: Found) -> bytes:
+    """The page that was asked for, as JSON.
+
+    Its fields are `marks`, those of the head, `columns`, `rows`, and, where rows are left, `left` and `next`.
+
+    Raises:
+        CursorError: the cursor is not that of this answer.
+        TokensError: not even one row has room.
+    """
+    encoded = [msgspec.json.encode(row) for row in found.rows]
+    digest = _digest(asked, encoded)
+    first = _offset(asked.cursor, digest, len(encoded))
+    shown = {"marks": MARKS, **msgspec.to_builtins(found.head), "columns": list(found.columns.__struct_fields__)}
+    empty = msgspec.json.encode(shown | {"rows": [], "left": len(encoded), "next": f"{len(encoded)}.{digest}"})
+    most = asked.tokens * TOKEN_BYTES
+    last, size = first, len(empty)
+    while last < len(encoded) and size + len(encoded[last]) + 1 <= most:
+        size += len(encoded[last]) + 1
+        last += 1
+    if len(empty) > most or (last == first < len(encoded)):
+        needed = -(-(len(empty) + len(encoded[first] if first < len(encoded) else b"") + 1) // TOKEN_BYTES)
+        raise TokensError(
+            f"The answer has no room in {asked.tokens} tokens.", f"Ask with `tokens` of {needed} or more."
+        )
+    shown["rows"] = [msgspec.Raw(row) for row in encoded[first:last]]
+    if last < len(encoded):
+        shown |= {"left": len(encoded) - last, "next": f"{last}.{digest}"}
+    return msgspec.json.encode(shown)
+
+
+def _digest(asked: Asked, rows: Sequence[bytes]) -> str:
+    """Names the whole answer, whatever its pages."""
+    question = msgspec.structs.replace(asked, cursor="", tokens=0)
+    return hashlib.sha256(b"\n".join([msgspec.json.encode(question), *rows])).hexdigest()[:DIGITS]
+
+
+def _offset(cursor: str, digest: str, rows: int) -> int:
+    if not cursor:
+        return 0
+    offset, _, known = cursor.partition(".")
+    if known != digest or not (offset.isascii() and offset.isdecimal()) or int(offset) > rows:
+        raise CursorError("The cursor belongs to another answer.", "Ask again without `cursor`.")
+    return int(offset)

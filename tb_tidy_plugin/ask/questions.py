@@ -1,0 +1,108 @@
+"""All questions by name, and the one way from a question as JSON to its answer as JSON."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, TypeAlias, get_args
+
+import msgspec
+
+from tb_tidy_plugin.ask import arguments, changes, reports, rules, tables
+from tb_tidy_plugin.ask.folder import Folder
+from tb_tidy_plugin.ask.pages import Found, page
+from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, quoted, quoted_lines
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.visible import visible
+
+Schema: TypeAlias = dict[str, Any]
+
+KINDS: Mapping[str, type[arguments.Asked]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(arguments.Question)
+}
+WRITING = frozenset({"apply_fix", "verify"})
+"""Questions that write files or run programs."""
+
+LONGEST = 1 << 16
+"""Bytes of a question."""
+
+
+class QuestionError(TidyError):
+    """A question that does not exist, is not allowed, or has other arguments."""
+
+
+def answer(text: bytes | str, folder: Folder) -> bytes:
+    """The answer to a question, `{"question": NAME, …}` as JSON.
+
+    Raises:
+        QuestionError: there is no such question, or it has other arguments.
+        TidyError: it has no answer; says why, and what to do.
+    """
+    if len(text) > LONGEST:
+        raise QuestionError(f"The question is larger than {LONGEST >> 10} KiB.", "Shorten it.")
+    try:
+        asked: arguments.Question = msgspec.json.decode(text, type=arguments.Question)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        advice = f"Ask one of {', '.join(KINDS)}; `tb-tidy ask --list` has their arguments."
+        raise QuestionError(f"The question cannot be used: {problem}.", advice) from None
+    return page(asked, found(asked, folder))
+
+
+def found(asked: arguments.Question, folder: Folder) -> Found:  # noqa: C901, PLR0911, PLR0912 - one case for each question
+    """The whole answer.
+
+    Raises:
+        QuestionError: it writes files or runs programs, and that is not allowed.
+        TidyError: it has no answer.
+    """
+    if not folder.allows_apply and asked.__struct_config__.tag in WRITING:
+        raise QuestionError("This question writes files or runs programs.", "Start with `--allow-apply`.")
+    match asked:
+        case arguments.Runs():
+            return reports.runs(folder, asked)
+        case arguments.Ledger():
+            return reports.ledger(folder, asked)
+        case arguments.Findings():
+            return reports.findings(folder, asked)
+        case arguments.Finding():
+            return reports.finding(folder, asked)
+        case arguments.Timeline():
+            return tables.timeline(folder, asked)
+        case arguments.Operators():
+            return tables.operators(folder, asked)
+        case arguments.Kernels():
+            return tables.kernels(folder, asked)
+        case arguments.Compare():
+            return changes.compare(folder, asked)
+        case arguments.Explain():
+            return rules.explain(folder, asked)
+        case arguments.ProposeFix():
+            return changes.propose_fix(folder, asked)
+        case arguments.ApplyFix():
+            return changes.apply_fix(folder, asked)
+        case arguments.Verify():
+            return changes.verify(folder, asked)
+
+
+def error(problem: TidyError) -> bytes:
+    """What went wrong and what to do, as JSON; what a program has printed stands in `said`.
+
+    The error quotes names of files and of recordings, and is quoted itself. The advice names none.
+    """
+    advice, _, said = problem.advice.partition("\n")
+    fields = {"error": quoted(problem.error, TEXT_LETTERS), "advice": visible(advice)}
+    return msgspec.json.encode(fields | ({"said": quoted_lines(said, TEXT_LETTERS)} if said else {}))
+
+
+def description_of(name: str) -> str:
+    """What a question answers."""
+    return " ".join(inspect.cleandoc(KINDS[name].__doc__ or "").split())
+
+
+def schema_of(name: str) -> Schema:
+    """The JSON schema of a question's arguments, without the name of the question."""
+    _, parts = msgspec.json.schema_components([KINDS[name]])
+    (schema,) = parts.values()
+    kept = {key: value for key, value in schema["properties"].items() if key != "question"}
+    required = [key for key in schema["required"] if key != "question"]
+    return {"type": "object", "properties": kept, "required": required, "additionalProperties": False}

@@ -1,0 +1,36 @@
+"""The pages of rules."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.ask import arguments
+from tb_tidy_plugin.ask.folder import Folder
+from tb_tidy_plugin.ask.pages import Found, Head
+from tb_tidy_plugin.ask.reports import PartRow
+from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
+
+
+class RuleHead(Head, frozen=True):
+    """A rule: its names, and what a recording must hold for it."""
+
+    rule: str
+    code: str
+    category: str
+    title: str
+    needs: list[str]
+
+
+def explain(folder: Folder, asked: arguments.Explain) -> Found:
+    """The page of one of the rules that are checked."""
+    called = {name: type(rule) for rule in folder.job.rules for name in (rule.name(), rule.code.lower())}
+    rule = called.get(asked.rule.lower())
+    if rule is None:
+        raise NotFoundError("No such rule is checked.", "`findings` names rules, `tb-tidy rules` lists all.")
+    page = page_of(rule)
+    head = RuleHead(
+        rule=rule.name(), code=rule.code, category=rule.category(), title=page.title, needs=sorted(rule.needs)
+    )
+    thresholds = [f"{shown_name(name)} = {each.default}: {each.reason}" for name, each in thresholds_of(rule).items()]
+    parts = [*page.sections.items(), *(("Threshold", text) for text in thresholds)]
+    return Found(head, PartRow, [PartRow(part, text) for part, text in parts])

@@ -1,0 +1,53 @@
+"""`tb-tidy ask`: one question of a program or an assistant, and its answer as JSON."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import msgspec
+
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.ask.questions import KINDS, LONGEST, WRITING, answer, description_of, error, schema_of
+from tb_tidy_plugin.cli.asked import folder_at, with_apply
+from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.jobs import with_job
+from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.trace.remote import Place
+
+
+@click.command(short_help="Answer one question as compact JSON, for programs and assistants.")
+@click.argument("question", required=False, metavar="JSON")
+@click.option("--path", type=PLACE, default=".", show_default=True, help="Only recordings below it are answered.")
+@click.option("--list", "lists", is_flag=True, help="Print all questions with the schemas of their arguments.")
+@with_apply
+@with_job
+def ask(job: Job, question: str | None, path: Place, lists: bool, allow_apply: bool) -> None:
+    """Answer a question such as `{"question": "findings"}`, which is read from stdin where it is not given.
+
+    The answer is one line of JSON. An error is one, too: `{"error", "advice"}`. `tb-tidy skill` says in what order to
+    ask.
+
+    Exit codes: 0 answered, 2 there is no answer; the JSON says why.
+    """
+    if lists:
+        known = [
+            {
+                "question": name,
+                "description": description_of(name),
+                "arguments": schema_of(name),
+                "needs": ["--allow-apply"] if name in WRITING else [],
+            }
+            for name in KINDS
+        ]
+        click.echo(msgspec.json.encode(known))
+        sys.exit(DONE)
+    try:
+        text = question if question is not None else sys.stdin.read(LONGEST + 1)
+        said = answer(text, folder_at(path, job, allow_apply=allow_apply))
+    except TidyError as problem:
+        click.echo(error(problem))
+        sys.exit(NOTHING_READ)
+    click.echo(said)
+    sys.exit(DONE)

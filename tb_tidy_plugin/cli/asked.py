@@ -1,0 +1,38 @@
+"""What the commands for programs and assistants have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.ask.folder import Folder
+from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.trace.remote import Place, on_this_machine
+
+R = TypeVar("R")
+
+
+def with_apply(command: Callable[..., R]) -> Callable[..., R]:
+    """Gives `command` whether it may write fixes and run programs, as `allow_apply`."""
+    return click.option("--allow-apply", is_flag=True, help="Let `apply_fix` write files and `verify` run programs.")(
+        command
+    )
+
+
+def folder_at(place: Place, job: Job, *, allow_apply: bool) -> Folder:
+    """The folder, or the trace file, that is asked about.
+
+    Raises:
+        NotFoundError: it does not exist, or is on a store.
+    """
+    path = on_this_machine(place)
+    if path is None:
+        raise NotFoundError(f"`{place}` is on a store.", "Give a folder of this machine.")
+    if not path.exists():
+        raise NotFoundError(f"`{path}` does not exist.", "Check the path.")
+    return Folder(Path(os.path.abspath(path)), job, allow_apply)  # noqa: PTH100 - a link stays what it is called

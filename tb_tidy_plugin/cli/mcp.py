@@ -1,0 +1,33 @@
+"""`tb-tidy mcp`: the questions for assistants, over the Model Context Protocol."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.cli.asked import folder_at, with_apply
+from tb_tidy_plugin.cli.jobs import with_job
+from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.trace.remote import Place
+
+
+@click.command(short_help="Serve the questions to an assistant, over MCP.")
+@click.argument("path", type=PLACE, default=".")
+@with_apply
+@with_job
+def mcp(job: Job, path: Place, allow_apply: bool) -> None:
+    """Answer an assistant's questions about the recordings below PATH, the current folder without it.
+
+    The server speaks the Model Context Protocol over stdin and stdout, until its input ends. It reads only, unless
+    `--allow-apply` is given.
+
+    Exit codes: 0 done, 2 nothing to serve.
+    """
+    if find_spec("mcp") is None:
+        raise TidyError("`tb-tidy mcp` needs the MCP SDK.", "Run `pip install 'tb-tidy-plugin[mcp]'`.")
+    from tb_tidy_plugin.ask.server import serve
+
+    serve(folder_at(path, job, allow_apply=allow_apply))

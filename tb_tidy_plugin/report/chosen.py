@@ -1,0 +1,62 @@
+"""Rows of the tables beside a report: those that a text names, in the order of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from tb_tidy_plugin.report.figures import DeviceKernelRow, OperatorRow
+
+OPERATOR_ORDERS = tuple(
+    field.name for field in msgspec.structs.fields(OperatorRow) if field.name not in {"key", "kernels", "findings"}
+)
+KERNEL_ORDERS = tuple(field.name for field in msgspec.structs.fields(DeviceKernelRow) if field.name != "key")
+
+Row = TypeVar("Row", OperatorRow, DeviceKernelRow)
+
+
+def chosen_operators(rows: Sequence[OperatorRow], text: str = "", kind: str = "") -> list[OperatorRow]:
+    """The rows of `kind`, or of all kinds where it is empty, whose name, shapes, place or module holds `text`.
+
+    A row whose key is `text` is chosen, too.
+    """
+    wanted = searchable(text)
+    return [
+        row
+        for row in rows
+        if kind in {"", row.kind}
+        and (row.key == text or wanted in searchable(" ".join((row.name, row.shapes, _place(row), row.module))))
+    ]
+
+
+def chosen_kernels(rows: Sequence[DeviceKernelRow], text: str = "", family: str = "") -> list[DeviceKernelRow]:
+    """The rows of `family`, or of all families where it is empty, whose family, operator or name holds `text`.
+
+    A row whose key is `text` is chosen, too.
+    """
+    wanted = searchable(text)
+    return [
+        row
+        for row in rows
+        if family in {"", row.family}
+        and (row.key == text or wanted in searchable(f"{row.family} {row.operator} {row.name}"))
+    ]
+
+
+def searchable(text: str) -> str:
+    """The text as searches compare it: in any case, and with `×` as it is typed."""
+    return text.casefold().replace("×", "x")
+
+
+def ordered(rows: list[Row], order: str, *, descending: bool) -> list[Row]:
+    """The rows by the column `order`; those without a value there come last, whichever the direction."""
+    values = [(getattr(row, order), at) for at, row in enumerate(rows)]
+    known = [(value, at) for value, at in values if value not in {None, ""}]
+    known.sort(key=lambda pair: pair[0], reverse=descending)
+    return [rows[at] for _, at in known] + [rows[at] for value, at in values if value in {None, ""}]
+
+
+def _place(row: OperatorRow) -> str:
+    return f"{row.file}:{row.line} {row.function}" if row.file else ""
