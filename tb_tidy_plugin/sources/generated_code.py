@@ -32,14 +32,10 @@ CALL = re.compile(r"^(?:(?P<result>\w+) = )?(?P<function>[\w.]+)\((?P<given>.*)\
 ASSIGNED = re.compile(r"^(?P<name>\w+) = (?P<value>.*?)(?:; del \w+)?(?:  # \w+)?$")
 ALIAS = re.compile(r"^(?:reinterpret_tensor\()?(?P<of>\w+)(?:, .*\))?$")
 REPLACED = re.compile(r"_(?:default|tensor|scalar|dim_intlist|self|dims)(?:_\d+)?$")
-MOVES = frozenset({"aten::copy_", "aten::select_scatter", "aten::slice_scatter"})
+MOVES = aten.names("known", "copy_ select_scatter slice_scatter")
 """What writing in place becomes. They compute nothing, and only some of them have a line."""
 
-CONSTANT = frozenset({"aten::full", "aten::scalar_tensor", "prims::iota"})
-REDUCTIONS = frozenset(
-    f"aten::{name}" for name in ("sum", "mean", "amax", "amin", "max", "min", "prod", "any", "all", "argmax", "argmin",
-                                 "var_mean", "var", "cumsum")
-)  # fmt: skip
+CONSTANT = aten.names("factory", "full scalar_tensor") | {"prims::iota"}
 OTHER_NAMES = {"bias_addmm": "addmm"}
 
 
@@ -348,7 +344,7 @@ def _lines(call: _Call, calls: Sequence[_Call], graph: Graph, is_backward: bool)
         return
     if is_backward and not call.operator:  # autograd gives the sum of two gradients the line of one use of the tensor
         computing = [node for node in computing if node.operator != "aten::add"]
-    reductions = [node for node in computing if node.operator in REDUCTIONS]
+    reductions = [node for node in computing if aten.is_a("reduction", node.operator)]
     results = {value.node for value in call.writes[-1:]}
     last = [node for node in computing if node.name in results] or computing[-1:]
     places = [node.place for node in (*(reductions[-1:] or last), *computing)]
