@@ -43,6 +43,9 @@ from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
 from tb_tidy_plugin.sources.align import Aligner
+from tb_tidy_plugin.sources.cached_lines import with_cached_lines
+from tb_tidy_plugin.sources.inductor_cache import LOOKED_AT as CACHED_GRAPH
+from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import UNREAD, State
@@ -102,7 +105,9 @@ class Analysis:
         """
         unread = [*self.profile.metadata.unread, *(each.file.name for each in self._measurements.unused if each.unread)]
         captures = {LOOKED_AT: captures_state(self.file.path)} if replays_graphs(self.profile.table) else {}
-        return {**self.sources.looked_at, **captures, **dict.fromkeys(unread, UNREAD)}
+        keys = {call.key for call in self.profile.compiled_graphs.calls if call.key}
+        graphs = {CACHED_GRAPH + key: graph_state(folder_of_cache(), key) for key in sorted(keys)}
+        return {**self.sources.looked_at, **captures, **graphs, **dict.fromkeys(unread, UNREAD)}
 
     @cached_property
     def _measurements(self) -> Measurements:
@@ -141,6 +146,7 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
     # In one expression: nobody else holds the table while it is put in order.
     profile = Profile(with_replayed(_table(file, progress, job)))
     sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
+    profile = with_cached_lines(profile, sources, folder_of_cache())
     return Analysis(file, job, profile, Aligner(profile, sources), sources)
 
 

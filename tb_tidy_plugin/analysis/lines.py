@@ -142,7 +142,7 @@ def _kernels(profile: Profile, aligner: Aligner) -> list[tuple[int, Frame]]:
     launch = profile.compiled_graphs.launch
     rows = np.flatnonzero((launch != ABSENT) & (np.append(launch, ABSENT)[profile.tree.parent] != launch))
     places = ((row, aligner.place_of(row)) for row in rows.tolist())
-    return [(row, place) for row, place in places if place is not None and place.precision == "exact"]
+    return [(row, place) for row, place in places if place is not None and place.precision != "definition"]
 
 
 def _own_frames(profile: Profile) -> list[tuple[Frame, list[int]]]:

@@ -16,6 +16,8 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.store import SUFFIX as MEASURED
 from tb_tidy_plugin.benchmarks.store import cache_state
+from tb_tidy_plugin.sources.inductor_cache import LOOKED_AT as CACHED_GRAPH
+from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.cached_columns import BESIDE
@@ -88,6 +90,8 @@ class Remembered(Generic[Answer]):
             return None
 
     def _state(self, name: str, file: TraceFile) -> State:
+        if name.startswith(CACHED_GRAPH):
+            return graph_state(folder_of_cache(), name.removeprefix(CACHED_GRAPH))
         return captures_state(file.path) if name == LOOKED_AT else source_state(name, file, self.roots)
 
     def keep(self, file: TraceFile, key: str | None, answer: Answer, sources: Mapping[str, State]) -> None:

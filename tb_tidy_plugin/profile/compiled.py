@@ -160,6 +160,28 @@ def broken_calls(profile: Profile) -> Iterator[BrokenCall]:
             yield BrokenCall(region, pieces)
 
 
+def whole_calls(profile: Profile) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Calls of compiled code that no break took apart, in row order.
+
+    Each is the row of its region, and those of what it costs beside its graph: its look-up and its prologues.
+    """
+    regions, tree = profile.matching(PARTS["region"], Category.OPERATOR), profile.tree
+    found = dict[int, Part]()
+    for part in ("lookup", "pregraph", "prologue"):
+        found |= dict.fromkeys(profile.matching(PARTS[part], Category.OPERATOR, Category.ANNOTATION).tolist(), part)
+    rows = np.array(sorted(found), np.int64)
+    is_inside = profile.inside(regions)
+    nearest = np.searchsorted(regions, regions, side="right")
+    for at, region in zip(nearest.tolist(), regions.tolist(), strict=True):
+        last = int(tree.last_descendant[region])
+        if is_inside[region] or (at < len(regions) and regions[at] <= last):
+            continue
+        first, end = np.searchsorted(rows, [region, last + 1]).tolist()
+        before = int(rows[first - 1]) if first else ABSENT
+        is_lookup = before != ABSENT and found[before] == "lookup" and tree.parent[before] == tree.parent[region]
+        yield region, tuple(rows[first - is_lookup : end].tolist())
+
+
 def _marks(profile: Profile, regions: Rows) -> list[tuple[int, Part]]:
     """What calls of compiled code consist of, in row order."""
     parts: dict[int, Part] = {}

@@ -292,6 +292,12 @@ def parsed(text: str) -> ast.Module | None:
         return None
 
 
+def function_spans(text: str) -> Iterator[tuple[str, int, int]]:
+    """Name, first and last line of each function of a source; none where it is too large, or is not Python."""
+    if sum(1 for _ in WORD.finditer(text)) <= MOST_WORDS:
+        yield from ((each.name, each.first, each.last) for each in _functions_of(text))
+
+
 def _functions_of(text: str) -> Iterator[_Function]:
     tree = parsed(text)
     if tree is None:

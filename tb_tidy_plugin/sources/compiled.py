@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tb_tidy_plugin.profile.compiled_graphs import GraphCall
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.sources.frames import Frame, Pass, frame_of, parse_frame
+from tb_tidy_plugin.sources.frames import Frame, Pass, Precision, frame_of, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.compiled_code import CodeFrame, CompiledCode
 
@@ -23,7 +23,8 @@ def kernel_stacks(profile: Profile, row: int) -> list[list[Frame]]:
     if number == ABSENT or graph is None or graph.launches is None:
         return []
     stacks = (profile.metadata.captured.compiled or CompiledCode()).stacks
-    found = (_own(stacks[each], _pass_of(graphs.calls[at])) for each in graph.launches[number].stacks)
+    precision: Precision = "aligned" if graph.from_cache else "exact"
+    found = (_own(stacks[each], _pass_of(graphs.calls[at]), precision) for each in graph.launches[number].stacks)
     return [frames for frames in found if frames]
 
 
@@ -65,10 +66,10 @@ def _pass_of(call: GraphCall) -> Pass:
     return "backward" if call.is_backward else "forward"
 
 
-def _own(stack: Sequence[CodeFrame], of: Pass) -> list[Frame]:
+def _own(stack: Sequence[CodeFrame], of: Pass, precision: Precision) -> list[Frame]:
     parsed = [(frame_of(each.file, each.line, each.function), each.line) for each in reversed(stack)]
     return [
-        replace(frame, line=line, precision="exact", compiled=of)
+        replace(frame, line=line, precision=precision, compiled=of)
         for frame, line in parsed
         if frame is not None and frame.own_code
     ]

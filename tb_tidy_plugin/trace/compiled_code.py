@@ -30,11 +30,13 @@ class CompiledGraph(msgspec.Struct, frozen=True):
     """A generated graph, by its key in Inductor's cache.
 
     `launches` are in the order of its calls; None where the graph was made before the capture was imported.
+    `from_cache` says that its lines were worked out from Inductor's cache.
     """
 
     key: Text
     backward: bool
     launches: Annotated[list[KernelLines], msgspec.Meta(max_length=1_000_000)] | None = None
+    from_cache: bool = False
 
 
 class CompiledRegion(msgspec.Struct, frozen=True):

@@ -21,6 +21,8 @@ from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.profile.compiled_graphs import NUMBERED, GraphCall
 from tb_tidy_plugin.profile.inputs import plain_shape
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.sources.align import Sources
+from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -89,9 +91,11 @@ def without_side_file(trace: Path, folder: Path) -> Path:
     return Path(shutil.copy(trace, folder))
 
 
-def kernels(trace: Path, programs: Path, cache: Path) -> list[Kernel]:
-    """The kernels of a recording that marks can prove, in row order."""
+def kernels(trace: Path, programs: Path, cache: Path, *, reads_cache: bool = False) -> list[Kernel]:
+    """The kernels of a recording that marks can prove, in row order; `reads_cache` with what Inductor's cache tells."""
     profile = Profile(read_with_side_files(trace))
+    if reads_cache:
+        profile = with_cached_lines(profile, sources_in(programs), cache)
     texts = {path.name: path.read_text(encoding="utf-8") for path in cache.glob("??/c*.py")}
     marks = _marks(programs)
     runs: Counter[tuple[str, bool]] = Counter()
@@ -109,6 +113,16 @@ def kernels(trace: Path, programs: Path, cache: Path) -> list[Kernel]:
                     place, time_ns = place_of(profile, row), profile.duration_ns(row)
                     found.append(Kernel(profile.name(row), call.is_backward, time_ns, true, place, marked))
     return found
+
+
+def sources_in(folder: Path) -> Sources:
+    """Lines of the programs, by name."""
+
+    def lines_of(name: str) -> list[str] | None:
+        path = folder / name
+        return path.read_text(encoding="utf-8").splitlines() if path.is_file() else None
+
+    return lines_of
 
 
 def _marks(programs: Path) -> Mapping[str, Sequence[Line]]:

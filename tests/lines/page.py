@@ -15,8 +15,8 @@ SHARED_HEADING = "## Recordings made elsewhere"
 LISTED_IN_FULL: tuple[Verdict, ...] = ("wrong", "declined", "tie", "range")
 
 COMPILED = (
-    "Compiled code without a side file has the place of the function that was compiled, in both passes, never that of "
-    "the file that `torch.compile` generated."
+    "Compiled code without a side file and without Inductor's cache has the place of the function that was compiled, "
+    "in both passes, never that of the file that `torch.compile` generated."
 )
 
 INTRODUCTION = """# Lines

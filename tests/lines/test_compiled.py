@@ -128,6 +128,20 @@ class TestWithoutSideFile:
             assert [frame for frame in frames if is_generated(frame.file)] == []
 
 
+class TestWithCache:
+    def test_lines_are_true_and_shown_as_worked_out(self, recordings: Recordings) -> None:
+        found = kernels(recordings.plain, PROGRAMS, recordings.cache, reads_cache=True)
+        shown = [each for each in found if each.verdict != "function"]
+        assert {each.verdict for each in shown} == {"exact"}
+        assert {each.place.precision for each in shown if each.place} == {"aligned"}
+        assert [sum(each.is_backward is of for each in shown) for of in (False, True)] == [9, 12]
+
+    def test_after_the_source_was_moved_there_is_none(self, recordings: Recordings, tmp_path: Path) -> None:
+        plain = without_side_file(recordings.moved, tmp_path / "plain")
+        found = kernels(plain, recordings.programs_moved, recordings.cache, reads_cache=True)
+        assert {each.verdict for each in found} == {"function"}
+
+
 class TestSideFile:
     def test_breaks_with_their_lines_and_reasons(self, recordings: Recordings) -> None:
         for trace, programs in (

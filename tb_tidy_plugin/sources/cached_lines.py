@@ -1,0 +1,173 @@
+"""Lines behind generated kernels that no capture noted: from Inductor's cache, where it lies on this machine.
+
+A cached graph may be of another function with the same graph, or from before an edit. Its lines count only where all
+stacks that the cache has begin in the function that the trace says was compiled, and where each line says today what it
+said then. They are shown as worked out, never as exact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from tb_tidy_plugin.profile.compiled_graphs import GRAPH, REGION_ID, GraphCall
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.sources.align import Sources, function_spans
+from tb_tidy_plugin.sources.compiled import function_place
+from tb_tidy_plugin.sources.frames import Frame, frame_of
+from tb_tidy_plugin.sources.generated_code import KernelSource, SourceLine, kernel_sources
+from tb_tidy_plugin.sources.inductor_cache import CachedGraph, cached_graph
+from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.compiled_code import CodeFrame, CompiledCode, CompiledGraph, CompiledRegion, KernelLines
+
+INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+)/")
+
+
+def with_cached_lines(profile: Profile, sources: Sources, folder: Path | None) -> Profile:
+    """The profile with the lines of kernels that Inductor's cache in `folder` tells and the capture does not.
+
+    Args:
+        profile: of a trace.
+        sources: gives the lines of a source file by the name that the trace has for it.
+        folder: Inductor's cache.
+    """
+    if folder is None or not any(GRAPH.match(name) for name in profile.table.names):
+        return profile
+    code = profile.metadata.captured.compiled or CompiledCode()
+    found = _Cache(folder, sources, [list(stack) for stack in code.stacks])
+    graphs = profile.compiled_graphs
+    unknown = [call for call, graph in zip(graphs.calls, graphs.graphs, strict=True) if graph is None]
+    regions = list(found.regions(profile, unknown))
+    if not regions:
+        return profile
+    code = msgspec.structs.replace(code, stacks=found.stacks, regions=[*code.regions, *regions])
+    captured = replace(profile.metadata.captured, compiled=code)
+    return Profile(replace(profile.table, metadata=replace(profile.metadata, captured=captured)))
+
+
+@dataclass(slots=True)
+class _Cache:
+    """What the cache tells of one trace; `stacks` grow as they are needed."""
+
+    folder: Path
+    sources: Sources
+    stacks: list[list[CodeFrame]]
+    _numbers: dict[tuple[CodeFrame, ...], int] = field(default_factory=dict)
+    _graphs: dict[str, CachedGraph | None] = field(default_factory=dict)
+
+    def regions(self, profile: Profile, calls: Sequence[GraphCall]) -> Iterator[CompiledRegion]:
+        """The functions that were compiled, one for each graph whose kernels have lines."""
+        seen = set[tuple[str, str, bool]]()
+        for call in calls:
+            named = REGION_ID.match(profile.name(call.region)) if call.key and call.region != ABSENT else None
+            if named is None or (at := (named["id"], call.key, call.is_backward)) in seen:
+                continue
+            seen.add(at)
+            function = function_place(profile, call)
+            launches = None if function is None else self._launches(function, call)
+            if function is not None and launches:
+                graph = CompiledGraph(call.key, call.is_backward, launches, from_cache=True)
+                yield CompiledRegion(named["id"], function.function, [graph])
+
+    def _launches(self, function: Frame, call: GraphCall) -> list[KernelLines]:
+        if call.key not in self._graphs:
+            self._graphs[call.key] = cached_graph(self.folder, call.key)
+        graph = self._graphs[call.key]
+        names = None if graph is None else _names(function, graph)
+        if graph is None or names is None or not self._begin_in(function, graph.stacks, names):
+            return []
+        kernels = kernel_sources(graph.graph, graph.code, is_backward=call.is_backward)
+        stacks = self._checked(kernels, graph.stacks, names)
+        if stacks is None:
+            return []
+        return [KernelLines(kernel.kernel, self._numbered(kernel.lines, stacks)) for kernel in kernels]
+
+    def _begin_in(self, function: Frame, stacks: Sequence[Sequence[SourceLine]], names: _Names) -> bool:
+        """Whether all stacks begin in a function."""
+        if (lines := self.sources(function.file)) is None:
+            return False
+        spans = [
+            (first, last) for name, first, last in _spans(tuple(lines)) if name == function.function.rpartition(".")[2]
+        ]
+        spans = [span for span in spans if span[0] == function.line] or [
+            span for span in spans if span[0] <= function.line <= span[1]
+        ]
+        firsts = [names.frame(stack[0]) for stack in stacks]
+        return bool(firsts) and all(
+            frame is not None
+            and frame.file == function.file
+            and any(first <= stack[0].line <= last for first, last in spans)
+            for frame, stack in zip(firsts, stacks, strict=True)
+        )
+
+    def _checked(
+        self, kernels: Sequence[KernelSource], stacks: Sequence[Sequence[SourceLine]], names: _Names
+    ) -> Mapping[SourceLine, list[CodeFrame]] | None:
+        """The stack of each line; None where a line of the user's says something else today."""
+        found: dict[SourceLine, list[CodeFrame]] = {}
+        whole: dict[SourceLine, set[tuple[SourceLine, ...]]] = {}
+        for stack in stacks:
+            whole.setdefault(stack[-1], set()).add(tuple(stack))
+        for line in {line for kernel in kernels for line in kernel.lines}:
+            known = whole.get(line, set())
+            stack = next(iter(known)) if len(known) == 1 else (line,)
+            frames = [names.frame(each) for each in stack]
+            if not all(self._says(frame, each) for frame, each in zip(frames, stack, strict=True)):
+                return None
+            if any(frame is not None and frame.own_code for frame in frames):
+                found[line] = [
+                    CodeFrame(frame.file, each.line, frame.function)
+                    for frame, each in zip(frames, stack, strict=True)
+                    if frame is not None
+                ]
+        return found
+
+    def _says(self, frame: Frame | None, line: SourceLine) -> bool:
+        """Whether a line of the user's own says what it said when the graph was made."""
+        if frame is None or not frame.own_code:
+            return True
+        lines = self.sources(frame.file) or ()
+        return 0 < line.line <= len(lines) and lines[line.line - 1].strip() == line.text
+
+    def _numbered(self, lines: Sequence[SourceLine], stacks: Mapping[SourceLine, list[CodeFrame]]) -> list[int]:
+        """Numbers of the stacks of a kernel; none where one is of a library's, called from an unknown line."""
+        if any(line not in stacks for line in lines):
+            return []
+        return [self._number(stacks[line]) for line in lines]
+
+    def _number(self, stack: list[CodeFrame]) -> int:
+        if tuple(stack) not in self._numbers:
+            self._numbers[tuple(stack)] = len(self.stacks)
+            self.stacks.append(stack)
+        return self._numbers[tuple(stack)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names that a trace has for paths: those below `root` without it, installed ones without their folder."""
+
+    root: str
+
+    def frame(self, line: SourceLine) -> Frame | None:
+        path = line.file.replace("\\", "/")
+        path = INSTALLED.sub("", path) if INSTALLED.match(path) else path.removeprefix(self.root)
+        return frame_of(path, line.line, line.function)
+
+
+def _names(function: Frame, graph: CachedGraph) -> _Names | None:
+    """The names, from where the compiled function's own file lies; None where the graph has no line of it."""
+    files = {stack[0].file.replace("\\", "/") for stack in graph.stacks}
+    file = next(iter(files)) if len(files) == 1 else ""
+    own = function.file.replace("\\", "/")
+    is_own = file == own or file.endswith(f"/{own}")
+    return _Names(file[: len(file) - len(own)]) if is_own else None
+
+
+@lru_cache(maxsize=64)
+def _spans(lines: tuple[str, ...]) -> tuple[tuple[str, int, int], ...]:
+    return tuple(function_spans("\n".join(lines)))

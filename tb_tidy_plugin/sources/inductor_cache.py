@@ -1,0 +1,119 @@
+"""Graphs in the user's own Inductor cache, by the keys that a trace has for them: texts, read and never executed.
+
+The folder is the user's own, from the environment or Inductor's default. A trace chooses no path: it has keys, which
+are letters and digits. Folders and files that others may have written are not read. Entries are pickles; their texts
+are taken out of the stream, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import pickletools
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.private import check_folder, opened
+from tb_tidy_plugin.sources.generated_code import SourceLine
+from tb_tidy_plugin.trace.cache import State, state_of
+
+SETTING = "TORCHINDUCTOR_CACHE_DIR"
+KEY = re.compile(r"[a-z0-9]{3,100}")
+NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|]')
+FRAME = re.compile(
+    r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in (?P<function>.+)\n(?P<text>.*)$', re.MULTILINE
+)
+MAX_BYTES = 32 << 20
+"""Of an entry: larger ones would take seconds to look through."""
+
+LOOKED_AT = "<graph in Inductor's cache> "
+"""Before a key, stands for that graph among the sources that an answer depends on; no source has this name."""
+
+CODE, GRAPH, STACKS = "source_code", "inductor_post_grad_graph_str", "cache_linemap"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedGraph:
+    """A graph in the cache.
+
+    Attributes:
+        code: the Python code that calls its kernels.
+        graph: Inductor's last graph, as it prints it.
+        stacks: some stacks of its nodes, outermost frame first.
+    """
+
+    code: str
+    graph: str
+    stacks: Sequence[Sequence[SourceLine]]
+
+
+def folder_of_cache() -> Path | None:
+    """Where this user's Inductor keeps its cache; None where the user has no name."""
+    if given := os.environ.get(SETTING):
+        return Path(given)
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # as in a container that does not know the user's number
+        return None
+    return Path(tempfile.gettempdir()) / f"torchinductor_{NOT_IN_NAMES.sub('_', user)}"
+
+
+def cached_graph(folder: Path, key: str) -> CachedGraph | None:
+    """The graph with this key; None where it is not there, is one of several, or may be another user's."""
+    entries = _entries(folder, key)
+    if entries is None:
+        return None
+    try:
+        for each in (folder, folder / "fxgraph", entries.parent, entries):
+            check_folder(each)
+        (entry,) = entries.iterdir()
+        with opened(entry) as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, TidyError, ValueError):
+        return None
+    return _read(content) if len(content) <= MAX_BYTES else None
+
+
+def graph_state(folder: Path | None, key: str) -> State:
+    """What changes whenever the cache gets or loses a graph with this key; empty where it has none."""
+    entries = None if folder is None else _entries(folder, key)
+    return () if entries is None else state_of(entries)
+
+
+def _entries(folder: Path, key: str) -> Path | None:
+    return folder / "fxgraph" / key[1:3] / key if KEY.fullmatch(key) else None
+
+
+def _read(content: bytes) -> CachedGraph | None:
+    texts: dict[str, str] = {}
+    stacks: list[list[SourceLine]] = []
+    try:
+        for name, text in _named(content):
+            if name in {CODE, GRAPH}:
+                texts.setdefault(name, text)
+            elif frames := _frames(text):
+                stacks.append(frames)
+    except (ValueError, IndexError, OverflowError):  # not what pickle writes
+        return None
+    return CachedGraph(texts[CODE], texts[GRAPH], stacks) if {CODE, GRAPH} <= texts.keys() else None
+
+
+def _named(content: bytes) -> Iterator[tuple[str, str]]:
+    """Each text, with the last attribute before it that counts here."""
+    name = ""
+    for _, text, _ in pickletools.genops(content):
+        if isinstance(text, str):
+            if text.isidentifier():
+                name = text
+            elif name in {CODE, GRAPH, STACKS}:
+                yield name, text
+                name = name if name == STACKS else ""
+
+
+def _frames(text: str) -> list[SourceLine]:
+    found = FRAME.finditer(text)
+    return [SourceLine(each["file"], int(each["line"]), each["function"], each["text"].strip()) for each in found]
