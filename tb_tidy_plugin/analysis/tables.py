@@ -8,6 +8,7 @@ from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
 from tb_tidy_plugin.analysis.cpu_table import cpu_figures
 from tb_tidy_plugin.analysis.device_kernels import device_kernels
 from tb_tidy_plugin.analysis.findings import TracedFinding
+from tb_tidy_plugin.analysis.flame import flame_of
 from tb_tidy_plugin.analysis.memory_table import memory_rows
 from tb_tidy_plugin.analysis.module_table import module_rows
 from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_rows
@@ -44,6 +45,7 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
         modules=module_rows(profile, modules),
         memory=memory_rows(profile, places),
         cpu=cpu_figures(profile, cpu, places),
+        flame=flame_of(profile, traced),
         missing=missing,
         families=families,
         kernels=kernels,

@@ -52,14 +52,15 @@ class Tables(msgspec.Struct, frozen=True):
     modules: msgspec.Raw
     memory: msgspec.Raw
     cpu: msgspec.Raw
+    flame: msgspec.Raw
     lines: dict[str, msgspec.Raw]
     missing: dict[str, str]
 
     @property
     def size(self) -> int:
         """Bytes of memory that it takes."""
-        kernels = (self.families, self.kernels)
-        parts = (*self.operators.values(), *kernels, self.modules, self.memory, self.cpu, *self.lines.values())
+        tables = (self.families, self.kernels, self.modules, self.memory, self.cpu, self.flame)
+        parts = (*self.operators.values(), *tables, *self.lines.values())
         return sum(memoryview(part).nbytes for part in parts)
 
 
@@ -73,6 +74,7 @@ def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
         modules=_text(figures.modules),
         memory=_text(figures.memory),
         cpu=_text(figures.cpu),
+        flame=_text(figures.flame),
         lines={file: _text(columns) for file, columns in line_columns(lines, wall_ns).items()},
         missing=figures.missing,
     )

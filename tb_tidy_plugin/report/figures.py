@@ -13,6 +13,7 @@ from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.profile.kernels import KernelKind
 from tb_tidy_plugin.profile.memory import TotalBasis
 from tb_tidy_plugin.profile.replay import KnownBy
+from tb_tidy_plugin.report.flame import Flame
 from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.value import Model
 
@@ -260,6 +261,7 @@ class Figures(Model, frozen=True):
     modules: list[ModuleRow]
     memory: list[DeviceMemoryRow]
     cpu: CpuFigures
+    flame: Flame
     missing: dict[str, str]
     families: list[KernelFamilyRow] = msgspec.field(default_factory=list)
     kernels: list[DeviceKernelRow] = msgspec.field(default_factory=list)

@@ -21,6 +21,7 @@ export interface Api {
   ExportAnswer: ExportAnswer;
   ExportQuery: ExportQuery;
   FileQuery: FileQuery;
+  Flame: Flame;
   JobQuery: JobQuery;
   KernelsAnswer: KernelsAnswer;
   KernelsQuery: KernelsQuery;
@@ -647,6 +648,82 @@ export interface FileQuery {
   run: string;
   span: string;
   worker: string;
+}
+/**
+ * A tree in columns, one entry per node; node 0 is the root and parents stand before their children.
+ *
+ * Amounts are each node's own, over the window of the ledger: those of a subtree add up to its total.
+ *
+ * Attributes:
+ *     frames: what `frame` counts. entries: those of the ledger, in its order.
+ *     parent: of the root -1.
+ *     account_ns: time of the account: all of it adds up to the ledger's window. host_ns: of all host threads.
+ *     bytes: allocated on devices, on the host where no device allocates; frees are not subtracted.
+ *     steps: in how many steps this is. findings: by id the nodes in which a finding's events are, most events first.
+ */
+export interface Flame {
+  account_ns: number[];
+  bytes: number[];
+  entries: FlameEntry[];
+  findings: {
+    [k: string]: number[];
+  };
+  frame: number[];
+  frames: FlameFrame[];
+  host_ns: number[];
+  parent: number[];
+  steps: number;
+}
+/**
+ * An entry of the ledger, and its time in the window.
+ */
+export interface FlameEntry {
+  cause:
+    | "allocation"
+    | "between_kernels"
+    | "communication"
+    | "compilation"
+    | "compute"
+    | "copy"
+    | "copy_setup"
+    | "cpu"
+    | "data_loading"
+    | "first_launch"
+    | "garbage_collection"
+    | "graph_capture"
+    | "graph_start"
+    | "host_communication"
+    | "host_work"
+    | "inside_graph"
+    | "launch_latency"
+    | "launch_pace"
+    | "profiler"
+    | "queued_unknown"
+    | "runtime_call"
+    | "stream_wait"
+    | "synchronisation"
+    | "unrecorded_host"
+    | "unrecorded_launch"
+    | "unrecorded_wait";
+  id: string;
+  ns: number;
+  title: string;
+}
+/**
+ * What nodes of one name are.
+ *
+ * Attributes:
+ *     kind: `call` is one of the runtime. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of
+ *         a host without a device, and time that the device waits. `others` are the nodes too small to be listed.
+ *     name: as shown. file, line: of functions, where they are defined.
+ *     entry: position in `Flame.entries` of the entry that the time belongs to; null for all other kinds.
+ */
+export interface FlameFrame {
+  entry?: number | null;
+  file?: string;
+  kind: "annotation" | "call" | "cpu" | "function" | "idle" | "kernel" | "module" | "operator" | "others" | "root";
+  line?: number | null;
+  name: string;
 }
 /**
  * `job` is the number of a benchmark.
