@@ -20,6 +20,7 @@ const TABLE = [
   { id: 'modules', label: 'Modules' },
   { id: 'memory', label: 'Memory' },
   { id: 'cpu', label: 'CPU' },
+  { id: 'flame', label: 'Flame graph', hasFilter: true },
   { id: 'timeline', label: 'Timeline', shortcut: { key: 't', does: 'To the timeline' } },
   { id: 'source', label: 'Source', shortcut: { key: 's', does: 'Show the whole source file' } },
   { id: 'ranks', label: 'Ranks', ofRanks: true },
