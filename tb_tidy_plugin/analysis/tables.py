@@ -12,6 +12,7 @@ from tb_tidy_plugin.analysis.flame import flame_of
 from tb_tidy_plugin.analysis.memory_table import memory_rows
 from tb_tidy_plugin.analysis.module_table import module_rows
 from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_rows
+from tb_tidy_plugin.analysis.roofline import roofline_of
 from tb_tidy_plugin.profile.cpu_work import cpu_work_of
 from tb_tidy_plugin.profile.flops import estimates_of
 from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
@@ -46,6 +47,7 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
         memory=memory_rows(profile, places),
         cpu=cpu_figures(profile, cpu, places),
         flame=flame_of(profile, traced),
+        roofline=roofline_of(profile, operators["shape"][0] if "shape" in operators else None, kernels),
         missing=missing,
         families=families,
         kernels=kernels,

@@ -53,13 +53,14 @@ class Tables(msgspec.Struct, frozen=True):
     memory: msgspec.Raw
     cpu: msgspec.Raw
     flame: msgspec.Raw
+    roofline: msgspec.Raw
     lines: dict[str, msgspec.Raw]
     missing: dict[str, str]
 
     @property
     def size(self) -> int:
         """Bytes of memory that it takes."""
-        tables = (self.families, self.kernels, self.modules, self.memory, self.cpu, self.flame)
+        tables = (self.families, self.kernels, self.modules, self.memory, self.cpu, self.flame, self.roofline)
         parts = (*self.operators.values(), *tables, *self.lines.values())
         return sum(memoryview(part).nbytes for part in parts)
 
@@ -75,6 +76,7 @@ def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
         memory=_text(figures.memory),
         cpu=_text(figures.cpu),
         flame=_text(figures.flame),
+        roofline=_text(figures.roofline),
         lines={file: _text(columns) for file, columns in line_columns(lines, wall_ns).items()},
         missing=figures.missing,
     )

@@ -15,6 +15,7 @@ from tb_tidy_plugin.profile.memory import TotalBasis
 from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.flame import Flame
 from tb_tidy_plugin.report.generated import Generated
+from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
 
 KernelFamily: TypeAlias = Literal["communication", Kind]
@@ -262,6 +263,7 @@ class Figures(Model, frozen=True):
     memory: list[DeviceMemoryRow]
     cpu: CpuFigures
     flame: Flame
+    roofline: Roofline
     missing: dict[str, str]
     families: list[KernelFamilyRow] = msgspec.field(default_factory=list)
     kernels: list[DeviceKernelRow] = msgspec.field(default_factory=list)

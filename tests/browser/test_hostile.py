@@ -22,7 +22,8 @@ MARK = "<img src=x onerror=top.harmed=1>"
 POISON = f"{MARK}<script>top.harmed=1<\\/script>\"'><svg onload=top.harmed=1>`${{top.harmed=1}}`javascript:top.harmed=1"
 SECRET = "ghp_0123456789abcdef"
 RUN, BROKEN = f"run {MARK}", f"broken {MARK}"
-VIEWS = ["overview", "findings", "source", "operators", "modules", "memory", "cpu", "ranks", "compare", "timeline", "flame"]
+VIEWS = ["overview", "findings", "source", "operators", "modules", "memory", "cpu", "ranks", "compare", "timeline"]
+VIEWS += ["flame", "roofline"]
 RUNNING = "img[src='x'], svg[onload], a[href^='javascript:'], iframe, object, embed"
 
 

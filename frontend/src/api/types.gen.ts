@@ -39,6 +39,7 @@ export interface Api {
   ReportAnswer: ReportAnswer;
   ReportQuery: ReportQuery;
   RetryRequest: RetryRequest;
+  Roofline: Roofline;
   RulesAnswer: RulesAnswer;
   RunQuery: RunQuery;
   RunsAnswer: RunsAnswer;
@@ -2178,6 +2179,51 @@ export interface RetryRequest {
   run: string;
   span: string;
   worker: string;
+}
+/**
+ * The plot of one profile: dots by most device time, at most three hundred of each kind.
+ *
+ * Attributes:
+ *     device: as the recording names it; empty without one, or with several kinds.
+ *     bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
+ *     missing: why there are no dots, and which option records it; null where there are some.
+ */
+export interface Roofline {
+  bytes_per_second: number | null;
+  ceilings: RooflineCeiling[];
+  device: string;
+  dots: RooflineDot[];
+  missing: string | null;
+}
+/**
+ * Most operations per second of a device with this name: a dtype, on ordinary cores or matrix units.
+ */
+export interface RooflineCeiling {
+  flops_per_second: number;
+  name: string;
+}
+/**
+ * One operator with its shapes, or one kernel by name, of which work and time are known.
+ *
+ * Attributes:
+ *     key: of its row among the operators by shape, or the kernels. detail: shapes, of kernels the operator.
+ *     total_ns: device time over the recording. share: of all device work.
+ *     roofline: least time that the device needs, as a share of the time taken; null for unknown devices.
+ *     bound: what that least time is for; null where it is not known.
+ *     findings: ids of the findings whose events are among its calls; of operators alone.
+ */
+export interface RooflineDot {
+  bound: ("compute" | "memory") | null;
+  bytes_per_second: number;
+  detail: string;
+  findings: string[];
+  flops_per_second: number;
+  key: string;
+  kind: "kernel" | "operator";
+  name: string;
+  roofline: number | null;
+  share: number;
+  total_ns: number;
 }
 /**
  * `GET api/rules`.
