@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tb_tidy_plugin.analysis.checker import MISSING
@@ -49,7 +49,7 @@ def roofline_of(
     return Roofline(
         device=device_name_of(profile) or "",
         bytes_per_second=None if device is None else device.bytes_per_second,
-        ceilings=[] if device is None else list(_ceilings(device)),
+        ceilings=[] if device is None else _ceilings(device, _dtypes(profile)),
         dots=dots,
         missing=missing,
     )
@@ -59,15 +59,23 @@ def _least_time(dot: RooflineDot) -> int:
     return -dot.total_ns
 
 
-def _ceilings(device: Device) -> Iterator[RooflineCeiling]:
+def _dtypes(profile: Profile) -> frozenset[str]:
+    """The dtypes of all inputs; of scalars it has their types, which are no dtypes of a device."""
+    return frozenset(dtype for inputs in profile.signatures.inputs for dtype in inputs.dtypes)
+
+
+def _ceilings(device: Device, dtypes: frozenset[str]) -> list[RooflineCeiling]:
+    """Those of the dtypes that the recording has, equal ones as one, the lowest first."""
+    names: dict[float, list[str]] = {}
     for dtype, name in DTYPES.items():
         peak = device.peaks.get(dtype)
-        if peak is None:
+        if peak is None or dtype not in dtypes:
             continue
         if peak.cores is not None:
-            yield RooflineCeiling(name=name, flops_per_second=peak.cores)
+            names.setdefault(peak.cores, []).append(name)
         if peak.matrix is not None and peak.matrix != peak.cores:
-            yield RooflineCeiling(name=f"{name}, matrix units", flops_per_second=peak.matrix)
+            names.setdefault(peak.matrix, []).append(f"{name}, matrix units")
+    return [RooflineCeiling(name="; ".join(names[rate]), flops_per_second=rate) for rate in sorted(names)]
 
 
 def _operator(row: OperatorRow, whole: int, device: Device | None) -> RooflineDot | None:

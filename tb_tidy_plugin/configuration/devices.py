@@ -39,5 +39,6 @@ def _device(name: str, rates: Mapping[str, float], where: str) -> Device:
             raise ConfigurationError(f"`{key}` of {table} must be a number above 0.", "Take it from the data sheet.")
     if BANDWIDTH not in rates:
         raise ConfigurationError(f"{table} lacks `{BANDWIDTH}`.", "Add the rate of the device's memory.")
-    peaks = {dtype: Peak(rates[key] * TERA, rates[key] * TERA) for key, dtypes in DTYPES.items() if key in rates for dtype in dtypes}
+    given = {key: Peak(rates[key] * TERA, rates[key] * TERA) for key in DTYPES if key in rates}
+    peaks = {dtype: peak for key, peak in given.items() for dtype in DTYPES[key]}
     return Device(rates[BANDWIDTH] * GIGA, peaks)

@@ -17,6 +17,7 @@ const TABLE = [
   { id: 'findings', label: 'Findings', hasFilter: true },
   { id: 'operators', label: 'Operators', hasFilter: true },
   { id: 'kernels', label: 'Kernels', hasFilter: true },
+  { id: 'roofline', label: 'Roofline' },
   { id: 'modules', label: 'Modules' },
   { id: 'memory', label: 'Memory' },
   { id: 'cpu', label: 'CPU' },
