@@ -139,7 +139,15 @@ def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> Operat
         rows=ordered[page.offset : page.offset + page.limit],
         left_out=tables.left_out.get(group, 0),
         missing=tables.missing.get(group),
+        host_ns=sum(row.host_self_ns for row in rows),
+        device_ns=_sum([row.device_self_ns for row in rows]),
+        empty=[name for name in OPERATOR_ORDERS if all(getattr(row, name) in {None, ""} for row in rows)],
     )
+
+
+def _sum(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _holding(text: str) -> Test:

@@ -1054,11 +1054,16 @@ export interface MutesAnswer {
 /**
  * `GET api/operators`: one page of one grouping, sorted and filtered by the server.
  *
+ * Of the whole grouping, whatever is filtered: `host_ns` and `device_ns` are the sums of self times, the latter null
+ * without a device, and `empty` the columns of which no row has a value.
  * `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
  * why the grouping is not there and which option records it, null where it is.
  */
 export interface OperatorsAnswer {
+  device_ns?: number | null;
+  empty?: string[];
   group: "line" | "module" | "name" | "shape";
+  host_ns?: number;
   left_out: number;
   missing: string | null;
   offset: number;
