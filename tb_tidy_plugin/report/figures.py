@@ -12,6 +12,7 @@ import msgspec
 from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.profile.kernels import KernelKind
 from tb_tidy_plugin.profile.memory import TotalBasis
+from tb_tidy_plugin.profile.memory_kinds import MemoryKind
 from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.flame import Flame
 from tb_tidy_plugin.report.generated import Generated
@@ -162,7 +163,7 @@ class ModuleRow(Model, frozen=True):
 
 
 class MemoryHolder(Model, frozen=True):
-    """What one operator, called from one place, holds at a device's peak."""
+    """What one operator, called from one place, holds at a device's peak, of one kind."""
 
     operator: str
     file: str
@@ -170,6 +171,15 @@ class MemoryHolder(Model, frozen=True):
     function: str
     allocations: int
     bytes: int
+    kind: MemoryKind = "unknown"
+
+
+class MemoryKindCurve(Model, frozen=True):
+    """Bytes of one kind, one entry per time of `DeviceMemoryRow.kinds_ns`, and at the peak."""
+
+    kind: MemoryKind
+    bytes: list[int]
+    peak_bytes: int
 
 
 class MemoryStep(Model, frozen=True):
@@ -191,6 +201,7 @@ class DeviceMemoryRow(Model, frozen=True):
         other_bytes: of the peak, what was allocated before the recording.
         holders: what holds the peak, largest first, at most fifty.
         steps: per step, empty without steps.
+        kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
     """
 
     device: str
@@ -205,6 +216,8 @@ class DeviceMemoryRow(Model, frozen=True):
     allocations: int
     holders: list[MemoryHolder]
     steps: list[MemoryStep]
+    kinds_ns: list[int] = msgspec.field(default_factory=list)
+    kinds: list[MemoryKindCurve] = msgspec.field(default_factory=list)
 
 
 class SlowCallRow(Model, frozen=True):

@@ -955,6 +955,7 @@ export interface MemoryAnswer {
  *     other_bytes: of the peak, what was allocated before the recording.
  *     holders: what holds the peak, largest first, at most fifty.
  *     steps: per step, empty without steps.
+ *     kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
  */
 export interface DeviceMemoryRow {
   allocated_bytes: number[];
@@ -962,6 +963,8 @@ export interface DeviceMemoryRow {
   basis: "running_sum" | "total_allocated";
   device: string;
   holders: MemoryHolder[];
+  kinds?: MemoryKindCurve[];
+  kinds_ns?: number[];
   other_bytes: number | null;
   peak_bytes: number;
   peak_ns: number;
@@ -971,15 +974,24 @@ export interface DeviceMemoryRow {
   time_ns: number[];
 }
 /**
- * What one operator, called from one place, holds at a device's peak.
+ * What one operator, called from one place, holds at a device's peak, of one kind.
  */
 export interface MemoryHolder {
   allocations: number;
   bytes: number;
   file: string;
   function: string;
+  kind?: "activation" | "earlier" | "gradient" | "input" | "optimizer_state" | "temporary" | "unknown";
   line: number | null;
   operator: string;
+}
+/**
+ * Bytes of one kind, one entry per time of `DeviceMemoryRow.kinds_ns`, and at the peak.
+ */
+export interface MemoryKindCurve {
+  bytes: number[];
+  kind: "activation" | "earlier" | "gradient" | "input" | "optimizer_state" | "temporary" | "unknown";
+  peak_bytes: number;
 }
 /**
  * One device's memory in one step; `kept` allocations were made in the step and not freed in it.
