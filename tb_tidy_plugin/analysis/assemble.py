@@ -144,7 +144,7 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
         job.report(file, "reading", min(done / size, 1.0))
 
     # In one expression: nobody else holds the table while it is put in order.
-    profile = Profile(with_replayed(_table(file, progress, job)))
+    profile = Profile(with_replayed(_table(file, progress, job)), job.devices)
     sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
     profile = with_cached_lines(profile, sources, folder_of_cache())
     return Analysis(file, job, profile, Aligner(profile, sources), sources)

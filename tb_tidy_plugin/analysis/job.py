@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from tb_tidy_plugin.analysis.engines import HERE, Engine
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
+from tb_tidy_plugin.profile.devices import Device
 from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
@@ -35,6 +36,7 @@ class Job:
         engine: where the traces are analysed; the answers are the same.
         cache: holds earlier answers, and keeps new ones. Workers on other machines do without.
         limits: how much a trace may hold, and its analysis may take.
+        devices: peak rates by the name of a device, before those that are known.
         graph_captures: recordings of the capture of graphs that traces replay; without them those beside each trace.
         follow_links: whether links in a folder may lead out of it.
         progress: None where nobody watches. Of several workers' files it is called once for each.
@@ -46,6 +48,7 @@ class Job:
     engine: Engine = HERE
     cache: Cache = NOWHERE
     limits: Limits = USUAL
+    devices: Mapping[str, Device] = field(default_factory=dict)
     graph_captures: tuple[Path, ...] = ()
     follow_links: bool = False
     progress: Progress | None = None

@@ -6,8 +6,9 @@ import numpy as np
 
 from tb_tidy_plugin.profile.allocations import HOST, Allocations, MemoryDevice, asked_by
 from tb_tidy_plugin.profile.memory import DeviceMemory, Memory, StepMemory, memory_of
+from tb_tidy_plugin.profile.memory_kinds import MEMORY_KINDS, MemoryByKind, kinds_of_allocations, kinds_of_memory
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.report.figures import DeviceMemoryRow, MemoryHolder, MemoryStep
+from tb_tidy_plugin.report.figures import DeviceMemoryRow, MemoryHolder, MemoryKindCurve, MemoryStep
 from tb_tidy_plugin.sources.places import Places
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.strings import NumberTable
@@ -18,10 +19,15 @@ MOST_HOLDERS = 50
 def memory_rows(profile: Profile, places: Places) -> list[DeviceMemoryRow]:
     """One row per device, the CPU first; none where no memory was recorded."""
     memory = memory_of(profile)
-    return [] if memory is None else [_row(profile, places, memory, device) for device in memory.by_device]
+    if memory is None:
+        return []
+    kinds = kinds_of_memory(profile, memory)
+    return [_row(profile, places, memory, device, kinds.get(device.device)) for device in memory.by_device]
 
 
-def _row(profile: Profile, places: Places, memory: Memory, device: DeviceMemory) -> DeviceMemoryRow:
+def _row(
+    profile: Profile, places: Places, memory: Memory, device: DeviceMemory, kinds: MemoryByKind | None
+) -> DeviceMemoryRow:
     peak, curve = device.peak, device.curve
     return DeviceMemoryRow(
         device=device_text(memory.devices[device.device]),
@@ -36,7 +42,18 @@ def _row(profile: Profile, places: Places, memory: Memory, device: DeviceMemory)
         allocations=device.allocations,
         holders=[] if peak.alive is None else holders_of(profile, places, peak.alive)[:MOST_HOLDERS],
         steps=[_step(profile, step) for step in memory.steps if step.device == device.device],
+        kinds_ns=[] if kinds is None else kinds.time_ns.tolist(),
+        kinds=[] if kinds is None else _kind_curves(kinds),
     )
+
+
+def _kind_curves(kinds: MemoryByKind) -> list[MemoryKindCurve]:
+    """Those that ever hold anything."""
+    return [
+        MemoryKindCurve(kind=kind, bytes=values.tolist(), peak_bytes=int(values[kinds.peak]))
+        for kind, values in zip(MEMORY_KINDS, kinds.bytes, strict=True)
+        if values.any()
+    ]
 
 
 def device_text(device: MemoryDevice) -> str:
@@ -45,11 +62,13 @@ def device_text(device: MemoryDevice) -> str:
 
 
 def holders_of(profile: Profile, places: Places, allocations: Allocations) -> list[MemoryHolder]:
-    """Allocations by the operator that asked for them and the place it was called from, most bytes first."""
+    """Allocations by the operator that asked for them, the place it was called from and kind, most bytes first."""
     operators = NumberTable[str]()
     causes = asked_by(profile, allocations.row).tolist()
     names = operators.numbers((profile.name(row) if row != ABSENT else "" for row in causes), len(causes))
-    pairs = np.stack([names.astype(np.int64), places.number[allocations.row]])
+    kind_of = kinds_of_allocations(profile)
+    kinds = [MEMORY_KINDS.index(kind_of[row]) for row in allocations.row.tolist()]
+    pairs = np.stack([names.astype(np.int64), places.number[allocations.row], np.array(kinds, np.int64)])
     both, number = np.unique(pairs, axis=1, return_inverse=True)
     size = np.zeros(both.shape[1], np.int64)
     np.add.at(size, number.reshape(-1), allocations.bytes)
@@ -59,7 +78,7 @@ def holders_of(profile: Profile, places: Places, allocations: Allocations) -> li
     return [_holder(places, operators.values()[name], *values) for name, *values in zip(*columns, strict=True)]
 
 
-def _holder(places: Places, operator: str, place: int, count: int, size: int) -> MemoryHolder:
+def _holder(places: Places, operator: str, place: int, kind: int, count: int, size: int) -> MemoryHolder:
     frame = places.frame(place)
     return MemoryHolder(
         operator=operator,
@@ -68,6 +87,7 @@ def _holder(places: Places, operator: str, place: int, count: int, size: int) ->
         function=frame.function if frame else "",
         allocations=count,
         bytes=size,
+        kind=MEMORY_KINDS[kind],
     )
 
 

@@ -8,9 +8,11 @@ from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
 from tb_tidy_plugin.analysis.cpu_table import cpu_figures
 from tb_tidy_plugin.analysis.device_kernels import device_kernels
 from tb_tidy_plugin.analysis.findings import TracedFinding
+from tb_tidy_plugin.analysis.flame import flame_of
 from tb_tidy_plugin.analysis.memory_table import memory_rows
 from tb_tidy_plugin.analysis.module_table import module_rows
 from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_rows
+from tb_tidy_plugin.analysis.roofline import roofline_of
 from tb_tidy_plugin.profile.cpu_work import cpu_work_of
 from tb_tidy_plugin.profile.flops import estimates_of
 from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
@@ -44,6 +46,8 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
         modules=module_rows(profile, modules),
         memory=memory_rows(profile, places),
         cpu=cpu_figures(profile, cpu, places),
+        flame=flame_of(profile, traced),
+        roofline=roofline_of(profile, operators["shape"][0] if "shape" in operators else None, kernels),
         missing=missing,
         families=families,
         kernels=kernels,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.configuration.devices import devices_of
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
@@ -61,7 +62,12 @@ def job_of(configuration: Configuration, wanted: Wanted | None = None) -> Job:
         glob: frozenset(rule.name() for rule in named(selectors, known))
         for glob, selectors in settings.per_path_ignores.items()
     }
-    return Job(tuple(rule(thresholds.get(rule.name())) for rule in rules), PathIgnores(ignored), limits=limits)
+    return Job(
+        tuple(rule(thresholds.get(rule.name())) for rule in rules),
+        PathIgnores(ignored),
+        limits=limits,
+        devices=devices_of(settings.devices, str(configuration.path)),
+    )
 
 
 def rules_called(names: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:

@@ -29,6 +29,7 @@ EXAMPLES = {
     "rules": 'rules = ["checks/my_rule.py"]',
     "thresholds": "thresholds.zero-grad-memset = { min-share = 0.02 }",
     "limits": "limits = { max-text-gb = 16, max-inflation = 300 }",
+    "devices": 'devices."NVIDIA GeForce RTX 2080 Ti" = { gigabytes-per-second = 616, float32 = 13.4 }',
 }
 """A line for each key, shown where a value has another form."""
 
@@ -48,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
         rules: rules of the user's own: paths of Python files, names of entry points.
         thresholds: numbers by threshold, by rule.
         limits: how much a trace may hold.
+        devices: peak rates by the name of a device.
     """
 
     select: list[str] = msgspec.field(default_factory=lambda: ["ALL"])
@@ -56,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     rules: list[str] = []
     thresholds: dict[str, dict[str, int | float]] = {}
     limits: dict[str, int | float] = {}
+    devices: dict[str, dict[str, int | float]] = {}
 
 
 KEYS = {each.encode_name: each.type for each in msgspec.structs.fields(Settings)}

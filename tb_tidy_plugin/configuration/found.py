@@ -29,7 +29,7 @@ from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.remote import is_file
 
-ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds")
+ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds", "devices")
 """Settings that only decide what is shown. All others, new ones too, are used from trusted files only."""
 
 REPOSITORY = ".git"

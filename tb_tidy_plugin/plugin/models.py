@@ -229,6 +229,8 @@ class EventsAnswer(Model, frozen=True):
 class OperatorsAnswer(Model, frozen=True):
     """`GET api/operators`: one page of one grouping, sorted and filtered by the server.
 
+    Of the whole grouping, whatever is filtered: `host_ns` and `device_ns` are the sums of self times, the latter null
+    without a device, and `empty` the columns of which no row has a value.
     `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
     why the grouping is not there and which option records it, null where it is.
     """
@@ -239,6 +241,9 @@ class OperatorsAnswer(Model, frozen=True):
     rows: list[OperatorRow]
     left_out: int
     missing: str | None
+    host_ns: int = 0
+    device_ns: int | None = None
+    empty: list[str] = msgspec.field(default_factory=list)
 
 
 class KernelsAnswer(Model, frozen=True):

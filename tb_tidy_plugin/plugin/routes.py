@@ -22,6 +22,8 @@ from tb_tidy_plugin.plugin.export import exported
 from tb_tidy_plugin.plugin.queries import Query, given
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.served import PATIENCE_S, Served
+from tb_tidy_plugin.report.flame import Flame
+from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.files import Unavailable, read_source
 
@@ -215,6 +217,13 @@ ROUTES: tuple[Route[Any, Any], ...] = (
         queries.ProfileQuery,
         models.CpuAnswer,
         lambda served, asked: tables.cpu_answer(_result(served, asked).tables),
+    ),
+    Route("/api/flame", queries.ProfileQuery, Flame, lambda served, asked: bytes(_result(served, asked).tables.flame)),
+    Route(
+        "/api/roofline",
+        queries.ProfileQuery,
+        Roofline,
+        lambda served, asked: bytes(_result(served, asked).tables.roofline),
     ),
     Route("/api/timeline/lanes", queries.ProfileQuery, timeline_models.TimelineLanes, timeline_routes.lanes),
     Route("/api/timeline", queries.SliceQuery, timeline_models.TimelineSlice, timeline_routes.timeline),

@@ -15,7 +15,7 @@ from tb_tidy_plugin.plugin.models import (
     ModulesAnswer,
     OperatorsAnswer,
 )
-from tb_tidy_plugin.report.chosen import chosen_kernels, chosen_operators, ordered
+from tb_tidy_plugin.report.chosen import OPERATOR_ORDERS, chosen_kernels, chosen_operators, ordered
 from tb_tidy_plugin.report.figures import (
     CpuFigures,
     DeviceKernelRow,
@@ -41,14 +41,16 @@ class Tables(msgspec.Struct, frozen=True):
     modules: msgspec.Raw
     memory: msgspec.Raw
     cpu: msgspec.Raw
+    flame: msgspec.Raw
+    roofline: msgspec.Raw
     lines: dict[str, msgspec.Raw]
     missing: dict[str, str]
 
     @property
     def size(self) -> int:
         """Bytes of memory that it takes."""
-        kernels = (self.families, self.kernels)
-        parts = (*self.operators.values(), *kernels, self.modules, self.memory, self.cpu, *self.lines.values())
+        tables = (self.families, self.kernels, self.modules, self.memory, self.cpu, self.flame, self.roofline)
+        parts = (*self.operators.values(), *tables, *self.lines.values())
         return sum(memoryview(part).nbytes for part in parts)
 
 
@@ -62,6 +64,8 @@ def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
         modules=_text(figures.modules),
         memory=_text(figures.memory),
         cpu=_text(figures.cpu),
+        flame=_text(figures.flame),
+        roofline=_text(figures.roofline),
         lines={file: _text(columns) for file, columns in line_columns(lines, wall_ns).items()},
         missing=figures.missing,
     )
@@ -122,7 +126,15 @@ def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> Operat
         rows=found[page.offset : page.offset + page.limit],
         left_out=tables.left_out.get(group, 0),
         missing=tables.missing.get(group),
+        host_ns=sum(row.host_self_ns for row in rows),
+        device_ns=_sum([row.device_self_ns for row in rows]),
+        empty=[name for name in OPERATOR_ORDERS if all(getattr(row, name) in {None, ""} for row in rows)],
     )
+
+
+def _sum(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def kernels_answer(tables: Tables, page: Page) -> KernelsAnswer:

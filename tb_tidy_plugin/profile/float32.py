@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.profile.devices import known_device
 from tb_tidy_plugin.profile.kernels import uses_float32_cores
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category, Rows
@@ -27,7 +26,7 @@ def float32_kernels(profile: Profile) -> Rows:
 def has_matrix_units(profile: Profile) -> bool:
     """Whether the first device of a profile that is known has matrix units, by its peaks or its compute capability."""
     for entry in profile.metadata.devices:
-        device = known_device(entry.name)
+        device = profile.device_called(entry.name)
         if device is not None:
             half, single = device.peaks.get("c10::Half"), device.peaks.get("float")
             fast = max(half.matrix or 0, half.cores or 0) if half else 0

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin import aten
-from tb_tidy_plugin.profile.devices import Device, known_device
+from tb_tidy_plugin.profile.devices import Device
 from tb_tidy_plugin.profile.formulas import (
     Attention,
     Estimate,
@@ -138,7 +138,13 @@ def _column(values: list[int | None]) -> Times:
 
 
 def device_of(profile: Profile) -> Device | None:
-    """What the device that ran the profile's work can do; None where it is unknown or where there are several kinds.
+    """What the device that ran the profile's work can do; None where it is unknown or where there are several kinds."""
+    name = device_name_of(profile)
+    return None if name is None else profile.device_called(name)
+
+
+def device_name_of(profile: Profile) -> str | None:
+    """The name of the device that ran the profile's work; None without one, and where there are several kinds.
 
     ROCm may number devices in one way where it lists them and in another one in events (device 9 of a list of one): a
     device that is not listed is taken for one of those that are, if they are all the same.
@@ -147,7 +153,7 @@ def device_of(profile: Profile) -> Device | None:
     names: set[str] = set()
     for index in np.unique(profile.table.device[profile.operators.work]).tolist():
         names |= {listed[index]} if index in listed else set(listed.values())
-    return known_device(names.pop()) if len(names) == 1 else None
+    return names.pop() if len(names) == 1 else None
 
 
 def _ideal(device: Device | None, found: list[Estimate | None], number: Rows, operators: Operators) -> Reals:

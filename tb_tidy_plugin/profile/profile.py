@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.compiled_graphs import CompiledGraphs, compiled_graphs_of
 from tb_tidy_plugin.profile.critical import in_steps, per_step
+from tb_tidy_plugin.profile.devices import Device, known_device
 from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
 from tb_tidy_plugin.profile.intervals import Intervals, last_begun
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
@@ -48,8 +49,14 @@ class Profile:
     whole-column questions return arrays of them.
     """
 
-    def __init__(self, table: EventTable) -> None:
-        """Takes over `table`; its rows are put in the order of the tree."""
+    def __init__(self, table: EventTable, devices: Mapping[str, Device] | None = None) -> None:
+        """Takes over `table`; its rows are put in the order of the tree.
+
+        Args:
+            table: one trace.
+            devices: what devices can do, by name; those that are not here are looked up.
+        """
+        self._devices = devices or {}
         order, self.tree = build_tree(table)
         if len(deep := order[self.tree.depth >= MOST_DEEP]):
             table = table.without(deep, f"inside {MOST_DEEP:,} others")
@@ -120,6 +127,10 @@ class Profile:
     def device_properties(self, device: int) -> DeviceProperties | None:
         """Properties of the device with this id, None where the trace has none."""
         return next((entry for entry in self.metadata.devices if entry.id == device), None)
+
+    def device_called(self, name: str) -> Device | None:
+        """What the device with this name can do, None where that is not known."""
+        return self._devices.get(name) or known_device(name)
 
     # Which events
 

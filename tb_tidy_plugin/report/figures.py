@@ -12,8 +12,11 @@ import msgspec
 from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.profile.kernels import KernelKind
 from tb_tidy_plugin.profile.memory import TotalBasis
+from tb_tidy_plugin.profile.memory_kinds import MemoryKind
 from tb_tidy_plugin.profile.replay import KnownBy
+from tb_tidy_plugin.report.flame import Flame
 from tb_tidy_plugin.report.generated import Generated
+from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
 
 KernelFamily: TypeAlias = Literal["communication", Kind]
@@ -160,7 +163,7 @@ class ModuleRow(Model, frozen=True):
 
 
 class MemoryHolder(Model, frozen=True):
-    """What one operator, called from one place, holds at a device's peak."""
+    """What one operator, called from one place, holds at a device's peak, of one kind."""
 
     operator: str
     file: str
@@ -168,6 +171,15 @@ class MemoryHolder(Model, frozen=True):
     function: str
     allocations: int
     bytes: int
+    kind: MemoryKind = "unknown"
+
+
+class MemoryKindCurve(Model, frozen=True):
+    """Bytes of one kind, one entry per time of `DeviceMemoryRow.kinds_ns`, and at the peak."""
+
+    kind: MemoryKind
+    bytes: list[int]
+    peak_bytes: int
 
 
 class MemoryStep(Model, frozen=True):
@@ -189,6 +201,7 @@ class DeviceMemoryRow(Model, frozen=True):
         other_bytes: of the peak, what was allocated before the recording.
         holders: what holds the peak, largest first, at most fifty.
         steps: per step, empty without steps.
+        kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
     """
 
     device: str
@@ -203,6 +216,8 @@ class DeviceMemoryRow(Model, frozen=True):
     allocations: int
     holders: list[MemoryHolder]
     steps: list[MemoryStep]
+    kinds_ns: list[int] = msgspec.field(default_factory=list)
+    kinds: list[MemoryKindCurve] = msgspec.field(default_factory=list)
 
 
 class SlowCallRow(Model, frozen=True):
@@ -260,6 +275,8 @@ class Figures(Model, frozen=True):
     modules: list[ModuleRow]
     memory: list[DeviceMemoryRow]
     cpu: CpuFigures
+    flame: Flame
+    roofline: Roofline
     missing: dict[str, str]
     families: list[KernelFamilyRow] = msgspec.field(default_factory=list)
     kernels: list[DeviceKernelRow] = msgspec.field(default_factory=list)

@@ -52,6 +52,7 @@ SCREENS = (
     Screen("modules", "Sequential_0", {"run": UNTIDY, "view": "modules"}),
     Screen("memory", "profile_memory", {"run": UNTIDY, "view": "memory"}),
     Screen("cpu", "train.py", {"run": UNTIDY, "view": "cpu"}),
+    Screen("flame", "Inside All", {"run": UNTIDY, "view": "flame"}),
     Screen("timeline", "Zoom out", {"run": UNTIDY, "view": "timeline"}),
     Screen("source", "Line costs", {"run": UNTIDY, "view": "source", "file": "train.py", "line": "110"}),
     Screen("ranks", "World size 2", {"run": LATE, "view": "ranks"}),

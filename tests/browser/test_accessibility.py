@@ -24,6 +24,8 @@ VIEWS: dict[str, tuple[dict[str, str], str]] = {
     "modules": ({"run": UNTIDY, "view": "modules"}, "Sequential_0"),
     "memory": ({"run": UNTIDY, "view": "memory"}, "profile_memory"),
     "cpu": ({"run": UNTIDY, "view": "cpu"}, "train.py"),
+    "roofline": ({"run": UNTIDY, "view": "roofline"}, "Not in this recording"),
+    "flame": ({"run": UNTIDY, "view": "flame"}, "Inside All"),
     "timeline": ({"run": UNTIDY, "view": "timeline"}, "Zoom out"),
     "source": ({"run": UNTIDY, "view": "source", "file": "train.py"}, "Line costs"),
     "ranks": ({"run": "two_ranks", "view": "ranks"}, "World size 2"),

@@ -23,6 +23,7 @@ POISON = f"{MARK}<script>top.harmed=1<\\/script>\"'><svg onload=top.harmed=1>`${
 SECRET = "ghp_0123456789abcdef"
 RUN, BROKEN = f"run {MARK}", f"broken {MARK}"
 VIEWS = ["overview", "findings", "source", "operators", "modules", "memory", "cpu", "ranks", "compare", "timeline"]
+VIEWS += ["flame", "roofline"]
 RUNNING = "img[src='x'], svg[onload], a[href^='javascript:'], iframe, object, embed"
 
 

@@ -285,6 +285,16 @@ class TestWhereTheTimeGoes:
         expect(row).to_contain_text(root.name)
         expect(row).to_contain_text(str(Nanoseconds(root.forward_ns)))
 
+    def test_a_bar_of_the_flame_graph_is_zoomed_to_by_a_click(self, tab: Tab) -> None:
+        frame, flame = tab.open(run=UNTIDY, view="flame"), tables(UNTIDY).flame
+        graph = frame.get_by_role("application", name=re.compile("^Flame graph of step time"))
+        whole = Nanoseconds(round(sum(flame.account_ns) / flame.steps))
+        expect(graph).to_have_attribute("aria-label", re.compile(f"All: {whole} per step"))
+        graph.click(position={"x": 8, "y": 18 + 9})  # the second row: the heaviest call of all
+        inside = frame.get_by_role("region", name=re.compile("^Parts of (?!All)"))
+        expect(inside.get_by_role("row").nth(1)).to_be_visible()
+        expect(frame.get_by_role("navigation", name="Path").get_by_role("button", name="All")).to_be_visible()
+
     def test_memory_that_was_not_recorded_says_how(self, tab: Tab) -> None:
         frame = tab.open(run=UNTIDY, view="memory")
         expect(frame.get_by_role("main")).to_contain_text("profile_memory=True")

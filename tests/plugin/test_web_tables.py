@@ -93,6 +93,16 @@ def operators(client: FlaskClient, query: str = "", profile: str = SAMPLE) -> Op
 # Operators
 
 
+def test_operators_come_with_what_all_of_their_grouping_have(client: FlaskClient) -> None:
+    every = operators(client)
+    few = operators(client, "&filter=conv")
+    assert 0 < few.total < every.total
+    assert every.host_ns == sum(row.host_self_ns for row in every.rows)
+    assert (few.host_ns, few.device_ns, few.empty) == (every.host_ns, None, every.empty)
+    without = {name for name in OPERATOR_ORDERS if all(getattr(row, name) in {None, ""} for row in every.rows)}
+    assert set(every.empty) == without >= {"device_self_ns", "roofline"}
+
+
 def test_operators_by_name_are_what_is_answered_without_a_grouping(client: FlaskClient) -> None:
     found = operators(client)
     assert (found.group, found.offset, found.missing) == ("name", 0, None)

@@ -3,8 +3,8 @@
 import { lines } from '../base/ndjson';
 import type {
   BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo, EventQuery, EventsAnswer, EventsQuery,
-  ExportAnswer, ExportQuery, FileQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer,
-  OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, RulesAnswer, RunQuery, RunsAnswer, SliceQuery, SourceAnswer, StackAnswer, StackQuery,
+  ExportAnswer, ExportQuery, FileQuery, Flame, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer,
+  OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, Roofline, RulesAnswer, RunQuery, RunsAnswer, SliceQuery, SourceAnswer, StackAnswer, StackQuery,
   TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
@@ -37,6 +37,8 @@ export const getModules = endpoint<ProfileQuery, ModulesAnswer>('modules');
 export const getMemory = endpoint<ProfileQuery, MemoryAnswer>('memory');
 export const getComparison = endpoint<CompareQuery, CompareAnswer>('compare');
 export const getCpu = endpoint<ProfileQuery, CpuAnswer>('cpu');
+export const getFlame = endpoint<ProfileQuery, Flame>('flame');
+export const getRoofline = endpoint<ProfileQuery, Roofline>('roofline');
 export const getLines = endpoint<FileQuery, LinesAnswer>('lines');
 export const getStack = endpoint<StackQuery, StackAnswer>('stack');
 export const getMutes = endpoint<Nothing, MutesAnswer>('mutes');

@@ -21,6 +21,7 @@ export interface Api {
   ExportAnswer: ExportAnswer;
   ExportQuery: ExportQuery;
   FileQuery: FileQuery;
+  Flame: Flame;
   JobQuery: JobQuery;
   KernelsAnswer: KernelsAnswer;
   KernelsQuery: KernelsQuery;
@@ -38,6 +39,7 @@ export interface Api {
   ReportAnswer: ReportAnswer;
   ReportQuery: ReportQuery;
   RetryRequest: RetryRequest;
+  Roofline: Roofline;
   RulesAnswer: RulesAnswer;
   RunQuery: RunQuery;
   RunsAnswer: RunsAnswer;
@@ -652,6 +654,82 @@ export interface FileQuery {
   worker: string;
 }
 /**
+ * A tree in columns, one entry per node; node 0 is the root and parents stand before their children.
+ *
+ * Amounts are each node's own, over the window of the ledger: those of a subtree add up to its total.
+ *
+ * Attributes:
+ *     frames: what `frame` counts. entries: those of the ledger, in its order.
+ *     parent: of the root -1.
+ *     account_ns: time of the account: all of it adds up to the ledger's window. host_ns: of all host threads.
+ *     bytes: allocated on devices, on the host where no device allocates; frees are not subtracted.
+ *     steps: in how many steps this is. findings: by id the nodes in which a finding's events are, most events first.
+ */
+export interface Flame {
+  account_ns: number[];
+  bytes: number[];
+  entries: FlameEntry[];
+  findings: {
+    [k: string]: number[];
+  };
+  frame: number[];
+  frames: FlameFrame[];
+  host_ns: number[];
+  parent: number[];
+  steps: number;
+}
+/**
+ * An entry of the ledger, and its time in the window.
+ */
+export interface FlameEntry {
+  cause:
+    | "allocation"
+    | "between_kernels"
+    | "communication"
+    | "compilation"
+    | "compute"
+    | "copy"
+    | "copy_setup"
+    | "cpu"
+    | "data_loading"
+    | "first_launch"
+    | "garbage_collection"
+    | "graph_capture"
+    | "graph_start"
+    | "host_communication"
+    | "host_work"
+    | "inside_graph"
+    | "launch_latency"
+    | "launch_pace"
+    | "profiler"
+    | "queued_unknown"
+    | "runtime_call"
+    | "stream_wait"
+    | "synchronisation"
+    | "unrecorded_host"
+    | "unrecorded_launch"
+    | "unrecorded_wait";
+  id: string;
+  ns: number;
+  title: string;
+}
+/**
+ * What nodes of one name are.
+ *
+ * Attributes:
+ *     kind: `call` is one of the runtime. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of
+ *         a host without a device, and time that the device waits. `others` are the nodes too small to be listed.
+ *     name: as shown. file, line: of functions, where they are defined.
+ *     entry: position in `Flame.entries` of the entry that the time belongs to; null for all other kinds.
+ */
+export interface FlameFrame {
+  entry?: number | null;
+  file?: string;
+  kind: "annotation" | "call" | "cpu" | "function" | "idle" | "kernel" | "module" | "operator" | "others" | "root";
+  line?: number | null;
+  name: string;
+}
+/**
  * `job` is the number of a benchmark.
  */
 export interface JobQuery {
@@ -880,6 +958,7 @@ export interface MemoryAnswer {
  *     other_bytes: of the peak, what was allocated before the recording.
  *     holders: what holds the peak, largest first, at most fifty.
  *     steps: per step, empty without steps.
+ *     kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
  */
 export interface DeviceMemoryRow {
   allocated_bytes: number[];
@@ -887,6 +966,8 @@ export interface DeviceMemoryRow {
   basis: "running_sum" | "total_allocated";
   device: string;
   holders: MemoryHolder[];
+  kinds?: MemoryKindCurve[];
+  kinds_ns?: number[];
   other_bytes: number | null;
   peak_bytes: number;
   peak_ns: number;
@@ -896,15 +977,24 @@ export interface DeviceMemoryRow {
   time_ns: number[];
 }
 /**
- * What one operator, called from one place, holds at a device's peak.
+ * What one operator, called from one place, holds at a device's peak, of one kind.
  */
 export interface MemoryHolder {
   allocations: number;
   bytes: number;
   file: string;
   function: string;
+  kind?: "activation" | "earlier" | "gradient" | "input" | "optimizer_state" | "temporary" | "unknown";
   line: number | null;
   operator: string;
+}
+/**
+ * Bytes of one kind, one entry per time of `DeviceMemoryRow.kinds_ns`, and at the peak.
+ */
+export interface MemoryKindCurve {
+  bytes: number[];
+  kind: "activation" | "earlier" | "gradient" | "input" | "optimizer_state" | "temporary" | "unknown";
+  peak_bytes: number;
 }
 /**
  * One device's memory in one step; `kept` allocations were made in the step and not freed in it.
@@ -979,11 +1069,16 @@ export interface MutesAnswer {
 /**
  * `GET api/operators`: one page of one grouping, sorted and filtered by the server.
  *
+ * Of the whole grouping, whatever is filtered: `host_ns` and `device_ns` are the sums of self times, the latter null
+ * without a device, and `empty` the columns of which no row has a value.
  * `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
  * why the grouping is not there and which option records it, null where it is.
  */
 export interface OperatorsAnswer {
+  device_ns?: number | null;
+  empty?: string[];
   group: "line" | "module" | "name" | "shape";
+  host_ns?: number;
   left_out: number;
   missing: string | null;
   offset: number;
@@ -2104,6 +2199,51 @@ export interface RetryRequest {
   run: string;
   span: string;
   worker: string;
+}
+/**
+ * The plot of one profile: dots by most device time, at most three hundred of each kind.
+ *
+ * Attributes:
+ *     device: as the recording names it; empty without one, or with several kinds.
+ *     bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
+ *     missing: why there are no dots, and which option records it; null where there are some.
+ */
+export interface Roofline {
+  bytes_per_second: number | null;
+  ceilings: RooflineCeiling[];
+  device: string;
+  dots: RooflineDot[];
+  missing: string | null;
+}
+/**
+ * Most operations per second of a device with this name: a dtype, on ordinary cores or matrix units.
+ */
+export interface RooflineCeiling {
+  flops_per_second: number;
+  name: string;
+}
+/**
+ * One operator with its shapes, or one kernel by name, of which work and time are known.
+ *
+ * Attributes:
+ *     key: of its row among the operators by shape, or the kernels. detail: shapes, of kernels the operator.
+ *     total_ns: device time over the recording. share: of all device work.
+ *     roofline: least time that the device needs, as a share of the time taken; null for unknown devices.
+ *     bound: what that least time is for; null where it is not known.
+ *     findings: ids of the findings whose events are among its calls; of operators alone.
+ */
+export interface RooflineDot {
+  bound: ("compute" | "memory") | null;
+  bytes_per_second: number;
+  detail: string;
+  findings: string[];
+  flops_per_second: number;
+  key: string;
+  kind: "kernel" | "operator";
+  name: string;
+  roofline: number | null;
+  share: number;
+  total_ns: number;
 }
 /**
  * `GET api/rules`.

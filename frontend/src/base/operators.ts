@@ -19,6 +19,8 @@ export interface ColumnSpec {
   /** As CSS for the grid. */
   width: string;
   text: (row: OperatorRow) => string;
+  /** What of all it is, as a bar. */
+  part?: (row: OperatorRow) => number;
 }
 
 export const GROUPINGS: readonly { id: Grouping; label: string }[] = [
@@ -66,6 +68,23 @@ const SPREAD: readonly ColumnSpec[] = [
 export const columnsOf = (by: Grouping, hasDevice: boolean): readonly ColumnSpec[] => [
   ...LEADS[by], ...COMMON, ...(hasDevice ? DEVICE : []), ...(hasDevice ? RATE : RATE.slice(0, 1)), ...(by === 'shape' ? SPREAD : []),
 ];
+
+/** The time that bounds the job: the rows are sorted by it, and each has a bar for its share of it. */
+export const boundingTime = (columns: readonly OperatorColumn[]): 'device_self_ns' | 'host_self_ns' =>
+  (columns.includes('device_self_ns') ? 'device_self_ns' : 'host_self_ns');
+
+interface Whole { host_ns?: number; device_ns?: number | null; empty?: readonly string[] }
+
+const BAR_PX = 150;
+
+/** The columns that have a value in any row, with shares of the time that bounds the job. */
+export function filledColumns(columns: readonly ColumnSpec[], { host_ns: host = 0, device_ns: device = null, empty = [] }: Whole): readonly ColumnSpec[] {
+  const bounding = boundingTime(columns.map(({ id }) => id));
+  const whole = (bounding === 'device_self_ns' ? device : host) ?? 0;
+  const share = (row: OperatorRow): number => (whole > 0 ? (row[bounding] ?? 0) / whole : 0);
+  return columns.filter(({ id }) => !empty.includes(id)).map((column) => (column.id === bounding && whole > 0
+    ? { ...column, px: BAR_PX, width: `${BAR_PX}px`, part: share, text: (row) => `${column.text(row)} · ${partShare(share(row))}` } : column));
+}
 
 const [GAP_PX, EDGES_PX] = [12, 32];
 

@@ -1,8 +1,9 @@
 /** A long table whose rows come by and by; only those in sight are drawn. Headings sort, a row's first cell opens it. */
 
+import { ShareBar } from './ShareBar';
 import { VirtualRows } from './VirtualRows';
 
-interface Column<Id extends string, Row> { id: Id; label: string; hint: string; number: boolean; width: string; text: (row: Row) => string; shade?: (row: Row) => number }
+interface Column<Id extends string, Row> { id: Id; label: string; hint: string; number: boolean; width: string; text: (row: Row) => string; shade?: (row: Row) => number; part?: (row: Row) => number }
 
 interface Props<Id extends string, Row extends { key: string }> {
   label: string;
@@ -42,10 +43,10 @@ export function ServerTable<Id extends string, Row extends { key: string }>(prop
     return (
       <div class={`server-row${isOpen ? ' open' : ''}`} role="row" aria-rowindex={index + 2} aria-busy={each === null} style={grid}
         onClick={() => { if (each) onOpen(each.key); }}>
-        {columns.map(({ text, number, shade }, at) => {
+        {columns.map(({ text, number, shade, part }, at) => {
           const words = each ? text(each) : '';
           const shaded = each ? shade?.(each) ?? 0 : 0;
-          if (at > 0 || !each) return <span role="cell" class={`${number ? 'number' : ''}${shaded > 0 ? ` shade-${shaded}` : ''}`} title={words}>{words}</span>;
+          if (at > 0 || !each) return <span role="cell" class={`${number ? 'number' : ''}${shaded > 0 ? ` shade-${shaded}` : ''}`} title={words}>{each && part ? <ShareBar share={part(each)} text={words} /> : words}</span>;
           return <span role="cell"><button type="button" class="server-open" title={words} aria-expanded={opened === undefined ? undefined : isOpen} data-key={each.key}>{words || '–'}</button></span>;
         })}
       </div>

@@ -9,6 +9,8 @@ export interface Colours {
   onGrey: string; onAccent: string;
   /** Of what is busy. */
   host: string; device: string;
+  /** Of what became more (0 to 1) or less (-1 to 0), and the letters on it. */
+  differences: (change: number) => { fill: string; letters: string };
 }
 
 /** Other, operator, annotation, Python, memory, runtime, kernel, copy, fill, annotation of a device, overhead. */
@@ -24,6 +26,7 @@ const FORCED: Colours = {
   background: 'Canvas', text: 'CanvasText', muted: 'CanvasText', line: 'CanvasText', soft: 'color-mix(in srgb, CanvasText 20%, Canvas)', accent: 'Highlight',
   shade: 'Canvas', focus: 'Highlight', grey: BETWEEN, fills: FILLS.map(() => BETWEEN), letters: FILLS.map(() => 'CanvasText'), onGrey: 'CanvasText',
   onAccent: 'HighlightText', host: BETWEEN, device: BETWEEN,
+  differences: (change) => (change > 0 ? { fill: 'Highlight', letters: 'HighlightText' } : { fill: BETWEEN, letters: 'CanvasText' }),
 };
 
 export function readColours(): Colours {
@@ -36,16 +39,31 @@ export function readColours(): Colours {
     background: of('--bg'), text: of('--text'), muted: of('--muted'), line: of('--line'), soft: of('--line-soft'), accent, grey, shade: of('--shade'),
     focus: of('--focus'), fills, letters: fills.map(lettersOn), onGrey: lettersOn(grey), onAccent: lettersOn(accent),
     host: of('--part-optimizer'), device: of('--part-compute'),
+    differences: (change) => tinted(of(change > 0 ? '--high' : '--low'), of('--line-soft'), Math.abs(change)),
   };
 }
 
 /** Black or white, whichever is farther away in luminance (WCAG 2). */
 export function lettersOn(colour: string): string {
-  const digits = /^#([\da-f]{2})([\da-f]{2})([\da-f]{2})$/i.exec(colour.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3'));
+  const digits = DIGITS.exec(long(colour));
   if (!digits) return '#000';
   const [red = 0, green = 0, blue = 0] = digits.slice(1).map((text) => linear(Number.parseInt(text, 16) / 255));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? '#000' : '#fff';
 }
+
+const DIGITS = /^#([\da-f]{2})([\da-f]{2})([\da-f]{2})$/i;
+const LEAST_TINT = 0.35;
+
+/** A colour laid over another one: the larger `part`, 0 to 1, the stronger. */
+function tinted(colour: string, under: string, part: number): { fill: string; letters: string } {
+  const [over, below] = [colour, under].map((text) => (DIGITS.exec(long(text))?.slice(1) ?? ['80', '80', '80']).map((digits) => Number.parseInt(digits, 16)));
+  const strength = LEAST_TINT + (1 - LEAST_TINT) * part;
+  const mixed = (over ?? []).map((value, at) => Math.round(value * strength + (below?.[at] ?? 0) * (1 - strength)).toString(16).padStart(2, '0'));
+  const fill = `#${mixed.join('')}`;
+  return { fill, letters: lettersOn(fill) };
+}
+
+const long = (colour: string): string => colour.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3');
 
 const linear = (value: number): number => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
 

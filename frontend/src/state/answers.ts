@@ -1,7 +1,7 @@
 /** Tables and charts of the selected profile: asked for when shown, kept, asked for again on a reload. */
 
 import { signal } from '@preact/signals';
-import { getCpu, getMemory, getModules, getRanks, getTimelineLanes } from '../api/client';
+import { getCpu, getFlame, getMemory, getModules, getRanks, getRoofline, getTimelineLanes } from '../api/client';
 import { keyText, NO_KEY, type ProfileKey } from '../base/selection';
 import { loaded, stale } from './profile';
 import { ranksKnown, ranksPending } from './ranks';
@@ -22,6 +22,8 @@ const table = <A>(ask: Table<A>['ask'], about = shownProfile): Table<A> => ({ kn
 export const modules = table(getModules);
 export const memory = table(getMemory);
 export const cpu = table(getCpu);
+export const flame = table(getFlame);
+export const roofline = table(getRoofline);
 export const timelineLanes = table(getTimelineLanes);
 export const rankTable = table(({ run }, given) => getRanks({ run }, given), shownRun);
 

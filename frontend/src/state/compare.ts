@@ -1,12 +1,12 @@
 /** The comparison on the screen: its two sides, and what the server says about them. */
 
 import { computed } from '@preact/signals';
-import { ApiError, getComparison, getReport } from '../api/client';
-import type { CompareAnswer, CompareQuery, ErrorInfo, FindingChange, Place, ProfileReport, ProfileState } from '../api/types.gen';
+import { ApiError, getComparison, getFlame, getReport } from '../api/client';
+import type { CompareAnswer, CompareQuery, ErrorInfo, FindingChange, Flame, Place, ProfileReport, ProfileState } from '../api/types.gen';
 import { areSame, chosenSides, sidesText, type Side, type Sides } from '../base/sides';
 import { keyText, NO_KEY, type ProfileKey } from '../base/selection';
 import { reloads } from './answers';
-import { pause, polled, readyOr, resource, useResource } from './resource';
+import { pause, polled, readyOr, resource, useResource, type Answered } from './resource';
 import { go, route } from './route';
 import { refreshRuns, runs } from './runs';
 
@@ -146,4 +146,24 @@ async function reportOf(key: ProfileKey, given: AbortSignal): Promise<{ report: 
   const { states, report } = await getReport({ ...key }, given);
   const found = report.profiles.find((each) => each.worker === key.worker && each.span === key.span);
   return found || states.every(isOver) ? { report: found ?? null } : null;
+}
+
+export interface Flames { base: Flame; candidate: Flame; named: string }
+
+const flames = resource<Flames>({ keep: 4, once: true });
+
+/** The merged calls of both sides: of a side with several ranks those of the first, which `named` says. */
+export function useFlames({ base, candidate }: Sides): Answered<Flames> {
+  const found = [base, candidate].map((side) => {
+    const profiles = profilesOf(side);
+    return { run: side.run ?? '', several: new Set(profiles.map(({ worker }) => worker)).size > 1, profile: profiles.findLast((each) => each.state !== 'error' && each.worker === profiles[0]?.worker) };
+  });
+  const keys = found.map(({ run, profile }) => ({ run, worker: profile?.worker ?? '', span: profile?.span ?? '' }));
+  const name = keys.map((key, side) => `${keyText(key)} ${found[side]?.profile?.version ?? 0}`).join('\n');
+  const named = found.flatMap(({ run, several, profile }) => (several && profile ? `Of “${run}” it is the recording of ${profile.worker}.` : [])).join(' ');
+  return useResource(flames, name, async (given) => {
+    const [one, other] = await Promise.all(keys.map((key) => polled(() => analysed(getFlame(key, given)), given, ASK_AGAIN_MS)));
+    if (!one || !other) throw new TypeError('a side without an answer');
+    return { base: one, candidate: other, named };
+  });
 }

@@ -4,7 +4,7 @@ import { effect, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { getOperators } from '../api/client';
 import type { OperatorRow, OperatorsAnswer } from '../api/types.gen';
-import { descendsFirst, type OperatorColumn } from '../base/operators';
+import { boundingTime, descendsFirst, type OperatorColumn } from '../base/operators';
 import type { Grouping } from '../base/route';
 import { NO_KEY } from '../base/selection';
 import { shownReload, shownVersion } from './answers';
@@ -19,10 +19,16 @@ export type Kind = '' | 'operator' | 'annotation' | 'runtime';
 export const filter = typedText();
 export const kind = signal<Kind>('operator');
 
-const order = signal<Sorting<OperatorColumn>>({ column: 'host_self_ns', descending: true });
+/** What somebody has chosen; before that it is the time that bounds the job. */
+const order = signal<Sorting<OperatorColumn> | null>(null);
 
 /** Lines and modules hold calls of all kinds. */
 const kindOf = (by: Grouping): Kind => (by === 'name' || by === 'shape' ? kind.value : '');
+
+function sortFor(columns: readonly OperatorColumn[]): Sorting<OperatorColumn> {
+  const chosen = order.peek();
+  return chosen && columns.includes(chosen.column) ? chosen : { column: boundingTime(columns), descending: true };
+}
 
 /** The table of a grouping, for a component; the order stays where the next one has that column. */
 export function useOperators(by: Grouping, columns: readonly OperatorColumn[]): OperatorTable | null {
@@ -33,13 +39,16 @@ export function useOperators(by: Grouping, columns: readonly OperatorColumn[]): 
   const table = useMemo(() => {
     const key = selectedKey.peek();
     if (!key || !of) return null;
-    const sort = columns.includes(order.peek().column) ? order.peek() : { column: 'host_self_ns' as const, descending: true };
+    const sort = sortFor(columns);
     return pagedTable<OperatorRow, OperatorColumn, OperatorsAnswer>({
       ask: (slot, given) => getOperators({ ...key, group: by, ...slot, ...(text && { filter: text }), ...(only && { kind: only }) }, given),
       sort, descends: descendsFirst,
     });
   }, [of, by, text, only]);
-  useEffect(() => effect(() => { if (table) order.value = table.sort.value; }), [table]);
+  useEffect(() => {
+    const first = table?.sort.peek();
+    return effect(() => { if (table && table.sort.value !== first) order.value = table.sort.value; });
+  }, [table]);
   usePages(table);
   useEffect(() => { if (reload !== null && (table?.said.peek() || table?.failed.peek())) table.refresh(); }, [reload]);
   return table;

@@ -2,7 +2,7 @@
 
 import type { Ledger, LedgerEntry, LedgerOwner } from '../api/ledger';
 import type {
-  BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Lane, LineColumns, LinesAnswer,
+  BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Flame, Lane, LineColumns, LinesAnswer,
   Measurement, OperatorChange, OperatorRow, Outlier, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame, TimelineEvent, TimelineLanes,
 } from '../api/types.gen';
 
@@ -182,4 +182,15 @@ export const comparison = (changes: Partial<Comparison> = {}): Comparison => ({
 
 export const compareAnswer = (changes: Partial<Comparison> = {}): CompareAnswer => ({
   comparison: comparison(changes), offset: 0, operators: changes.operators?.length ?? 0, kernels: changes.kernels?.length ?? 0,
+});
+
+/** All > step (train.py) > aten::mm > gemm_mm 60, idle 30; idle 10 at the root; two steps. */
+export const flame = (changes: Partial<Flame> = {}): Flame => ({
+  frames: [
+    { kind: 'root', name: 'All' }, { kind: 'function', name: 'step', file: 'train.py', line: 12 }, { kind: 'operator', name: 'aten::mm' },
+    { kind: 'kernel', name: 'gemm_mm', entry: 0 }, { kind: 'idle', name: 'The host is late', entry: 1 },
+  ],
+  entries: [{ id: 'compute:matrix', title: 'Matrix products', cause: 'compute', ns: 60 }, { id: 'launch_pace', title: 'The host is late', cause: 'launch_pace', ns: 40 }],
+  parent: [-1, 0, 1, 2, 1, 0], frame: [0, 1, 2, 3, 4, 4], account_ns: [0, 0, 0, 60, 30, 10], host_ns: [0, 30, 20, 0, 0, 0], bytes: [0, 0, 0, 0, 0, 0],
+  steps: 2, findings: {}, ...changes,
 });

@@ -1,7 +1,7 @@
 import { configure, fireEvent, screen, within } from '@testing-library/preact';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CompareAnswer, Comparison, ProfileReport, ProfileState } from '../api/types.gen';
-import { change, compareAnswer, finding, operatorChange, outlier, place, report, state } from '../testing/fixtures';
+import { change, compareAnswer, finding, operatorChange, flame, outlier, place, report, state } from '../testing/fixtures';
 import { effects, key, openPage } from '../testing/page';
 import { Refusal, serve, type TestServer } from '../testing/server';
 
@@ -421,4 +421,18 @@ describe('until it is there', () => {
     expect((await screen.findByRole('alert')).textContent).toContain('The server does not answer');
     expect((await verdict()).textContent).toContain('1.25× faster');
   });
+});
+
+it('shows both recordings as one flame graph, with the difference of each path', async () => {
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+  const server = serveRuns(compareAnswer());
+  server.answers['flame'] = (query) => flame(query.get('run') === 'after' ? { account_ns: [0, 0, 0, 20, 30, 12] } : {});
+  await openPage('torchtidy&p.torchtidy.view=compare&p.torchtidy.cmp=before&p.torchtidy.with=after');
+  const section = await screen.findByRole('region', { name: 'Flame graph of the difference' });
+  expect(server.asked.some((each) => each.startsWith('flame'))).toBe(false);
+  fireEvent.click(within(section).getByRole('button', { name: 'Show' }));
+  const table = await within(section).findByRole('region', { name: 'Parts of All' });
+  expect(within(table).getAllByRole('row').slice(1).map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
+    ['step', 'function', '45 ns', '25 ns', '▼ −20 ns less'], ['The host is late', 'idle time', '5 ns', '6 ns', '▲ +1 ns more'],
+  ]);
 });

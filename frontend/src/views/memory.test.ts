@@ -59,3 +59,20 @@ it('claims no more than was recorded', async () => {
 it('says why there is none', async () => {
   expect((await open([], 'No memory events; record with `profile_memory=True`.')).textContent).toContain('record with profile_memory=True');
 });
+
+it('stacks the kinds, and lists what holds the peak by kind', async () => {
+  const page = await open([device({
+    kinds_ns: [0, 100e6], kinds: [{ kind: 'earlier', bytes: [MIB, 2 * MIB], peak_bytes: 2 * MIB }, { kind: 'activation', bytes: [0, 6 * MIB], peak_bytes: 6 * MIB }],
+    holders: [
+      { operator: 'aten::mm', file: '', line: null, function: '', allocations: 3, bytes: 5 * MIB, kind: 'activation' },
+      { operator: 'aten::to', file: '', line: null, function: '', allocations: 1, bytes: MIB, kind: 'input' },
+    ],
+  })]);
+  expect(page.querySelectorAll('.kind-area').length).toBe(2);
+  expect(table('Kinds of memory on cuda:0').map((row) => row.slice(0, 4))).toEqual([
+    ['Kind', 'At the peak', 'Of the peak', 'Most at any time'], ['Activations', '6 MiB', '75 %', '6 MiB'], ['From before the recording', '2 MiB', '25 %', '2 MiB'],
+  ]);
+  expect(table(/^2 holders/).length).toBe(3);
+  fireEvent.click(screen.getByRole('button', { name: 'Activations' }));
+  await vi.waitFor(() => expect(table(/^1 holder/)[1]).toEqual(['aten::mm', '–', 'Activations', '3', '5 MiB', '62.5 %']));
+});

@@ -33,15 +33,23 @@ describe('the operators', () => {
     const row = (await screen.findByRole('button', { name: 'aten::mm' })).closest<HTMLElement>('[role=row]');
     expect(row && cells(row)).toEqual(['aten::mm', '12', '2 ms', '3 ms', '5 ms', '6 ms', 'yes', '1.5 TFLOP/s', '50 %']);
     expect(Object.fromEntries(lastAsked(server))).toEqual({
-      run: 'job', worker: 'host_1', span: '1', group: 'name', offset: '0', limit: '100', sort: '-host_self_ns', kind: 'operator',
+      run: 'job', worker: 'host_1', span: '1', group: 'name', offset: '0', limit: '100', sort: '-device_self_ns', kind: 'operator',
     });
+  });
+
+  it('have shares of the time that bounds the job, and no column without a value', async () => {
+    const server = await open();
+    server.answers['operators'] = () => ({ group: 'shape', total: 1, offset: 0, rows: ROWS.slice(0, 1), left_out: 0, missing: null, host_ns: 4e6, device_ns: 20e6, empty: ['roofline', 'flops_per_second', 'tensor_cores', 'slow_calls', 'median_ns', 'shapes'] });
+    fireEvent.click(screen.getByRole('button', { name: 'Name and shapes' }));
+    await vi.waitFor(() => expect(screen.getAllByRole('columnheader').map((each) => each.textContent)).toEqual(['Operator', 'Calls', 'Host self', 'Host total', 'Device self▾', 'Device total']));
+    expect(screen.getByText('5 ms · 25 %')).toBeTruthy();
   });
 
   it('are sorted by the server', async () => {
     const server = await open();
-    fireEvent.click(await screen.findByRole('button', { name: 'Device self' }));
-    await vi.waitFor(() => expect(lastAsked(server).get('sort')).toBe('-device_self_ns'));
-    expect((await screen.findByRole('columnheader', { name: /Device self/ })).getAttribute('aria-sort')).toBe('descending');
+    fireEvent.click(await screen.findByRole('button', { name: 'Host self' }));
+    await vi.waitFor(() => expect(lastAsked(server).get('sort')).toBe('-host_self_ns'));
+    expect((await screen.findByRole('columnheader', { name: /Host self/ })).getAttribute('aria-sort')).toBe('descending');
     fireEvent.click(await screen.findByRole('button', { name: /^Operator/ }));
     await vi.waitFor(() => expect(lastAsked(server).get('sort')).toBe('name'));
   });

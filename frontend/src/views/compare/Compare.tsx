@@ -17,6 +17,7 @@ import css from '../../styles/compare.css?inline';
 import { Breakdown } from './Breakdown';
 import { Calls } from './Calls';
 import { Choose } from './Choose';
+import { Difference } from './Difference';
 import { Findings } from './Findings';
 import { Promises } from './Promises';
 import { Verdict } from './Verdict';
@@ -62,6 +63,7 @@ function Result({ now, compared }: { now: Sides; compared: ReturnType<typeof use
           </Notice>
         )}
         <Changes comparison={compared.answer.comparison} />
+        <Difference key={sidesText(now)} sides={now} />
         <Calls sides={now} answer={compared.answer} />
       </>
     );

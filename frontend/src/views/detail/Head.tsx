@@ -17,6 +17,7 @@ import { muteRule, toggleMute } from '../../state/actions';
 import { copyFinding, copyForAssistant, copyLink } from '../../state/exports';
 import { mutes } from '../../state/mutes';
 import { per, report } from '../../state/profile';
+import { go } from '../../state/route';
 import { ranksOf } from '../../state/ranks';
 import { rules, ruleTitle } from '../../state/rules';
 
@@ -61,6 +62,7 @@ export function Figures({ finding }: { finding: Finding }) {
         </div>
       </dl>
       <div class="actions">
+        <Button onClick={() => go({ view: 'flame', finding: finding.id, entry: '' }, 'push')}>Show in the flame graph</Button>
         <CopyButton icon="link" label="Copy link" onCopy={copyLink} />
         <CopyButton label="Copy as Markdown" onCopy={() => copyFinding(finding)} />
         <CopyButton label="Copy for an assistant" onCopy={() => copyForAssistant(finding)} />

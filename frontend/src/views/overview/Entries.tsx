@@ -15,6 +15,7 @@ import { Swatch } from '../../components/StackedBar';
 import { openFinding, showSource } from '../../state/actions';
 import { findingById } from '../../state/findings';
 import { addCss } from '../../state/host';
+import { go } from '../../state/route';
 import { showPiece } from '../../state/timeline';
 import css from '../../styles/ledger.css?inline';
 
@@ -146,6 +147,7 @@ function More({ row: { entry, ns } }: { row: EntryRow }) {
   const knownBy = knownByText(owner.known_by ?? 'none');
   return (
     <div class="ledger-facts">
+      <p><Button kind="quiet" onClick={() => go({ view: 'flame', entry: entry.id, finding: '' }, 'push')}>Show in the flame graph</Button></p>
       {evidence.length > 0 && (
         <div>
           <p class="ledger-name-of">{evidence.length === 1 ? 'The longest' : `The ${evidence.length} longest`} of {plural(entry.count, 'piece')}, on the timeline</p>

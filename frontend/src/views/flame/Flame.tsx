@@ -1,0 +1,139 @@
+/** Where the time goes, by what calls what: modules, functions, operators, and the device work that they launch. */
+
+import { useMemo, useRef, useState } from 'preact/hooks';
+import type { Flame as FlameAnswer, FlameFrame } from '../../api/types.gen';
+import { commonOf, found, heldBy, ownOf, totalsOf, treeOf, WEIGHTS, weightsOf, type Tree, type Weight } from '../../base/flame';
+import { actionOf } from '../../base/actionTitles';
+import { bytes, nanoseconds, partShare, plural } from '../../base/units';
+import { Button } from '../../components/Button';
+import { Choice } from '../../components/Choice';
+import { FlameChart, type LegendItem } from '../../components/FlameChart';
+import { ShareBar } from '../../components/ShareBar';
+import { NotRecorded, Waiting } from '../../components/Waiting';
+import type { Colours } from '../../components/timelineColours';
+import type { Paint } from '../../components/FlameCanvas';
+import { openFinding, showSource } from '../../state/actions';
+import { flame, useAnswer } from '../../state/answers';
+import { findingById } from '../../state/findings';
+import { useWantedFocus } from '../../state/focus';
+import { addCss } from '../../state/host';
+import { per } from '../../state/profile';
+import { go, route } from '../../state/route';
+import flameCss from '../../styles/flame.css?inline';
+import timelineCss from '../../styles/timeline.css?inline';
+
+addCss(timelineCss);
+addCss(flameCss);
+
+export const Flame = () => (
+  <main class="page" aria-labelledby="page-title">
+    <div class="page-body flame-page">
+      <h1 id="page-title">Flame graph</h1>
+      <Waiting of={useAnswer(flame)}>{(answer) => <Whole answer={answer} />}</Waiting>
+    </div>
+  </main>
+);
+
+type Sort = 'module' | 'function' | 'operator' | 'mark' | 'compute' | 'communication' | 'copy' | 'idle' | 'plain';
+
+/** Of the style sheet; `fill` counts the timeline's colours. */
+const SORTS: Record<Exclude<Sort, 'idle' | 'plain'>, LegendItem & { fill: number }> = {
+  module: { fill: 2, label: 'Module', colour: 'var(--part-light)' },
+  function: { fill: 5, label: 'Function', colour: 'var(--part-python)' },
+  operator: { fill: 1, label: 'Operator', colour: 'var(--part-optimizer)' },
+  mark: { fill: 0, label: 'Annotation, runtime call', colour: 'var(--part-dark)' },
+  compute: { fill: 6, label: 'Compute', colour: 'var(--part-compute)' },
+  communication: { fill: 4, label: 'Communication', colour: 'var(--part-communication)' },
+  copy: { fill: 7, label: 'Copy', colour: 'var(--part-copies)' },
+};
+const IDLE: LegendItem = { label: 'Idle time', colour: 'var(--line)' };
+
+function sortOf({ entries }: FlameAnswer, { kind, entry }: FlameFrame): Sort {
+  switch (kind) {
+    case 'module': case 'function': case 'operator': case 'idle': return kind;
+    case 'annotation': case 'call': return 'mark';
+    case 'cpu': return 'compute';
+    case 'kernel': {
+      const cause = entries[entry ?? -1]?.cause;
+      return cause === 'communication' || cause === 'copy' ? cause : 'compute';
+    }
+    default: return 'plain';
+  }
+}
+
+function Whole({ answer }: { answer: FlameAnswer }) {
+  const { weight: wanted, entry: entryId, node: zoomed, finding: findingId } = route.value;
+  const tree = useMemo(() => treeOf(answer), [answer]);
+  const weights = useMemo(() => weightsOf(answer), [answer]);
+  const entry = answer.entries.findIndex(({ id }) => id === entryId);
+  const weight = entry >= 0 ? 'account' : weights.includes(wanted) ? wanted : weights[0] ?? 'account';
+  const own = useMemo(() => ownOf(answer, weight, entry < 0 ? null : entry), [answer, weight, entry]);
+  const totals = useMemo(() => totalsOf(tree.parent, own), [tree, own]);
+  const [text, setText] = useState('');
+  const matches = useMemo(() => found(tree, text), [tree, text]);
+  const ofFinding = answer.findings[findingId] ?? [];
+  const search = useRef<HTMLInputElement>(null);
+  useWantedFocus('filter', search);
+
+  if (weights.length === 0) return <NotRecorded reason="No event of the host or a device lies in the steps of this recording." />;
+  const number = Number(zoomed);
+  const focus = zoomed !== '' && (totals[number] ?? 0) > 0 ? number : commonOf(tree, ofFinding);
+  const whole = totals[0] ?? 0;
+  const amount = (ns: number): string => (weight === 'bytes' ? bytes : nanoseconds)(Math.round(ns / answer.steps));
+  const said = WEIGHTS.find(({ id }) => id === weight);
+  const finding = ofFinding.length > 0 ? findingById(findingId) : null;
+  const legend = legendOf(answer, tree, totals);
+  const lit = text ? matches : ofFinding.length > 0 ? new Set(ofFinding) : null;
+  return (
+    <>
+      <div class="timeline-bar">
+        {entry < 0 && <Choice label="Weight" value={weight} options={WEIGHTS.filter(({ id }) => weights.includes(id))} onChoose={(id: Weight) => go({ weight: id }, 'replace')} />}
+        <label class="filter">
+          <span class="hidden">Search the flame graph</span>
+          <input ref={search} type="search" placeholder="Search (/)" value={text} autocomplete="off" spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+        <span class="muted" role="status">{text && `${plural(matches.size, 'match', 'matches')}, ${partShare(heldBy(tree, totals, matches) / Math.max(whole, 1))} of all`}</span>
+      </div>
+      <p class="muted">
+        {entry >= 0 ? <>Only the time of “{answer.entries[entry]?.title}”. <Button kind="quiet" onClick={() => go({ entry: '', node: '' }, 'replace')}>Show all</Button></>
+          : <>{said?.label}: {said?.what}, {amount(whole)} per {per.value}.</>}
+        {finding && <> The events of “{actionOf(finding).replaceAll('`', '')}” are in colour. <Button kind="quiet" onClick={() => go({ finding: '', node: String(focus) }, 'replace')}>Show all in colour</Button></>}
+      </p>
+      <FlameChart label={`Flame graph of ${said?.label.toLowerCase()}`} tree={tree} own={own} focus={focus} onFocus={(node) => go({ node: String(node) }, 'push')} lit={lit}
+        paintOf={(frame, _, colours) => paintOf(answer, frame, colours)} legend={legend}
+        factsOf={(node) => `${amount(totals[node] ?? 0)} per ${per.value}, ${partShare((totals[node] ?? 0) / Math.max(whole, 1))} of all`}
+        columns={[
+          { label: `Per ${per.value}`, number: true, cell: (node) => amount(totals[node] ?? 0) },
+          { label: 'Of all', cell: (node) => <ShareBar share={(totals[node] ?? 0) / Math.max(whole, 1)} text={partShare((totals[node] ?? 0) / Math.max(whole, 1))} /> },
+        ]}
+        actions={(node) => <Ways answer={answer} frame={tree.frames[node]} node={node} />} />
+    </>
+  );
+}
+
+function paintOf(answer: FlameAnswer, frame: FlameFrame, colours: Colours): Paint {
+  const sort = sortOf(answer, frame);
+  if (sort === 'idle') return { fill: colours.grey, letters: colours.onGrey };
+  if (sort === 'plain') return { fill: colours.soft, letters: colours.text };
+  const { fill } = SORTS[sort];
+  return { fill: colours.fills[fill] ?? colours.grey, letters: colours.letters[fill] ?? colours.text };
+}
+
+/** The colours of the nodes that have a bar. */
+function legendOf(answer: FlameAnswer, tree: Tree, totals: readonly number[]): LegendItem[] {
+  const sorts = new Set<string>(tree.frames.map((frame, node) => ((totals[node] ?? 0) > 0 ? sortOf(answer, frame) : 'plain')));
+  return [...Object.entries(SORTS).flatMap(([sort, item]) => (sorts.has(sort) ? item : [])), ...(sorts.has('idle') ? [IDLE] : [])];
+}
+
+/** From a node to its source, its operator and its findings. */
+function Ways({ answer, frame, node }: { answer: FlameAnswer; frame: FlameFrame | undefined; node: number }) {
+  const findings = Object.entries(answer.findings).filter(([, nodes]) => nodes.includes(node)).flatMap(([id]) => findingById(id) ?? []);
+  const { file = '', line = null, kind, name } = frame ?? {};
+  return (
+    <>
+      {file && line !== null && <Button kind="quiet" onClick={() => showSource({ file, line })}>Source</Button>}
+      {kind === 'operator' && name && <Button kind="quiet" onClick={() => go({ view: 'operators', by: 'name', op: name }, 'push')}>Operator</Button>}
+      {findings.map((each) => <Button kind="quiet" onClick={() => openFinding(each.id, true)}>{actionOf(each).replaceAll('`', '')}</Button>)}
+    </>
+  );
+}

@@ -1,0 +1,262 @@
+"""The calls of a profile merged by path, with the account's time, host time and allocated bytes of each path.
+
+Every amount is added to exactly one node, and nodes too small to be listed become one `others` node per parent and
+entry. So all sums stay exact: the account's time adds up to the ledger's window, and that of one entry to the entry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_tidy_plugin import aten
+from tb_tidy_plugin.analysis.findings import TracedFinding
+from tb_tidy_plugin.ledger.account import Account, account_of
+from tb_tidy_plugin.ledger.host import Host
+from tb_tidy_plugin.ledger.model import Cause
+from tb_tidy_plugin.ledger.owners import OF_DEVICE, is_library_frame, shown_name
+from tb_tidy_plugin.profile.allocations import HOST, memory_events
+from tb_tidy_plugin.profile.module_marks import MODULE
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.report.flame import Flame, FlameEntry, FlameFrame, FlameKind
+from tb_tidy_plugin.sources.frames import parse_frame
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+from tb_tidy_plugin.trace.strings import NumberTable
+
+MOST_NODES = 3000
+"""Nodes that are listed: those with the largest part of any of the three amounts. A bar of 1,000 pixels shows fewer."""
+
+MOST_OF_A_FINDING = 200
+ROOT = FlameFrame(kind="root", name="All")
+SMALLER = "smaller parts"
+STEP_MARK = re.compile(r"ProfilerStep[#*]")
+KIND_OF: dict[int, FlameKind] = {Category.OPERATOR: "operator", Category.ANNOTATION: "annotation"}
+
+
+def flame_of(profile: Profile, traced: Sequence[TracedFinding] = (), most: int = MOST_NODES) -> Flame:
+    """The merged calls of a profile, over the window of its ledger.
+
+    Args:
+        profile: one trace.
+        traced: the findings and their events.
+        most: nodes that are listed, the root among them; `others` come on top.
+    """
+    account = account_of(profile)
+    forest = _Forest()
+    node = _nodes(profile, forest)
+    parts = [
+        _account_parts(profile, account, forest, node),
+        _host_parts(profile, account, forest, node),
+        _byte_parts(profile, account, node),
+    ]
+    own = np.zeros((len(parts), len(forest.parent)), np.int64)
+    for at, (nodes, amounts) in enumerate(parts):
+        np.add.at(own[at], nodes, amounts)
+    return _listed(forest, own, most, account, {each.finding.id: _of_rows(profile, node, each.rows) for each in traced})
+
+
+class _Forest:
+    """Nodes by parent and frame; node 0 is the root."""
+
+    def __init__(self) -> None:
+        self.frames = NumberTable[FlameFrame]()
+        self.parent, self.frame = [ABSENT], [self.frames.number(ROOT)]
+        self._known: dict[tuple[int, int], int] = {}
+
+    def children(self, parents: Rows, frames: Rows) -> Rows:
+        """For each of `parents` its child with the frame beside it, or itself where that is `ABSENT`."""
+        found = parents.copy()
+        there = np.flatnonzero(frames != ABSENT)
+        pairs, number = np.unique((parents[there] << 32) | frames[there], return_inverse=True)
+        nodes = [self._child(pair >> 32, pair & 0xFFFFFFFF) for pair in pairs.tolist()]
+        found[there] = np.array(nodes, np.int64)[number.reshape(-1)]
+        return found
+
+    def _child(self, parent: int, frame: int) -> int:
+        node = self._known.get((parent, frame))
+        if node is None:
+            node = self._known[parent, frame] = len(self.parent)
+            self.parent.append(parent)
+            self.frame.append(frame)
+        return node
+
+
+def _nodes(profile: Profile, forest: _Forest) -> Rows:
+    """For each row of the tree its node, that of the row around it where its own is left out; at the end the root."""
+    table, tree = profile.table, profile.tree
+    category, name = table.category[: tree.size].astype(np.int64), table.name[: tree.size].astype(np.int64)
+    codes, number = np.unique(category * len(table.names) + name, return_inverse=True)
+    frames = [_frame(code // len(table.names), table.names[code % len(table.names)]) for code in codes.tolist()]
+    numbers = [ABSENT if frame is None else forest.frames.number(frame) for frame in frames]
+    frame_of_row = np.array(numbers, np.int64)[number.reshape(-1)]
+    node = np.zeros(tree.size + 1, np.int64)
+    order = np.argsort(tree.depth, kind="stable")
+    for level in np.split(order, np.flatnonzero(np.diff(tree.depth[order])) + 1):
+        node[level] = forest.children(node[tree.parent[level]], frame_of_row[level])
+    return node
+
+
+def _frame(category: int, name: str) -> FlameFrame | None:
+    """What the flame shows of a host event; None for frames inside PyTorch and the standard library, and for marks."""
+    if category == Category.PYTHON:
+        if name.startswith(MODULE):
+            return FlameFrame(kind="module", name=shown_name(name.removeprefix(MODULE)))
+        frame = parse_frame(name) if is_library_frame(name) else None
+        if frame is None:
+            return None
+        return FlameFrame(
+            kind="function", name=shown_name(frame.function), file=shown_name(frame.file), line=frame.line
+        )
+    kind = KIND_OF.get(category)
+    return None if kind is None or STEP_MARK.match(name) else FlameFrame(kind=kind, name=_plain(name))
+
+
+def _plain(name: str) -> str:
+    return shown_name(aten.without_overload(name))
+
+
+def _around(profile: Profile, node: Rows, rows: Rows) -> Rows:
+    """The node of each host event, and of what caused each call of the runtime and each piece of device work."""
+    size = profile.tree.size
+    cause = np.append(
+        np.where(np.arange(len(profile.table)) < size, np.arange(len(profile.table)), _caused(profile)), ABSENT
+    )
+    found: Rows = node[cause[rows]]
+    return found
+
+
+def _caused(profile: Profile) -> Rows:
+    """`Profile.launched_by` with all that is not of the tree as `ABSENT`."""
+    cause = profile.launched_by
+    return np.where(cause < profile.tree.size, cause, ABSENT)
+
+
+def _account_parts(profile: Profile, account: Account, forest: _Forest, node: Rows) -> tuple[Rows, Times]:
+    """For each piece of the account a node below what it belongs to, and its length."""
+    segments, entries = account.segments, account.ledger.entries
+    table = profile.table
+    is_busy = np.array([entry.cause in OF_DEVICE for entry in entries] + [False])[account.entry]
+    row = np.where(is_busy | (account.calls == ABSENT), segments.work, account.calls)
+    parents = forest.children(_around(profile, node, row), _call_frames(profile, forest, row))
+    name = np.where(is_busy, np.append(table.name, ABSENT).astype(np.int64)[segments.work], ABSENT)
+    codes, number = np.unique(account.entry * (len(table.names) + 1) + name + 1, return_inverse=True)
+    frames = []
+    for code in codes.tolist():
+        entry, which = divmod(code, len(table.names) + 1)
+        text = shown_name(table.names[which - 1]) if which else entries[entry].title
+        frames.append(forest.frames.number(_end(entries[entry].cause, text, entry)))
+    leaf = np.array(frames, np.int64)[number.reshape(-1)] if frames else number
+    return forest.children(parents, leaf), segments.ends - segments.starts
+
+
+def _end(cause: Cause, name: str, entry: int) -> FlameFrame:
+    kind: FlameKind = "kernel" if cause in OF_DEVICE else "cpu" if cause == "cpu" else "idle"
+    return FlameFrame(kind=kind, name=name, entry=entry)
+
+
+def _call_frames(profile: Profile, forest: _Forest, rows: Rows) -> Rows:
+    """For each row the number of the frame of its call of the runtime, `ABSENT` for everything else."""
+    table = profile.table
+    is_runtime = np.append(table.category == Category.RUNTIME, False)[rows]
+    names, number = np.unique(table.name[rows[is_runtime]], return_inverse=True)
+    numbers = [forest.frames.number(FlameFrame(kind="call", name=_plain(table.names[name]))) for name in names.tolist()]
+    found = np.full(len(rows), ABSENT, np.int64)
+    found[is_runtime] = np.array(numbers, np.int64)[number.reshape(-1)] if numbers else ABSENT
+    return found
+
+
+def _host_parts(profile: Profile, account: Account, forest: _Forest, node: Rows) -> tuple[Rows, Times]:
+    """For each stretch of each thread in which its innermost event is the same: the event's node, and the length."""
+    window, host = account.ledger.window, Host(profile, ABSENT)
+    rows, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for thread in np.unique(profile.table.thread[host.rows]).tolist():
+        times, innermost = host.lane(thread)
+        inside = np.clip(times, window.start_ns, window.end_ns)
+        length = np.diff(inside, append=inside[-1:])
+        here = (innermost != ABSENT) & (length > 0)
+        rows.append(host.rows[innermost[here]])
+        lengths.append(length[here])
+    row = np.concatenate(rows)
+    nodes = forest.children(_around(profile, node, row), _call_frames(profile, forest, row))
+    return nodes, np.concatenate(lengths)
+
+
+def _byte_parts(profile: Profile, account: Account, node: Rows) -> tuple[Rows, Times]:
+    """For each allocation in the window its node and size."""
+    window, events = account.ledger.window, memory_events(profile)
+    is_inside = (events.time_ns >= window.start_ns) & (events.time_ns < window.end_ns)
+    made = events.take(is_inside & ~events.failed & (events.bytes > 0))
+    on_host = np.array([device.kind == HOST for device in made.devices] + [False])[made.device]
+    if not on_host.all():
+        made = made.take(~on_host)
+    return node[made.row], made.bytes
+
+
+def _of_rows(profile: Profile, node: Rows, rows: Rows) -> Rows:
+    """The nodes of a finding's events, those of most events first."""
+    nodes, count = np.unique(_around(profile, node, rows), return_counts=True)
+    found = nodes[np.argsort(-count, kind="stable")]
+    named: Rows = found[found != 0]
+    return named
+
+
+def _listed(forest: _Forest, own: Times, most: int, account: Account, findings: dict[str, Rows]) -> Flame:
+    """The largest nodes, and the sums of the others."""
+    parent, frame = np.array(forest.parent, np.int64), np.array(forest.frame, np.int64)
+    frames = list(forest.frames.values())
+    total = _totals(parent, own)
+    weight = (total / np.maximum(total[:, :1], 1)).max(axis=0)
+    weight[0] = np.inf
+    order = np.argsort(-weight, kind="stable")[:most]  # never a node without the one around it: that is no lighter
+    order = order[weight[order] > 0]
+    kept = np.sort(order)
+    place = np.full(len(parent), ABSENT, np.int64)
+    place[kept] = np.arange(len(kept))
+    for node in np.flatnonzero(place == ABSENT).tolist():  # parents come first
+        place[node] = place[parent[node]]
+    is_kept = np.zeros(len(parent), np.bool_)
+    is_kept[kept] = True
+    dropped = np.flatnonzero(~is_kept & own.any(axis=0))
+    entry_of = np.array([ABSENT if each.entry is None else each.entry for each in frames], np.int64)
+    groups, number = np.unique(np.stack([place[dropped], entry_of[frame[dropped]]]), axis=1, return_inverse=True)
+    sums = np.zeros((len(own), groups.shape[1]), np.int64)
+    for at, amounts in enumerate(own[:, dropped]):
+        np.add.at(sums[at], number.reshape(-1), amounts)
+    others = NumberTable[FlameFrame]()
+    other_frames = [
+        len(frames) + others.number(FlameFrame(kind="others", name=SMALLER, entry=None if entry == ABSENT else entry))
+        for entry in groups[1].tolist()
+    ]
+    all_frames = np.append(frame[kept], np.array(other_frames, np.int64))
+    used, frame_number = np.unique(all_frames, return_inverse=True)
+    known = [*frames, *others.values()]
+    amounts = np.concatenate([own[:, kept], sums], axis=1).tolist()
+    return Flame(
+        frames=[known[each] for each in used.tolist()],
+        entries=[
+            FlameEntry(id=each.id, title=each.title, cause=each.cause, ns=each.ns_total)
+            for each in account.ledger.entries
+        ],
+        parent=[ABSENT, *place[parent[kept[1:]]].tolist(), *groups[0].tolist()],
+        frame=frame_number.reshape(-1).tolist(),
+        account_ns=amounts[0],
+        host_ns=amounts[1],
+        bytes=amounts[2],
+        steps=max(account.ledger.step_ns.n, 1),
+        findings={
+            name: list(dict.fromkeys(place[nodes].tolist()))[:MOST_OF_A_FINDING] for name, nodes in findings.items()
+        },
+    )
+
+
+def _totals(parent: Rows, own: Times) -> Times:
+    """Amounts of each node and all below it; parents stand before their children."""
+    total = own.T.tolist()
+    for node in range(len(parent) - 1, 0, -1):
+        above, mine = total[parent[node]], total[node]
+        for at, amount in enumerate(mine):
+            above[at] += amount
+    found: Times = np.array(total, np.int64).T
+    return found

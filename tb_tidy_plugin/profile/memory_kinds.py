@@ -1,0 +1,151 @@
+"""What memory is for, by where in a step it is allocated and how long it lives.
+
+A trace names no tensors. What it tells is the phase in which an allocation is made, by the events of the backward pass
+and of `Optimizer.step`, and when it is freed. Memory from before the recording (parameters, most of what an optimizer
+keeps) has no allocation: it is a kind of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from tb_tidy_plugin.profile.allocations import MemoryEvents, asked_by, ends_of_life, memory_events
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.lanes import BACKWARD, TO_DEVICE
+from tb_tidy_plugin.profile.memory import POINTS, Memory, thinned
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.steps import LOADER_NEXT
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
+
+MemoryKind: TypeAlias = Literal["earlier", "input", "activation", "gradient", "optimizer_state", "temporary", "unknown"]
+MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
+EARLIER, INPUT, ACTIVATION, GRADIENT, STATE, TEMPORARY, UNKNOWN = range(len(MEMORY_KINDS))
+
+PAUSE_NS = 1_000_000
+"""Two events of the backward pass with less time between them are of one pass."""
+
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryByKind:
+    """One device's memory over time by kind, bytes; between two points the first one's values hold.
+
+    Attributes:
+        time_ns: relative to the profile's start, thinned so that peaks stay.
+        bytes: one row per kind in `MEMORY_KINDS`; at each point they add up to what is allocated. Those of `unknown`
+            are negative where frees are missing in the recording.
+        peak: position in `time_ns` where most is allocated.
+    """
+
+    time_ns: Times
+    bytes: Times
+    peak: int
+
+
+def kinds_of_memory(profile: Profile, memory: Memory, points: int = POINTS) -> dict[int, MemoryByKind]:
+    """By device number, for those whose events have addresses.
+
+    Args:
+        profile: one trace.
+        memory: its `memory_of`.
+        points: about as many points as there are at most.
+    """
+    events = memory_events(profile)
+    real = events.take(~events.failed & (events.bytes != 0))
+    end, unseen = ends_of_life(real)
+    kind = _kinds(profile, real, end)
+    found = {}
+    for device in memory.by_device:
+        here = np.flatnonzero(real.device == device.device)
+        if (real.address[here] != 0).all():
+            found[device.device] = _curves(real, end, unseen, kind, here, device.start_bytes, points)
+    return found
+
+
+def kinds_of_allocations(profile: Profile) -> dict[int, MemoryKind]:
+    """The kind of each allocation, by its `[memory]` row."""
+    events = memory_events(profile)
+    real = events.take(~events.failed & (events.bytes != 0))
+    kind = _kinds(profile, real, ends_of_life(real)[0])
+    made = real.bytes > 0
+    return {row: MEMORY_KINDS[number] for row, number in zip(real.row[made].tolist(), kind[made].tolist(), strict=True)}
+
+
+def _curves(  # noqa: PLR0913, PLR0917 - one column each
+    events: MemoryEvents, end: Rows, unseen: Mask, kind: Rows, here: Rows, start_bytes: int, points: int
+) -> MemoryByKind:
+    position = np.full(len(events), ABSENT, np.int64)
+    position[here] = np.arange(len(here))
+    size = events.bytes[here]
+    change = np.zeros((len(MEMORY_KINDS), len(here)), np.int64)
+    made = np.flatnonzero(size > 0)
+    change[kind[here[made]], made] += size[made]
+    ended = made[end[here[made]] != ABSENT]
+    np.subtract.at(change, (kind[here[ended]], position[end[here[ended]]]), size[ended])
+    change[EARLIER] += np.where(unseen[here], size, 0)
+    totals = events.allocated[here]
+    allocated = totals if (totals != ABSENT).all() else start_bytes + np.cumsum(size)
+    values = np.zeros((len(MEMORY_KINDS), len(here) + 1), np.int64)
+    np.cumsum(change, axis=1, out=values[:, 1:])
+    values[EARLIER] += start_bytes
+    allocated = np.append(start_bytes, allocated)
+    values[UNKNOWN] += allocated - values.sum(axis=0)
+    time_ns = np.append(0, events.time_ns[here])
+    kept = thinned(time_ns, [allocated, *values], points)
+    return MemoryByKind(time_ns[kept], values[:, kept], int(np.argmax(allocated[kept])))
+
+
+def _kinds(profile: Profile, events: MemoryEvents, end: Rows) -> Rows:
+    """For each event its kind in `MEMORY_KINDS`; of frees it has no meaning."""
+    table = profile.table
+    host = table.is_category(HOST_TREE)
+    backward = _joined(profile.covered(np.flatnonzero(host & table.is_named(BACKWARD.search))))
+    steps = profile.covered(profile.matching(r"^Optimizer\.step", Category.ANNOTATION))
+    made_ns = events.time_ns
+    freed_ns = np.where(end == ABSENT, NEVER, events.time_ns[end])
+    next_backward = _next(backward.starts, made_ns)
+    step_after = _next(steps.ends, next_backward)
+    kind = np.full(len(events), UNKNOWN, np.int64)
+    kind[freed_ns <= next_backward] = TEMPORARY
+    kind[(freed_ns == NEVER) & (next_backward == NEVER)] = UNKNOWN
+    used_later = (freed_ns > next_backward) & (next_backward != NEVER)
+    kind[used_later & ((freed_ns <= step_after) | (step_after == NEVER))] = ACTIVATION
+    kind[_is_input(profile, events)] = INPUT
+    for phase, kept in ((backward, GRADIENT), (steps, STATE)):
+        inside = phase.containing(made_ns)
+        ends_ns = _next(phase.ends, made_ns)
+        kind[inside] = np.where(freed_ns[inside] > ends_ns[inside], kept, TEMPORARY)
+    return kind
+
+
+def _joined(phase: Intervals) -> Intervals:
+    """The same without its short pauses."""
+    longer = Intervals.union(phase.starts, phase.ends + PAUSE_NS)
+    return Intervals(longer.starts, longer.ends - PAUSE_NS)
+
+
+def _next(times: Times, after: Times) -> Times:
+    """For each of `after` the first of `times` that is later, `NEVER` where none is."""
+    found: Times = np.append(times, NEVER)[np.searchsorted(times, after, side="right")]
+    return found
+
+
+def _is_input(profile: Profile, events: MemoryEvents) -> Mask:
+    """What an operator allocates that copies from the host to a device, and what a loader does while a step waits."""
+    table, size = profile.table, profile.tree.size
+    copies = np.flatnonzero((table.category == Category.COPY) & table.is_named(TO_DEVICE.search))
+    cause = profile.launched_by[copies]
+    count = np.zeros(size + 1, np.int64)
+    np.add.at(count, cause[(cause != ABSENT) & (cause < size)] + 1, 1)
+    before = np.cumsum(count)
+    asked = asked_by(profile, events.row)
+    known = np.flatnonzero(asked != ABSENT)
+    found = np.zeros(len(events), np.bool_)
+    rows = asked[known]
+    found[known] = before[profile.tree.last_descendant[rows] + 1] > before[rows]
+    loading = profile.covered(np.flatnonzero(table.is_named(LOADER_NEXT.fullmatch)))
+    return found | loading.containing(events.time_ns)

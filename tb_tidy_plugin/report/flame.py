@@ -1,0 +1,62 @@
+"""The calls of one profile merged by path: modules, functions, operators, and the kernels that they launch."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from tb_tidy_plugin.ledger.model import Cause
+from tb_tidy_plugin.report.value import Model
+
+FlameKind: TypeAlias = Literal[
+    "root", "module", "function", "operator", "annotation", "call", "kernel", "cpu", "idle", "others"
+]
+
+
+class FlameFrame(Model, frozen=True):
+    """What nodes of one name are.
+
+    Attributes:
+        kind: `call` is one of the runtime. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of
+            a host without a device, and time that the device waits. `others` are the nodes too small to be listed.
+        name: as shown. file, line: of functions, where they are defined.
+        entry: position in `Flame.entries` of the entry that the time belongs to; null for all other kinds.
+    """
+
+    kind: FlameKind
+    name: str
+    file: str = ""
+    line: int | None = None
+    entry: int | None = None
+
+
+class FlameEntry(Model, frozen=True):
+    """An entry of the ledger, and its time in the window."""
+
+    id: str
+    title: str
+    cause: Cause
+    ns: int
+
+
+class Flame(Model, frozen=True):
+    """A tree in columns, one entry per node; node 0 is the root and parents stand before their children.
+
+    Amounts are each node's own, over the window of the ledger: those of a subtree add up to its total.
+
+    Attributes:
+        frames: what `frame` counts. entries: those of the ledger, in its order.
+        parent: of the root -1.
+        account_ns: time of the account: all of it adds up to the ledger's window. host_ns: of all host threads.
+        bytes: allocated on devices, on the host where no device allocates; frees are not subtracted.
+        steps: in how many steps this is. findings: by id the nodes in which a finding's events are, most events first.
+    """
+
+    frames: list[FlameFrame]
+    entries: list[FlameEntry]
+    parent: list[int]
+    frame: list[int]
+    account_ns: list[int]
+    host_ns: list[int]
+    bytes: list[int]
+    steps: int
+    findings: dict[str, list[int]]

@@ -1,0 +1,54 @@
+"""How fast operators and kernels ran by how much they compute for each byte, under what their device can do."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tb_tidy_plugin.report.value import Model
+
+
+class RooflineCeiling(Model, frozen=True):
+    """Most operations per second of a device with this name: a dtype, on ordinary cores or matrix units."""
+
+    name: str
+    flops_per_second: float
+
+
+class RooflineDot(Model, frozen=True):
+    """One operator with its shapes, or one kernel by name, of which work and time are known.
+
+    Attributes:
+        key: of its row among the operators by shape, or the kernels. detail: shapes, of kernels the operator.
+        total_ns: device time over the recording. share: of all device work.
+        roofline: least time that the device needs, as a share of the time taken; null for unknown devices.
+        bound: what that least time is for; null where it is not known.
+        findings: ids of the findings whose events are among its calls; of operators alone.
+    """
+
+    kind: Literal["operator", "kernel"]
+    key: str
+    name: str
+    detail: str
+    total_ns: int
+    share: float
+    flops_per_second: float
+    bytes_per_second: float
+    roofline: float | None
+    bound: Literal["compute", "memory"] | None
+    findings: list[str]
+
+
+class Roofline(Model, frozen=True):
+    """The plot of one profile: dots by most device time, at most three hundred of each kind.
+
+    Attributes:
+        device: as the recording names it; empty without one, or with several kinds.
+        bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
+        missing: why there are no dots, and which option records it; null where there are some.
+    """
+
+    device: str
+    bytes_per_second: float | None
+    ceilings: list[RooflineCeiling]
+    dots: list[RooflineDot]
+    missing: str | None
