@@ -7,6 +7,7 @@ import * as host from './state/host';
 import { followSelection } from './state/profile';
 import { restore } from './state/route';
 import { watchRun } from './state/runs';
+import { restoreFolds } from './state/folds';
 import { restoreSettings } from './state/settings';
 import { watchViewport } from './state/viewport';
 import code from './styles/code.css?inline';
@@ -42,6 +43,7 @@ function start(): void {
   host.onDataReloaded(debounced(() => void revalidate(), RELOAD_DELAY_MS));
   host.onUrl(restore);
   restoreSettings();
+  restoreFolds();
   watchViewport();
   const root = document.createElement('div');
   root.id = 'torchtidy';

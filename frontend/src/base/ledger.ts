@@ -172,7 +172,7 @@ interface LimitLike { share_reached: number | null; bound: Bound; known_share: n
 /** `28 % of the device’s limit (memory)`. */
 export function limitText({ share_reached: reached, bound }: LimitLike): string {
   if (reached !== null) return `${share(reached)} of the device’s limit (${worded(BOUNDS, bound)})`;
-  return bound === 'fp32-cores' ? 'Runs on float32 cores, not on matrix units' : `Bound by ${worded(BOUNDS, bound)}`;
+  return bound === 'fp32-cores' ? 'Runs on float32 cores, not on matrix units' : `Limited by ${worded(BOUNDS, bound)}`;
 }
 
 const ALL = 0.995; // rounds to 100 %

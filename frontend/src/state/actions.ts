@@ -11,6 +11,7 @@ import { hasFilter, type View } from '../base/views';
 import { faultInfo, gone, reach } from './connection';
 import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
 import { wanted } from './focus';
+import { unfold } from './folds';
 import { reloads } from './answers';
 import { moveToHottest } from './lines';
 import { changeMutes, loadMutes, mutes } from './mutes';
@@ -83,6 +84,7 @@ export const showSource = (at: Pick<Place, 'file' | 'line'>): void =>
 /** To the strip of the open finding, else to the view. */
 function goToTimeline(): void {
   if (route.peek().view !== 'findings' || !finding.peek()) chooseView('timeline');
+  else unfold('evidence', true);
   wanted.value = 'timeline';
 }
 

@@ -36,7 +36,7 @@ const OfProfile = () => (
         <ProgressBar label={workText()} fraction={working.value.fraction} />
       </Notice>
     )}
-    <Unsteady />
+    <OtherThanSteady />
     {report.value && reportError.value && (
       <Notice kind="error"><p><b><Message text={reportError.value.message} /></b> <Message text={reportError.value.advice} /></p></Notice>
     )}
@@ -52,7 +52,7 @@ const OfProfile = () => (
 );
 
 /** The recording does not show steady steps. */
-function Unsteady() {
+function OtherThanSteady() {
   const account = ledger.value;
   const said = account && recordingText(account.recording, account.banner);
   if (!said) return null;
