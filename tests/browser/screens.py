@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, FrameLocator, Page, expect, sync_playwr
 import tb_tidy_plugin
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.report import report_document
-from tests.browser.conftest import CHROMIUM, SWITCHES
+from tests.browser.conftest import CHROMIUM, SWITCHES, UNFOLDED
 from tests.support.recorded_ranks import record
 from tests.support.recordings import ROOT
 from tests.support.served import tensorboard
@@ -91,6 +91,7 @@ def _logdir(folder: Path) -> Path:
 
 def _take(browser: Browser, address: str, screen: Screen) -> None:
     page = browser.new_page(viewport={"width": screen.width, "height": SIZE[1]}, reduced_motion="reduce")
+    page.add_init_script(UNFOLDED)
     keys = "".join(f"&p.torchtidy.{key}={value}" for key, value in screen.link.items())
     page.goto(f"{address}#torchtidy{keys}")
     frame = page.frame_locator("iframe")

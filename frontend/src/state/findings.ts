@@ -5,6 +5,7 @@ import type { Finding, Outcome, Place } from '../api/types.gen';
 import { isMuted } from '../base/mutes';
 import { plural, timeUnit, unitNamed, type TimeUnit } from '../base/units';
 import { bySize, filtered, grouped, isOwn, sorted, type Grouped } from '../base/ranking';
+import { isUnfolded } from './folds';
 import { mutes } from './mutes';
 import { announce, toast } from './notices';
 import { report } from './profile';
@@ -56,15 +57,9 @@ export const rowInFocus = computed<string>(() => {
   return [cursor.value, finding.value?.id ?? ''].find((id) => ids.includes(id)) ?? ids[0] ?? '';
 });
 
-const unfolded = signal(false);
-
 /** Whether the small findings are in sight: on request, and while one of them is open or in focus. */
 export const smallShown = computed<boolean>(() =>
-  unfolded.value || smallOnes.value.some(({ id }) => id === rowInFocus.value || id === route.value.finding));
-
-export function showSmall(open: boolean): void {
-  unfolded.value = open;
-}
+  isUnfolded('small') || smallOnes.value.some(({ id }) => id === rowInFocus.value || id === route.value.finding));
 
 export function setCursor(id: string): void {
   cursor.value = id;

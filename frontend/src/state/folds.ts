@@ -1,13 +1,13 @@
-/** Which folded parts of a finding the user has opened: they stay open from finding to finding. */
+/** Which folded parts of findings and their list the user has opened: they stay open from finding to finding. */
 
 import { signal } from '@preact/signals';
 import { go, route } from './route';
 import { readSetting, writeSetting } from './settings';
 
-export type Folded = 'why' | 'evidence';
+export type Folded = 'why' | 'evidence' | 'small';
 
 const KEY = 'torchtidy.unfolded';
-const ALL: readonly Folded[] = ['why', 'evidence'];
+const ALL: readonly Folded[] = ['why', 'evidence', 'small'];
 const unfolded = signal<ReadonlySet<Folded>>(new Set());
 
 export function restoreFolds(): void {

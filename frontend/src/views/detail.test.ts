@@ -79,7 +79,7 @@ describe('why', () => {
   it('and the events are folded below the fix until they are asked for, and then stay open', async () => {
     const main = await open(finding('a'), () => undefined, false);
     expect(main.textContent).toContain('Do it once');
-    const [why, evidence] = ['Why, and when it counts', 'On the timeline'].map((title) => within(main).getByText(title).closest('details'));
+    const [why, evidence] = ['Why', 'On the timeline'].map((title) => within(main).getByText(title).closest('details'));
     expect([why?.open, evidence?.open, main.textContent?.includes('It waits.')]).toEqual([false, false, false]);
     if (why) why.open = true;
     await vi.waitFor(() => expect(main.textContent).toContain('It waits.'));

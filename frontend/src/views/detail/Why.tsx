@@ -19,7 +19,7 @@ export function Why({ finding }: { finding: Finding }) {
   const leftOut = outcomes('found').find((outcome) => outcome.rule === finding.rule)?.reason;
   if (notes.length === 0 && sections.length === 0) return null;
   return (
-    <Fold id="why" title="Why, and when it counts">{() => (<>
+    <Fold id="why" title="Why">{() => (<>
       {notes.map((note) => <p class="note"><Message text={note.text} /></p>)}
       {reason && <Markdown text={reason.text} />}
       {leftOut && <p class="muted left-out"><Message text={leftOut} /></p>}

@@ -9,7 +9,8 @@ import { Message } from '../../components/Spans';
 import { Select } from '../../components/Select';
 import { Button } from '../../components/Button';
 import { setGroup, setOwn, setSort, showAll } from '../../state/actions';
-import { findings, groups, listed, showSmall, smallOnes, smallShown } from '../../state/findings';
+import { findings, groups, listed, smallOnes, smallShown } from '../../state/findings';
+import { unfold } from '../../state/folds';
 import { per } from '../../state/profile';
 import { route } from '../../state/route';
 import { ranksOf } from '../../state/ranks';
@@ -56,7 +57,7 @@ export function List() {
       </div>
       {rows.length > 0 && (
         <div class="rows" role="listbox" aria-label="Findings">
-          {group === 'none' ? rows.slice(0, rows.length - small.length).map((each) => <Row key={each.id} finding={each} />) : <Groups />}
+          {group === 'none' ? rows.slice(0, smallShown.value ? rows.length : rows.length - small.length).map((each) => <Row key={each.id} finding={each} />) : <Groups />}
         </div>
       )}
       {small.length > 0 && <Small findings={small} />}
@@ -80,10 +81,7 @@ function Small({ findings: small }: { findings: readonly Finding[] }) {
   const part = savedTogether(small);
   const title = `${plural(small.length, 'small finding')}${small.length > 1 ? ', together' : ':'} ${share(part)} of a ${per.value}`;
   return (
-    <>
-      <button type="button" class="small-findings" aria-expanded={open} onClick={() => showSmall(!open)}>{title}</button>
-      {open && <div class="rows" role="listbox" aria-label="Small findings">{small.map((each) => <Row key={each.id} finding={each} />)}</div>}
-    </>
+    <button type="button" class="small-findings" aria-expanded={open} onClick={() => unfold('small', !open)}>{open && 'Fold '}{title}</button>
   );
 }
 

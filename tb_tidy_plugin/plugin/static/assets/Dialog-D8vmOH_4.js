@@ -1,1 +1,0 @@
-import{a as e,r as t,vn as n,xn as r}from"./Button-ByGSFf2O.js";function i({title:i,onClose:a,children:o}){let s=r(null);return n(()=>s.current?.showModal(),[]),e(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[e(`header`,{class:`dialog-head`,children:[e(`h2`,{children:i}),e(t,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};
