@@ -52,6 +52,12 @@ class RunQuery(Query, frozen=True):
     run: str
 
 
+class BoardQuery(Query, frozen=True):
+    """All runs; `analyse=all` has those analysed that are not known."""
+
+    analyse: Literal["few", "all"] = "few"
+
+
 class ProfileQuery(RunQuery, frozen=True):
     """Names one trace of a run."""
 

@@ -63,6 +63,10 @@ class Route(Generic[_Asked, _Answer]):
 # What is known of runs and rules
 
 
+def _board(served: Served, asked: queries.BoardQuery) -> models.BoardAnswer:
+    return served.profiles.board(served.logged(), every=asked.analyse == "all")
+
+
 def _report(served: Served, asked: queries.ReportQuery) -> models.ReportAnswer:
     return served.profiles.report(asked.run, given(asked.worker), given(asked.span), every_rank=asked.ranks == "all")
 
@@ -180,6 +184,7 @@ def _result(served: Served, asked: queries.ProfileQuery) -> Result:
 
 ROUTES: tuple[Route[Any, Any], ...] = (
     Route("/api/runs", Query, models.RunsAnswer, lambda served, _: served.profiles.runs()),
+    Route("/api/board", queries.BoardQuery, models.BoardAnswer, _board),
     Route("/api/report", queries.ReportQuery, models.ReportAnswer, _report),
     Route("/api/ranks", queries.RunQuery, models.RanksAnswer, lambda served, asked: served.profiles.ranks(asked.run)),
     Route(

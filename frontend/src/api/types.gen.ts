@@ -10,6 +10,8 @@ export interface Api {
   BenchmarkRequest: BenchmarkRequest;
   BenchmarkState: BenchmarkState;
   BenchmarksAnswer: BenchmarksAnswer;
+  BoardAnswer: BoardAnswer;
+  BoardQuery: BoardQuery;
   CompareAnswer: CompareAnswer;
   CompareQuery: CompareQuery;
   CpuAnswer: CpuAnswer;
@@ -218,6 +220,62 @@ export interface BenchmarkRefusal {
   advice: string;
   message: string;
   reason: "no_torch" | "off" | "reachable";
+}
+/**
+ * `GET api/board`: all runs at a glance, in the order of `GET api/runs`.
+ *
+ * Figures come from reports that are known or kept. The eight newest runs are analysed for it, all with
+ * `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` of those under way.
+ */
+export interface BoardAnswer {
+  pending: number;
+  runs: BoardRow[];
+  unasked: number;
+}
+/**
+ * One run at a glance: of the recording that the page opens, the first worker's latest span.
+ *
+ * Attributes:
+ *     recorded_ms: when it was recorded, in ms since 1970; null where nothing says.
+ *     state: how far its analysis is.
+ *     known: whether the figures are there; without them the fields from `device` to `finding` are empty or null.
+ *     step_ns: median step, without the profiler where that is known; null where there are no steps.
+ *     saving_ns: what all fixes together are expected to save per step; null where there is no estimate.
+ *     findings: how many there are.
+ *     action, finding: what to do first, and the id of that finding.
+ *     logged: what the job logged; null where nothing is known of it.
+ */
+export interface BoardRow {
+  action: string;
+  device: string;
+  finding: string;
+  findings: number;
+  known: boolean;
+  logged: LoggedRun | null;
+  recorded_ms: number | null;
+  run: string;
+  saving_ns: number | null;
+  span: string;
+  state: "analysing" | "done" | "error" | "queued" | "reading";
+  step_ns: number | null;
+  worker: string;
+}
+/**
+ * What the job logged beside its traces: the last values of a few scalars, and hyperparameters, by name.
+ */
+export interface LoggedRun {
+  hparams: {
+    [k: string]: string | number | boolean;
+  };
+  scalars: {
+    [k: string]: number;
+  };
+}
+/**
+ * All runs; `analyse=all` has those analysed that are not known.
+ */
+export interface BoardQuery {
+  analyse?: "all" | "few";
 }
 /**
  * `GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
