@@ -6,7 +6,7 @@ import { watchFindings } from './state/findings';
 import * as host from './state/host';
 import { followSelection } from './state/profile';
 import { restore } from './state/route';
-import { watchRun } from './state/runs';
+import { watchRun, watchRuns } from './state/runs';
 import { restoreFolds } from './state/folds';
 import { restoreSettings } from './state/settings';
 import { watchViewport } from './state/viewport';
@@ -54,10 +54,12 @@ function start(): void {
 
 /** The address first: it says which profile to ask for. */
 async function begin(): Promise<void> {
-  restore(await host.readUrl());
+  const keys = await host.readUrl();
+  restore(Object.keys(keys).length > 0 ? keys : { view: 'runs' });
   followSelection();
   watchFindings();
   watchRun();
+  watchRuns();
   await revalidate();
 }
 

@@ -2,7 +2,7 @@
 
 import { lines } from '../base/ndjson';
 import type {
-  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo, EventQuery, EventsAnswer, EventsQuery,
+  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, BoardAnswer, BoardQuery, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo, EventQuery, EventsAnswer, EventsQuery,
   ExportAnswer, ExportQuery, FileQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer,
   OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, RulesAnswer, RunQuery, RunsAnswer, SliceQuery, SourceAnswer, StackAnswer, StackQuery,
   TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
@@ -25,6 +25,7 @@ const GATEWAY_FAULTS = new Set([502, 503, 504]); // what a proxy says when the s
 const KEPT_ANSWERS = 16;
 
 export const getRuns = endpoint<Nothing, RunsAnswer>('runs');
+export const getBoard = endpoint<BoardQuery, BoardAnswer>('board');
 export const getReport = endpoint<ReportQuery, ReportAnswer>('report');
 export const getExport = endpoint<ExportQuery, ExportAnswer>('export');
 export const getRanks = endpoint<RunQuery, RanksAnswer>('ranks');

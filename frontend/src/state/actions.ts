@@ -21,7 +21,7 @@ import { isOnItsWay, load, loaded, renewed } from './profile';
 import { refreshRun } from './ranks';
 import { go, route } from './route';
 import { loadRules, rules } from './rules';
-import { noteState, refreshRuns, runs, selectedKey } from './runs';
+import { boarding, noteState, refreshRuns, runs, selectedKey } from './runs';
 import { narrow } from './viewport';
 
 export const helpOpen = signal(false);
@@ -33,11 +33,20 @@ export function chooseProfile(key: Partial<ProfileKey>): void {
   go({ run: '', worker: '', span: '', file: '', line: '', step: '', op: '', view: view === 'source' ? 'findings' : view, ...key }, 'push');
 }
 
+/** What is to be done in a run, from the list of all. */
+export const openRun = (run: string): void =>
+  go({ run, worker: '', span: '', file: '', line: '', step: '', op: '', finding: '', q: '', view: 'findings' }, 'push');
+
 /** A rank on its own: its overview, or one of its findings. */
 export const openRank = ({ worker, span }: Pick<ProfileKey, 'worker' | 'span'>, id = ''): void =>
   go({ run: selectedKey.peek()?.run ?? '', worker, span, file: '', line: '', step: '', op: '', finding: id, view: id ? 'findings' : 'overview' }, 'push');
 
-export const chooseView = (view: View): void => go({ view }, 'push');
+/** From the list of all runs the address goes on to the run that is shown. */
+export function chooseView(view: View): void {
+  const run = route.peek().view === 'runs' ? selectedKey.peek()?.run : undefined;
+  go({ view, ...(run && { run }) }, 'push');
+}
+
 export const setQuery = (q: string): void => go({ q }, 'replace');
 export const setSort = (sort: Sort): void => go({ sort }, 'replace');
 export const setGroup = (group: Group): void => go({ group }, 'replace');
@@ -166,7 +175,7 @@ export async function revalidate(): Promise<void> {
   if (rules.peek().size === 0) void loadRules();
   void loadMutes();
   if (!isFirst) reloads.value += 1;
-  if (isOnItsWay()) return; // and brings what is new
+  if (boarding.peek() || isOnItsWay()) return; // the list needs no report; a question on its way brings what is new
   if (!loaded.peek() || renewed.peek()) loadSelected();
   else void refreshRun();
 }

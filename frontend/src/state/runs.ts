@@ -6,7 +6,7 @@ import type { ErrorInfo, ProfileState, RunsAnswer } from '../api/types.gen';
 import { keyText, select, type ProfileKey } from '../base/selection';
 import { toast } from './notices';
 import { polled, resource } from './resource';
-import { route } from './route';
+import { go, route } from './route';
 
 const LOGDIR = 'logdir'; // there is one
 const logdir = resource<RunsAnswer>();
@@ -36,6 +36,17 @@ const isMissing = computed(() => {
 export function watchRun(): void {
   effect(() => {
     if (isMissing.value) toast(`There is no run “${namedRun.value}” here. Another one is shown.`);
+  });
+}
+
+/** Whether the list of runs is on the screen: with a single run there is none. */
+export const boarding = computed<boolean>(() => route.value.view === 'runs' && (runs.value?.runs.length ?? 0) > 1);
+
+/** With a single run there is no list of runs: it is opened at once. */
+export function watchRuns(): void {
+  effect(() => {
+    const { scanning = true, runs: known = [] } = runs.value ?? {};
+    if (route.value.view === 'runs' && !scanning && known.length <= 1) go({ view: 'findings' }, 'replace');
   });
 }
 

@@ -15,7 +15,8 @@ export async function openPage(hash = '', widthPx = 1400, unfolded = true): Prom
   document.body.replaceChildren();
   vi.resetModules();
   window.history.replaceState(null, '', `#${hash}`);
-  if (unfolded) window.localStorage.setItem('torchtidy.unfolded', 'why,evidence'); else window.localStorage.removeItem('torchtidy.unfolded');
+  const { writeSetting } = await import('../state/settings');
+  writeSetting('torchtidy.unfolded', unfolded ? 'why,evidence' : '');
   setWidth(widthPx);
   const { render } = await import('../index');
   render();

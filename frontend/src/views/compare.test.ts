@@ -91,7 +91,7 @@ describe('the sides', () => {
 
   it('are reached by a key, and need no report of the selected run', async () => {
     const server = serveRuns(compareAnswer(), { broken: [{ state: 'error', problem: { path: 'x', error: 'No JSON.', advice: 'Record.', recovered_events: 0 } }], ...TWO });
-    await openPage();
+    await openPage('torchtidy&p.torchtidy.run=broken');
     await screen.findByRole('heading', { name: 'This trace could not be read' });
     await effects();
     key('c', document.body);

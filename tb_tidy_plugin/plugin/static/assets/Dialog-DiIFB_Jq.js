@@ -1,1 +1,0 @@
-import{Cn as e,a as t,bn as n,r}from"./Button-C5M1WaLy.js";function i({title:i,onClose:a,children:o}){let s=e(null);return n(()=>s.current?.showModal(),[]),t(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[t(`header`,{class:`dialog-head`,children:[t(`h2`,{children:i}),t(r,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};
