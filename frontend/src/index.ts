@@ -2,6 +2,7 @@
 
 import { h, render as mount } from 'preact';
 import { revalidate } from './state/actions';
+import { look } from './state/live';
 import { watchFindings } from './state/findings';
 import * as host from './state/host';
 import { followSelection } from './state/profile';
@@ -49,6 +50,7 @@ function start(): void {
   root.id = 'torchtidy';
   document.body.append(root);
   mount(h(App, null), root);
+  host.whileInSight(root, () => void look());
   void begin();
 }
 

@@ -63,7 +63,11 @@ class RunState(Model, frozen=True):
 
 
 class RunsAnswer(Model, frozen=True):
-    """`GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on."""
+    """`GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
+
+    With `look=calm` nobody waits for a new look, which begins if the last one is long over. A page that asks again and
+    again thus never keeps a slow disk busy.
+    """
 
     logdirs: list[str]
     scanning: bool
@@ -372,6 +376,14 @@ class MutesAnswer(Model, frozen=True):
 
 class RetryRequest(Model, frozen=True):
     """`POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`."""
+
+    run: str
+    worker: str
+    span: str
+
+
+class CancelRequest(Model, frozen=True):
+    """`POST api/cancel`: stop an analysis that waits or is under way; answered by its `ProfileState`."""
 
     run: str
     worker: str

@@ -38,6 +38,7 @@ from tb_tidy_plugin.trace.files import TraceFile
 FRESH_S = 2.0  # what was seen later than this ago is believed
 PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
 PERIOD_S = 10.0  # between looks that nobody asked for
+CALM_RATIO = 10  # a page that asks by itself has a look made this many times as long as a look takes after the last
 REST_RATIO = 20  # and at least this many times as long as a look takes, for large trees on slow disks
 HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
 KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
@@ -131,6 +132,7 @@ class Profiles:
         self._has_traces = False
         self._looks = 0
         self._looked_at = 0.0  # on the monotonic clock
+        self._look_took_s = 0.0
         self._look_now = False
 
     def start(self) -> None:
@@ -149,9 +151,15 @@ class Profiles:
         """Whether the last look found any trace, or a link that may lead to some; costs nothing."""
         return self._has_traces
 
-    def runs(self) -> RunsAnswer:
-        """Everything in the logdirs; runs of which nothing can be opened come last, since the tab opens the first."""
-        self._refresh()
+    def runs(self, *, calm: bool = False) -> RunsAnswer:
+        """Everything in the logdirs; runs of which nothing can be opened come last, since the tab opens the first.
+
+        With `calm` the answer is that of the last look, and a new one begins where looks cost little.
+        """
+        if calm:
+            self._look_calmly()
+        else:
+            self._refresh()
         with self._changed:
             groups = [
                 (run, [entry for _, entry in group])
@@ -366,9 +374,29 @@ class Profiles:
                 self._again(key, replace(entry, problem=None))
             return self._entries[key].described()
 
+    def cancel(self, key: Key) -> ProfileState:
+        """Stops an analysis that waits or is under way; whatever else becomes of a trace stays as it is.
+
+        Raises:
+            NotFoundError: there is no such trace.
+        """
+        with self._changed:
+            entry = self._entries.get(key)
+            if entry is None:
+                raise _no_such(*key)
+            self._wanted.pop(key, None)
+            if not entry.is_over:
+                if key in self._running:
+                    self._running[key].stop()
+                self._finish(key, STOPPED)
+                self._changed.notify_all()
+            return self._entries[key].described()
+
     def _again(self, key: Key, entry: Entry) -> None:
         """Puts a trace whose analysis is over in the queue, as a new version."""
         self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
+        if key in self._running:  # what was stopped is still on its way out
+            self._wanted[key] = None
         self._want(key)
         self._changed.notify_all()
 
@@ -382,6 +410,12 @@ class Profiles:
             self._look_now = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._looks > before, PATIENCE_S)
+
+    def _look_calmly(self) -> None:
+        with self._changed:
+            if self._looks and time.monotonic() - self._looked_at >= max(FRESH_S, CALM_RATIO * self._look_took_s):
+                self._look_now = True
+                self._changed.notify_all()
 
     def _keep_looking(self) -> None:
         last = NOTHING_YET
@@ -399,6 +433,7 @@ class Profiles:
                     last = catalog
                 self._looks += 1
                 self._looked_at = time.monotonic()
+                self._look_took_s = took_s
                 self._look_now = False
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._look_now, max(PERIOD_S, REST_RATIO * took_s))

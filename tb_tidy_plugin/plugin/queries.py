@@ -52,6 +52,12 @@ class RunQuery(Query, frozen=True):
     run: str
 
 
+class RunsQuery(Query, frozen=True):
+    """What the logdir holds: looked at `now`, or `calm`ly, as often as that costs little."""
+
+    look: Literal["now", "calm"] = "now"
+
+
 class BoardQuery(Query, frozen=True):
     """All runs; `analyse=all` has those analysed that are not known."""
 

@@ -75,6 +75,10 @@ def _retry(served: Served, asked: models.RetryRequest) -> models.ProfileState:
     return served.profiles.retry(Key(asked.run, asked.worker, asked.span))
 
 
+def _cancel(served: Served, asked: models.CancelRequest) -> models.ProfileState:
+    return served.profiles.cancel(Key(asked.run, asked.worker, asked.span))
+
+
 def _rules(served: Served, _: Query) -> models.RulesAnswer:
     from tb_tidy_plugin.configuration.checks import known_rules
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
@@ -183,7 +187,12 @@ def _result(served: Served, asked: queries.ProfileQuery) -> Result:
 
 
 ROUTES: tuple[Route[Any, Any], ...] = (
-    Route("/api/runs", Query, models.RunsAnswer, lambda served, _: served.profiles.runs()),
+    Route(
+        "/api/runs",
+        queries.RunsQuery,
+        models.RunsAnswer,
+        lambda served, asked: served.profiles.runs(calm=asked.look == "calm"),
+    ),
     Route("/api/board", queries.BoardQuery, models.BoardAnswer, _board),
     Route("/api/report", queries.ReportQuery, models.ReportAnswer, _report),
     Route("/api/ranks", queries.RunQuery, models.RanksAnswer, lambda served, asked: served.profiles.ranks(asked.run)),
@@ -194,6 +203,7 @@ ROUTES: tuple[Route[Any, Any], ...] = (
         lambda served, asked: served.profiles.progress(asked.key),
         streamed=True,
     ),
+    Route("/api/cancel", models.CancelRequest, models.ProfileState, _cancel),
     Route("/api/retry", models.RetryRequest, models.ProfileState, _retry),
     Route("/api/rules", Query, models.RulesAnswer, _rules),
     Route("/api/export", queries.ExportQuery, models.ExportAnswer, _export),

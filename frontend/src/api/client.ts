@@ -2,9 +2,9 @@
 
 import { lines } from '../base/ndjson';
 import type {
-  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, BoardAnswer, BoardQuery, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo, EventQuery, EventsAnswer, EventsQuery,
+  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, BoardAnswer, BoardQuery, CancelRequest, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo, EventQuery, EventsAnswer, EventsQuery,
   ExportAnswer, ExportQuery, FileQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer,
-  OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, RulesAnswer, RunQuery, RunsAnswer, SliceQuery, SourceAnswer, StackAnswer, StackQuery,
+  OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, RulesAnswer, RunQuery, RunsAnswer, RunsQuery, SliceQuery, SourceAnswer, StackAnswer, StackQuery,
   TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
@@ -24,7 +24,7 @@ type Nothing = Record<string, never>;
 const GATEWAY_FAULTS = new Set([502, 503, 504]); // what a proxy says when the server behind it has stopped
 const KEPT_ANSWERS = 16;
 
-export const getRuns = endpoint<Nothing, RunsAnswer>('runs');
+export const getRuns = endpoint<RunsQuery, RunsAnswer>('runs');
 export const getBoard = endpoint<BoardQuery, BoardAnswer>('board');
 export const getReport = endpoint<ReportQuery, ReportAnswer>('report');
 export const getExport = endpoint<ExportQuery, ExportAnswer>('export');
@@ -50,6 +50,9 @@ export const getBenchmarks = endpoint<ProfileQuery, BenchmarksAnswer>('benchmark
 
 /** Has a trace analysed again whose analysis failed. */
 export const postRetry = (profile: RetryRequest): Promise<ProfileState> => post('retry', profile);
+
+/** Stops an analysis. */
+export const postCancel = (profile: CancelRequest): Promise<ProfileState> => post('cancel', profile);
 
 /** Changes the mutes that are kept beside the runs, and makes them be kept there from now on. */
 export const postMutes = (change: MuteChange): Promise<MutesAnswer> => post('mutes', change);

@@ -12,6 +12,7 @@ export interface Api {
   BenchmarksAnswer: BenchmarksAnswer;
   BoardAnswer: BoardAnswer;
   BoardQuery: BoardQuery;
+  CancelRequest: CancelRequest;
   CompareAnswer: CompareAnswer;
   CompareQuery: CompareQuery;
   CpuAnswer: CpuAnswer;
@@ -43,6 +44,7 @@ export interface Api {
   RulesAnswer: RulesAnswer;
   RunQuery: RunQuery;
   RunsAnswer: RunsAnswer;
+  RunsQuery: RunsQuery;
   SliceQuery: SliceQuery;
   SourceAnswer: SourceAnswer;
   StackAnswer: StackAnswer;
@@ -276,6 +278,14 @@ export interface LoggedRun {
  */
 export interface BoardQuery {
   analyse?: "all" | "few";
+}
+/**
+ * `POST api/cancel`: stop an analysis that waits or is under way; answered by its `ProfileState`.
+ */
+export interface CancelRequest {
+  run: string;
+  span: string;
+  worker: string;
 }
 /**
  * `GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
@@ -2201,6 +2211,9 @@ export interface RunQuery {
 }
 /**
  * `GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
+ *
+ * With `look=calm` nobody waits for a new look, which begins if the last one is long over. A page that asks again and
+ * again thus never keeps a slow disk busy.
  */
 export interface RunsAnswer {
   logdirs: string[];
@@ -2213,6 +2226,12 @@ export interface RunsAnswer {
 export interface RunState {
   profiles: ProfileState[];
   run: string;
+}
+/**
+ * What the logdir holds: looked at `now`, or `calm`ly, as often as that costs little.
+ */
+export interface RunsQuery {
+  look?: "calm" | "now";
 }
 /**
  * `lanes` are numbers with commas between them, none for all.

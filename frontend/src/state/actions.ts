@@ -1,7 +1,7 @@
 /** What the user can do. */
 
 import { signal } from '@preact/signals';
-import { postRetry } from '../api/client';
+import { postCancel, postRetry } from '../api/client';
 import type { Finding, Place } from '../api/types.gen';
 import type { Command } from '../base/keys';
 import { NOTHING, type Mutes } from '../base/mutes';
@@ -193,6 +193,18 @@ export async function retry(): Promise<void> {
     return;
   }
   await load(key);
+}
+
+/** Stops the analysis of the selected profile; the page then offers to try again. */
+export async function cancel(): Promise<void> {
+  const key = selectedKey.peek();
+  if (!key) return;
+  try {
+    noteState(key.run, await reach(postCancel(key)));
+  } catch (error) {
+    const fault = faultInfo(error);
+    if (fault) toast(`${fault.message} ${fault.advice}`);
+  }
 }
 
 /** Loads the selected profile, though a report of it may be on the screen. */

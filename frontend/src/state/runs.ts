@@ -62,6 +62,9 @@ export const refreshRuns = (): Promise<void> => new Promise((resolve) => {
   }, given, SCAN_PERIOD_MS)).then(() => resolve());
 });
 
+/** Takes over what the logdir holds by now. */
+export const takeRuns = (answer: RunsAnswer): void => logdir.put(LOGDIR, answer);
+
 /** Takes over what the server said of one profile in another answer. */
 export function noteState(run: string, state: ProfileState): void {
   const answer = runs.peek();
