@@ -38,7 +38,6 @@ from tb_tidy_plugin.trace.files import TraceFile
 FRESH_S = 2.0  # what was seen later than this ago is believed
 PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
 PERIOD_S = 10.0  # between looks that nobody asked for
-CALM_RATIO = 10  # a page that asks by itself has a look made this many times as long as a look takes after the last
 REST_RATIO = 20  # and at least this many times as long as a look takes, for large trees on slow disks
 HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
 KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
@@ -413,7 +412,7 @@ class Profiles:
 
     def _look_calmly(self) -> None:
         with self._changed:
-            if self._looks and time.monotonic() - self._looked_at >= max(FRESH_S, CALM_RATIO * self._look_took_s):
+            if self._looks and time.monotonic() - self._looked_at >= max(FRESH_S, REST_RATIO * self._look_took_s):
                 self._look_now = True
                 self._changed.notify_all()
 

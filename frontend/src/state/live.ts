@@ -3,7 +3,7 @@
 import { computed, signal } from '@preact/signals';
 import { getRuns } from '../api/client';
 import type { RunsAnswer } from '../api/types.gen';
-import { keyText, type ProfileKey } from '../base/selection';
+import { keyText, select, type ProfileKey } from '../base/selection';
 import { revalidate } from './actions';
 import { faultInfo, gone, reach } from './connection';
 import { isOnItsWay, load, loaded, renewed } from './profile';
@@ -50,8 +50,9 @@ function takeOver(answer: RunsAnswer): void {
   const known = new Set(keysOf(runs.peek() ?? answer).map(keyText));
   const fresh = keysOf(answer).map(keyText).filter((key) => !known.has(key));
   if (fresh.length > 0) arrived.value = new Set([...arrived.peek(), ...fresh]);
+  const next = select(answer.runs, route.peek());
   const stays = shown !== null && keysOf(answer).some((key) => keyText(key) === keyText(shown));
-  if (stays && !boarding.peek() && (route.peek().run !== shown.run || route.peek().span !== shown.span)) go({ ...shown }, 'replace'); // or the newest would take its place
+  if (stays && !boarding.peek() && next && (next.run !== shown.run || next.profile.span !== shown.span)) go({ ...shown }, 'replace'); // or another one would take its place
   takeRuns(answer);
   const key = selectedKey.peek();
   if (!key || boarding.peek() || isOnItsWay()) return;
