@@ -240,6 +240,11 @@ export function recordingText(recording: Recording, banner: string | null): { wh
   return Object.hasOwn(RECORDINGS, recording) ? RECORDINGS[recording] : { what: `This recording is not of steady steps: ${worded({}, String(recording))}.`, why: '' };
 }
 
+const OF_START: ReadonlySet<Recording> = new Set<Recording>(['start-up', 'compilation', 'capture']);
+
+/** Whether a recording holds what a job does once: what is saved there is not saved in each step. */
+export const isOfStart = ({ recording }: { recording: Recording }): boolean => OF_START.has(recording);
+
 const PROOFS: Record<Proof, string> = {
   queued: 'its next work was launched before the device ran dry', issuing: 'the host was launching the next work',
   'in-call': 'the host was in a call that says so', blocked: 'the host waited for the device', silent: 'no thread launched anything for a while',

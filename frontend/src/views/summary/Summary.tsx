@@ -3,7 +3,7 @@
 import type { Ledger } from '../../api/ledger';
 import type { ProfileReport } from '../../api/types.gen';
 import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
-import { accountOf, averageText, boundText, busyNs, gathered, groupsOf as ledgerGroups, hostPace, isIn, isWhole, sourceText, stepSpread } from '../../base/ledger';
+import { accountOf, averageText, boundText, busyNs, gathered, groupsOf as ledgerGroups, hostPace, isIn, isOfStart, isWhole, sourceText, stepSpread } from '../../base/ledger';
 import { averaged, causeOf, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
 import { overlapText, stepNow } from '../../base/joint';
 import { filtered } from '../../base/ranking';
@@ -46,6 +46,9 @@ function Verdict({ report }: { report: ProfileReport }) {
   const now = stepNow(report);
   const found = findings.value.length;
   const largest = ledger.value && accountOf(ledger.value, null).rows[0];
+  if (ledger.value && isOfStart(ledger.value)) {
+    return <p class="verdict"><b>Record steady steps first.</b> What is found here is of this recording, not of each step of the job.</p>;
+  }
   if (found > 0 && saving && saving.expected_ns > 0) {
     return (
       <p class="verdict">
