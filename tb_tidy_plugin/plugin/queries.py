@@ -21,6 +21,7 @@ from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
 MOST_DIGITS = 15
 MOST_ROWS = 500
 USUAL_ROWS = 100
+MOST_LETTERS = 200
 MOST_PIXELS = 4_096
 USUAL_PIXELS = 1_024
 MOST_LANES = 500
@@ -152,6 +153,15 @@ class EventQuery(ProfileQuery, frozen=True):
     """`event` is the id of an event on the timeline."""
 
     event: Count
+
+
+class FindQuery(ProfileQuery, frozen=True):
+    """`q` is part of an event's name; the search goes on at `event`, else at `from_ns`."""
+
+    q: Annotated[str, msgspec.Meta(max_length=MOST_LETTERS)]
+    from_ns: Count = 0
+    event: Count | UnsetType = UNSET
+    direction: Literal["next", "previous"] = "next"
 
 
 class WindowQuery(ProfileQuery, frozen=True):

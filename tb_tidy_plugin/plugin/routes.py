@@ -234,6 +234,7 @@ ROUTES: tuple[Route[Any, Any], ...] = (
     Route("/api/timeline/lanes", queries.ProfileQuery, timeline_models.TimelineLanes, timeline_routes.lanes),
     Route("/api/timeline", queries.SliceQuery, timeline_models.TimelineSlice, timeline_routes.timeline),
     Route("/api/timeline/event", queries.EventQuery, timeline_models.TimelineEvent, timeline_routes.event),
+    Route("/api/timeline/found", queries.FindQuery, timeline_models.TimelineFound, timeline_routes.found),
     Route("/api/timeline/marks", queries.MarksQuery, timeline_models.TimelineMarks, timeline_routes.marks),
     Route("/api/timeline/trace", queries.CropQuery, None, timeline_routes.cropped, file_name=CROP_NAME),
     Route("/api/compare", queries.CompareQuery, models.CompareAnswer, _compare),

@@ -3,9 +3,9 @@
 import { lines } from '../base/ndjson';
 import type {
   BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, BoardAnswer, BoardQuery, CancelRequest, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo, EventQuery, EventsAnswer, EventsQuery,
-  ExportAnswer, ExportQuery, FileQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer,
+  ExportAnswer, ExportQuery, FileQuery, FindQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer,
   OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, RulesAnswer, RunQuery, RunsAnswer, RunsQuery, SliceQuery, SourceAnswer, StackAnswer, StackQuery,
-  TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
+  TimelineEvent, TimelineFound, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
 /** The server said no, and why. */
@@ -43,6 +43,7 @@ export const getStack = endpoint<StackQuery, StackAnswer>('stack');
 export const getMutes = endpoint<Nothing, MutesAnswer>('mutes');
 export const getTimelineLanes = endpoint<ProfileQuery, TimelineLanes>('timeline/lanes');
 export const getTimelineEvent = endpoint<EventQuery, TimelineEvent>('timeline/event');
+export const getTimelineFound = endpoint<FindQuery, TimelineFound>('timeline/found');
 export const getTimelineMarks = endpoint<MarksQuery, TimelineMarks>('timeline/marks');
 /** Kept by those who ask: a window is not asked for twice. */
 export const getTimelineSlice = endpoint<SliceQuery, TimelineSlice>('timeline');

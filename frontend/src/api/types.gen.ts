@@ -24,6 +24,7 @@ export interface Api {
   ExportAnswer: ExportAnswer;
   ExportQuery: ExportQuery;
   FileQuery: FileQuery;
+  FindQuery: FindQuery;
   JobQuery: JobQuery;
   KernelsAnswer: KernelsAnswer;
   KernelsQuery: KernelsQuery;
@@ -50,6 +51,7 @@ export interface Api {
   StackAnswer: StackAnswer;
   StackQuery: StackQuery;
   TimelineEvent: TimelineEvent;
+  TimelineFound: TimelineFound;
   TimelineLanes: TimelineLanes;
   TimelineMarks: TimelineMarks;
   TimelineSlice: TimelineSlice;
@@ -712,6 +714,18 @@ export interface ExportQuery {
  */
 export interface FileQuery {
   file: string;
+  run: string;
+  span: string;
+  worker: string;
+}
+/**
+ * `q` is part of an event's name; the search goes on at `event`, else at `from_ns`.
+ */
+export interface FindQuery {
+  direction?: "next" | "previous";
+  event?: number;
+  from_ns?: number;
+  q: string;
   run: string;
   span: string;
   worker: string;
@@ -2338,6 +2352,19 @@ export interface TimelineRef {
   lane: number;
   name: string;
   start_ns: number;
+}
+/**
+ * `GET api/timeline/found?q=…`: an event whose name has the text, next to another one or to a point in time.
+ *
+ * Attributes:
+ *     total: how many events have it.
+ *     index: which of them this is by its start, from 0; null where there is none.
+ *     event: its id; null where there is none.
+ */
+export interface TimelineFound {
+  event: number | null;
+  index: number | null;
+  total: number;
 }
 /**
  * `GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`.

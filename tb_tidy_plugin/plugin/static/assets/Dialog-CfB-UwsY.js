@@ -1,1 +1,0 @@
-import{On as e,a as t,jn as n,r}from"./Button-DyiHhAPf.js";function i({title:i,onClose:a,children:o}){let s=n(null);return e(()=>s.current?.showModal(),[]),t(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[t(`header`,{class:`dialog-head`,children:[t(`h2`,{children:i}),t(r,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};

@@ -1,0 +1,1 @@
+import{Mn as e,a as t,kn as n,r}from"./Button-C8X8gvAO.js";function i({title:i,onClose:a,children:o}){let s=e(null);return n(()=>s.current?.showModal(),[]),t(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[t(`header`,{class:`dialog-head`,children:[t(`h2`,{children:i}),t(r,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};
