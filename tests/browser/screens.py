@@ -46,6 +46,7 @@ class Screen:
 
 
 SCREENS = (
+    Screen("runs", "Load batches in worker processes", {"view": "runs"}),
     Screen("overview", "Quality of the trace", {"run": UNTIDY, "view": "overview"}),
     Screen("findings", "Thread or stream", {"run": UNTIDY}),
     Screen("operators", "aten::", {"run": UNTIDY, "view": "operators"}),
