@@ -16,6 +16,7 @@ DEMO := .venv-demo
 TEST := .venv
 MIN := .venv-min
 BIN := $(TEST)/bin
+DEMO_SOURCES := sample_runs/image_classifier_untidy,sample_runs/text_generation_eval
 INSTALL := bin/pip install --quiet --disable-pip-version-check
 NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
@@ -30,7 +31,7 @@ help: ## list the targets
 
 demo: $(DEMO)/.installed ## serve the sample runs; PORT=6007 for another port
 	@echo "TorchTidy is at http://localhost:$(PORT)/#torchtidy&p.torchtidy.run=image_classifier_untidy"
-	@$(DEMO)/bin/tensorboard --logdir sample_runs --port $(PORT)
+	@$(DEMO)/bin/tensorboard --logdir sample_runs --port $(PORT) --torchtidy_source_roots $(DEMO_SOURCES)
 
 # Two at a time: while Python's packages are installed, the frontend is checked.
 test: ## run every check
@@ -137,8 +138,9 @@ browser: $(TEST)/.installed
 	@PYTHON="$(PYTHON)" tests/tools.sh venv
 	$(PYTHON) -m venv $*
 
+# With LibCST, so that findings have diffs of the scripts in sample_runs.
 $(DEMO)/.installed: setup.py $(COMPILED) | $(DEMO)/bin/pip
-	$(DEMO)/$(INSTALL) --editable .
+	$(DEMO)/$(INSTALL) --editable '.[fix]'
 	@touch $@
 
 # The install must not rebuild the bundle: whether it is current is one of the checks.

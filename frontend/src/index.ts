@@ -2,11 +2,13 @@
 
 import { h, render as mount } from 'preact';
 import { revalidate } from './state/actions';
+import { look } from './state/live';
 import { watchFindings } from './state/findings';
 import * as host from './state/host';
 import { followSelection } from './state/profile';
 import { restore } from './state/route';
-import { watchRun } from './state/runs';
+import { watchRun, watchRuns } from './state/runs';
+import { restoreFolds } from './state/folds';
 import { restoreSettings } from './state/settings';
 import { watchViewport } from './state/viewport';
 import code from './styles/code.css?inline';
@@ -42,20 +44,24 @@ function start(): void {
   host.onDataReloaded(debounced(() => void revalidate(), RELOAD_DELAY_MS));
   host.onUrl(restore);
   restoreSettings();
+  restoreFolds();
   watchViewport();
   const root = document.createElement('div');
   root.id = 'torchtidy';
   document.body.append(root);
   mount(h(App, null), root);
+  host.whileInSight(root, () => void look());
   void begin();
 }
 
 /** The address first: it says which profile to ask for. */
 async function begin(): Promise<void> {
-  restore(await host.readUrl());
+  const keys = await host.readUrl();
+  restore(Object.keys(keys).length > 0 ? keys : { view: 'runs' });
   followSelection();
   watchFindings();
   watchRun();
+  watchRuns();
   await revalidate();
 }
 

@@ -140,6 +140,12 @@ def remembered(analysis: Analysis, on_news: OnNews) -> Outcome:
     return outcome
 
 
+def kept_outcome(file: TraceFile, asked: Asked) -> Result | None:
+    """What is kept of an earlier analysis of the file as it is now; nothing is analysed."""
+    known = _known(asked)
+    return known.load(file, known.key(file))
+
+
 def _known(asked: Asked) -> Remembered[Result]:
     return Remembered(asked.cache, "result", Result, _settings(asked), asked.source_roots)
 

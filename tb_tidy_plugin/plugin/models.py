@@ -63,11 +63,63 @@ class RunState(Model, frozen=True):
 
 
 class RunsAnswer(Model, frozen=True):
-    """`GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on."""
+    """`GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
+
+    With `look=calm` nobody waits for a new look, which begins if the last one is long over. A page that asks again and
+    again thus never keeps a slow disk busy.
+    """
 
     logdirs: list[str]
     scanning: bool
     runs: list[RunState]
+
+
+class LoggedRun(Model, frozen=True):
+    """What the job logged beside its traces: the last values of a few scalars, and hyperparameters, by name."""
+
+    scalars: dict[str, float]
+    hparams: dict[str, str | float | bool]
+
+
+class BoardRow(Model, frozen=True):
+    """One run at a glance: of the recording that the page opens, the first worker's latest span.
+
+    Attributes:
+        recorded_ms: when it was recorded, in ms since 1970; null where nothing says.
+        state: how far its analysis is.
+        known: whether the figures are there; without them the fields from `device` to `finding` are empty or null.
+        step_ns: median step, without the profiler where that is known; null where there are no steps.
+        saving_ns: what all fixes together are expected to save per step; null where there is no estimate.
+        findings: how many there are.
+        action, finding: what to do first, and the id of that finding.
+        logged: what the job logged; null where nothing is known of it.
+    """
+
+    run: str
+    worker: str
+    span: str
+    recorded_ms: int | None
+    state: LoadState
+    known: bool
+    device: str
+    step_ns: int | None
+    saving_ns: int | None
+    findings: int
+    action: str
+    finding: str
+    logged: LoggedRun | None
+
+
+class BoardAnswer(Model, frozen=True):
+    """`GET api/board`: all runs at a glance, in the order of `GET api/runs`.
+
+    Figures come from reports that are known or kept. The eight newest runs are analysed for it, all with
+    `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` of those under way.
+    """
+
+    runs: list[BoardRow]
+    pending: int
+    unasked: int
 
 
 class ReportAnswer(Model, frozen=True):
@@ -329,6 +381,14 @@ class MutesAnswer(Model, frozen=True):
 
 class RetryRequest(Model, frozen=True):
     """`POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`."""
+
+    run: str
+    worker: str
+    span: str
+
+
+class CancelRequest(Model, frozen=True):
+    """`POST api/cancel`: stop an analysis that waits or is under way; answered by its `ProfileState`."""
 
     run: str
     worker: str

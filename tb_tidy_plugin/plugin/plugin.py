@@ -40,6 +40,7 @@ class Plugin(base_plugin.TBPlugin):
         self._named_hosts = getattr(flags, "torchtidy_hosts", "") or ""
         background = ThreadPoolExecutor(1, "torchtidy-start")
         configuration = configuration_file(getattr(flags, "torchtidy_config", "") or "")
+        self._data_provider = context.data_provider
         cache = getattr(flags, "torchtidy_cache", "") or ""
         self._profiles = background.submit(open_profiles, self._logdirs, configuration, self._source_roots, cache)
         background.shutdown(wait=False)
@@ -58,12 +59,14 @@ class Plugin(base_plugin.TBPlugin):
         from tb_tidy_plugin.benchmarks.runner import has_torch
         from tb_tidy_plugin.plugin.allowed_hosts import hosts_of
         from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue, refusal_of
+        from tb_tidy_plugin.plugin.logged import LoggedRuns
         from tb_tidy_plugin.plugin.mutes import MuteStore
         from tb_tidy_plugin.plugin.web import create_app
 
         queue = BenchmarkQueue(refusal_of(self._benchmarks, self._host, bind_all=self._bind_all, has_torch=has_torch()))
         hosts = hosts_of(self._host, bind_all=self._bind_all, named=self._named_hosts)
-        return create_app(self._profiles.result(), self._source_roots, MuteStore(self._logdirs), queue, hosts)
+        logged = LoggedRuns(self._data_provider)
+        return create_app(self._profiles.result(), self._source_roots, MuteStore(self._logdirs), queue, hosts, logged)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")

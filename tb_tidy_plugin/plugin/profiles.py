@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, groupby
 from pathlib import Path
@@ -14,10 +14,21 @@ from pathlib import Path
 import msgspec
 
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked, Outcome, remembered
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked, Outcome, kept_outcome, remembered
 from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Progress, Result, printable
+from tb_tidy_plugin.plugin.board import UNASKED, Glance, glance_of, recorded_ms, shown_of
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.models import LoadState, ProfileState, RanksAnswer, ReportAnswer, RunsAnswer, RunState
+from tb_tidy_plugin.plugin.models import (
+    BoardAnswer,
+    BoardRow,
+    LoadState,
+    LoggedRun,
+    ProfileState,
+    RanksAnswer,
+    ReportAnswer,
+    RunsAnswer,
+    RunState,
+)
 from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
 from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Found, Key, look
 from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
@@ -112,11 +123,15 @@ class Profiles:
         self._kept: OrderedDict[Key, Kept] = OrderedDict()  # the first one was unused longest
         self._early: dict[Key, ProfileReport] = {}  # of analyses whose tables are still made
         self._parts: dict[Key, Part] = {}  # of all that was analysed, kept or not
+        self._glances: dict[Key, Glance] = {}  # of all whose report was seen, kept or not
+        self._to_look_up: dict[Key, None] = {}  # whose report may be in the cache
+        self._looked_up: set[tuple[Key, int]] = set()  # with the recording
         self._renewed: dict[Key, str] = {}  # why each was last analysed again
         self._run_findings = RunFindings(configuration)
         self._has_traces = False
         self._looks = 0
         self._looked_at = 0.0  # on the monotonic clock
+        self._look_took_s = 0.0
         self._look_now = False
 
     def start(self) -> None:
@@ -135,9 +150,15 @@ class Profiles:
         """Whether the last look found any trace, or a link that may lead to some; costs nothing."""
         return self._has_traces
 
-    def runs(self) -> RunsAnswer:
-        """Everything in the logdirs; runs of which nothing can be opened come last, since the tab opens the first."""
-        self._refresh()
+    def runs(self, *, calm: bool = False) -> RunsAnswer:
+        """Everything in the logdirs; runs of which nothing can be opened come last, since the tab opens the first.
+
+        With `calm` the answer is that of the last look, and a new one begins where looks cost little.
+        """
+        if calm:
+            self._look_calmly()
+        else:
+            self._refresh()
         with self._changed:
             groups = [
                 (run, [entry for _, entry in group])
@@ -147,6 +168,67 @@ class Profiles:
             runs = [RunState(run=run, profiles=[entry.described() for entry in entries]) for run, entries in groups]
             logdirs = [printable(logdir.path) for logdir in self._logdirs]
             return RunsAnswer(logdirs=logdirs, scanning=self.scanning, runs=runs)
+
+    def board(self, logged: Mapping[str, LoggedRun], *, every: bool = False) -> BoardAnswer:
+        """All runs at a glance; the analysis of the newest that are not known begins, with `every` that of all."""
+        self._refresh()
+        with self._changed:
+            shown = [shown_of(keys) for keys in self._by_run().values()]
+            times = {key: recorded_ms(self._entries[key].found) for key in shown}
+            newest = sorted(shown, key=lambda key: times[key] or 0, reverse=True)
+            unknown = [key for key in newest if key not in self._glances and self._entries[key].state != "error"]
+            asked = set(unknown if every else [key for key in unknown if key in newest[:UNASKED]])
+            for key in unknown:
+                if key in asked:
+                    self._want(key, first=False)
+                else:
+                    self._look_up(key)
+            under_way = {key for key in unknown if key in asked or key in self._running or key in self._wanted}
+            rows = [self._row(key, times[key], logged.get(key.run)) for key in shown]
+        return BoardAnswer(runs=rows, pending=len(under_way), unasked=len(unknown) - len(under_way))
+
+    def _by_run(self) -> dict[str, list[Key]]:
+        runs: dict[str, list[Key]] = {}
+        for key in self._entries:
+            runs.setdefault(key.run, []).append(key)
+        return runs
+
+    def _row(self, key: Key, at_ms: int | None, logged: LoggedRun | None) -> BoardRow:
+        known = self._glances.get(key)
+        glance = known or Glance(device="", step_ns=None, saving_ns=None, findings=0, action="", finding="")
+        return BoardRow(
+            run=key.run,
+            worker=key.worker,
+            span=key.span,
+            recorded_ms=at_ms,
+            state=self._entries[key].state,
+            known=known is not None,
+            logged=logged,
+            **msgspec.structs.asdict(glance),
+        )
+
+    def _look_up(self, key: Key) -> None:
+        """Has the cache asked for a report, in the background; once for each recording."""
+        name = (key, self._entries[key].recording)
+        if name in self._looked_up:
+            return
+        self._looked_up.add(name)
+        self._to_look_up[key] = None
+        if len(self._to_look_up) == 1:
+            threading.Thread(target=self._look_all_up, daemon=True, name="torchtidy-board").start()
+
+    def _look_all_up(self) -> None:
+        while True:
+            with self._changed:
+                key = next(iter(self._to_look_up), None)
+                if key is None:
+                    return
+                entry = self._entries.get(key)
+            result = None if entry is None else kept_outcome(entry.found.file, self.asked)
+            with self._changed:
+                if entry is not None and result is not None and self._is_current(key, entry):
+                    self._glances[key] = glance_of(result.report)
+                del self._to_look_up[key]
 
     def report(
         self, run: str, worker: str | None = None, span: str | None = None, *, every_rank: bool = False
@@ -291,9 +373,29 @@ class Profiles:
                 self._again(key, replace(entry, problem=None))
             return self._entries[key].described()
 
+    def cancel(self, key: Key) -> ProfileState:
+        """Stops an analysis that waits or is under way; whatever else becomes of a trace stays as it is.
+
+        Raises:
+            NotFoundError: there is no such trace.
+        """
+        with self._changed:
+            entry = self._entries.get(key)
+            if entry is None:
+                raise _no_such(*key)
+            self._wanted.pop(key, None)
+            if not entry.is_over:
+                if key in self._running:
+                    self._running[key].stop()
+                self._finish(key, STOPPED)
+                self._changed.notify_all()
+            return self._entries[key].described()
+
     def _again(self, key: Key, entry: Entry) -> None:
         """Puts a trace whose analysis is over in the queue, as a new version."""
         self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
+        if key in self._running:  # what was stopped is still on its way out
+            self._wanted[key] = None
         self._want(key)
         self._changed.notify_all()
 
@@ -307,6 +409,12 @@ class Profiles:
             self._look_now = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._looks > before, PATIENCE_S)
+
+    def _look_calmly(self) -> None:
+        with self._changed:
+            if self._looks and time.monotonic() - self._looked_at >= max(FRESH_S, REST_RATIO * self._look_took_s):
+                self._look_now = True
+                self._changed.notify_all()
 
     def _keep_looking(self) -> None:
         last = NOTHING_YET
@@ -324,6 +432,7 @@ class Profiles:
                     last = catalog
                 self._looks += 1
                 self._looked_at = time.monotonic()
+                self._look_took_s = took_s
                 self._look_now = False
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._look_now, max(PERIOD_S, REST_RATIO * took_s))
@@ -350,6 +459,7 @@ class Profiles:
         self._kept.pop(key, None)
         self._early.pop(key, None)
         self._parts.pop(key, None)
+        self._glances.pop(key, None)
         if key in self._running:
             self._running[key].stop()
             self._wanted[key] = None
@@ -427,6 +537,7 @@ class Profiles:
             entry, state="done", stage="", fraction=1.0, problem=outcome.problem, reported=True
         )
         self._parts[key] = Part(entry.version, outcome.summaries)
+        self._glances[key] = glance_of(outcome.report)
         size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
         size += memoryview(outcome.step_costs).nbytes
         self._kept[key] = Kept(file, outcome, size)

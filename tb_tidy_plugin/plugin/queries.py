@@ -21,6 +21,7 @@ from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
 MOST_DIGITS = 15
 MOST_ROWS = 500
 USUAL_ROWS = 100
+MOST_LETTERS = 200
 MOST_PIXELS = 4_096
 USUAL_PIXELS = 1_024
 MOST_LANES = 500
@@ -50,6 +51,18 @@ class RunQuery(Query, frozen=True):
     """Names a run."""
 
     run: str
+
+
+class RunsQuery(Query, frozen=True):
+    """What the logdir holds: looked at `now`, or `calm`ly, as often as that costs little."""
+
+    look: Literal["now", "calm"] = "now"
+
+
+class BoardQuery(Query, frozen=True):
+    """All runs; `analyse=all` has those analysed that are not known."""
+
+    analyse: Literal["few", "all"] = "few"
 
 
 class ProfileQuery(RunQuery, frozen=True):
@@ -140,6 +153,15 @@ class EventQuery(ProfileQuery, frozen=True):
     """`event` is the id of an event on the timeline."""
 
     event: Count
+
+
+class FindQuery(ProfileQuery, frozen=True):
+    """`q` is part of an event's name; the search goes on at `event`, else at `from_ns`."""
+
+    q: Annotated[str, msgspec.Meta(max_length=MOST_LETTERS)]
+    from_ns: Count = 0
+    event: Count | UnsetType = UNSET
+    direction: Literal["next", "previous"] = "next"
 
 
 class WindowQuery(ProfileQuery, frozen=True):

@@ -65,12 +65,20 @@ class Route(Generic[_Asked, _Answer]):
 # What is known of runs and rules
 
 
+def _board(served: Served, asked: queries.BoardQuery) -> models.BoardAnswer:
+    return served.profiles.board(served.logged(), every=asked.analyse == "all")
+
+
 def _report(served: Served, asked: queries.ReportQuery) -> models.ReportAnswer:
     return served.profiles.report(asked.run, given(asked.worker), given(asked.span), every_rank=asked.ranks == "all")
 
 
 def _retry(served: Served, asked: models.RetryRequest) -> models.ProfileState:
     return served.profiles.retry(Key(asked.run, asked.worker, asked.span))
+
+
+def _cancel(served: Served, asked: models.CancelRequest) -> models.ProfileState:
+    return served.profiles.cancel(Key(asked.run, asked.worker, asked.span))
 
 
 def _rules(served: Served, _: Query) -> models.RulesAnswer:
@@ -181,7 +189,13 @@ def _result(served: Served, asked: queries.ProfileQuery) -> Result:
 
 
 ROUTES: tuple[Route[Any, Any], ...] = (
-    Route("/api/runs", Query, models.RunsAnswer, lambda served, _: served.profiles.runs()),
+    Route(
+        "/api/runs",
+        queries.RunsQuery,
+        models.RunsAnswer,
+        lambda served, asked: served.profiles.runs(calm=asked.look == "calm"),
+    ),
+    Route("/api/board", queries.BoardQuery, models.BoardAnswer, _board),
     Route("/api/report", queries.ReportQuery, models.ReportAnswer, _report),
     Route("/api/ranks", queries.RunQuery, models.RanksAnswer, lambda served, asked: served.profiles.ranks(asked.run)),
     Route(
@@ -191,6 +205,7 @@ ROUTES: tuple[Route[Any, Any], ...] = (
         lambda served, asked: served.profiles.progress(asked.key),
         streamed=True,
     ),
+    Route("/api/cancel", models.CancelRequest, models.ProfileState, _cancel),
     Route("/api/retry", models.RetryRequest, models.ProfileState, _retry),
     Route("/api/rules", Query, models.RulesAnswer, _rules),
     Route("/api/export", queries.ExportQuery, models.ExportAnswer, _export),
@@ -228,6 +243,7 @@ ROUTES: tuple[Route[Any, Any], ...] = (
     Route("/api/timeline/lanes", queries.ProfileQuery, timeline_models.TimelineLanes, timeline_routes.lanes),
     Route("/api/timeline", queries.SliceQuery, timeline_models.TimelineSlice, timeline_routes.timeline),
     Route("/api/timeline/event", queries.EventQuery, timeline_models.TimelineEvent, timeline_routes.event),
+    Route("/api/timeline/found", queries.FindQuery, timeline_models.TimelineFound, timeline_routes.found),
     Route("/api/timeline/marks", queries.MarksQuery, timeline_models.TimelineMarks, timeline_routes.marks),
     Route("/api/timeline/trace", queries.CropQuery, None, timeline_routes.cropped, file_name=CROP_NAME),
     Route("/api/compare", queries.CompareQuery, models.CompareAnswer, _compare),

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.comparisons import Comparisons
+from tb_tidy_plugin.plugin.models import LoggedRun
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.timelines import Timelines
 
+Logged: TypeAlias = Callable[[], Mapping[str, LoggedRun]]
+"""Gives what jobs logged beside their traces, by run."""
+
 PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
+
+
+def nothing_logged() -> Mapping[str, LoggedRun]:
+    """For servers that know traces only."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +35,4 @@ class Served:
     benchmarks: BenchmarkQueue
     timelines: Timelines
     comparisons: Comparisons
+    logged: Logged = nothing_logged

@@ -13,6 +13,7 @@ from tb_tidy_plugin.plugin.timeline_models import (
     TimelineBars,
     TimelineBusy,
     TimelineEvent,
+    TimelineFound,
     TimelineLane,
     TimelineLanes,
     TimelineMarks,
@@ -166,6 +167,28 @@ def _ref(timeline: Timeline, position: int | None) -> TimelineRef | None:
         duration_ns=int(timeline.end_ns[position] - timeline.start_ns[position]),
         lane=int(timeline.row_lane[row]),
     )
+
+
+def found_answer(timeline: Timeline, text: str, from_ns: int, event: int, *, back: bool) -> TimelineFound:
+    """The next event after `event` whose name has `text`, or the one before; around the ends it goes on at the other.
+
+    Where `event` is not among them, the first one that starts at `from_ns` or later, or the last one before.
+    """
+    folded = text.casefold()
+    names = np.array([folded in name.casefold() for name in timeline.names], bool)
+    positions = (
+        np.flatnonzero(names[timeline.name] & (timeline.ids != ABSENT)) if folded and len(names) else np.zeros(0, int)
+    )
+    if not len(positions):
+        return TimelineFound(total=0, index=None, event=None)
+    positions = positions[np.lexsort((positions, timeline.start_ns[positions]))]
+    at = np.flatnonzero(timeline.ids[positions] == event)
+    if len(at):
+        index = int(at[0]) + (-1 if back else 1)
+    else:
+        index = int(np.searchsorted(timeline.start_ns[positions], from_ns)) - back
+    index %= len(positions)
+    return TimelineFound(total=len(positions), index=index, event=int(timeline.ids[positions[index]]))
 
 
 def marks_answer(timeline: Timeline, from_ns: int, to_ns: int, width: int, marked: Sequence[int]) -> TimelineMarks:

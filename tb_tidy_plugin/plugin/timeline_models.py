@@ -143,6 +143,20 @@ class TimelineEvent(Model, frozen=True):
     arrows: TimelineArrows
 
 
+class TimelineFound(Model, frozen=True):
+    """`GET api/timeline/found?q=…`: an event whose name has the text, next to another one or to a point in time.
+
+    Attributes:
+        total: how many events have it.
+        index: which of them this is by its start, from 0; null where there is none.
+        event: its id; null where there is none.
+    """
+
+    total: int
+    index: int | None
+    event: int | None
+
+
 class TimelineMarks(Model, frozen=True):
     """`GET api/timeline/marks?finding=…`: where in a window a finding's events are.
 

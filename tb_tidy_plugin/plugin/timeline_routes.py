@@ -11,6 +11,7 @@ from tb_tidy_plugin.plugin.queries import (
     MOST_LANES,
     CropQuery,
     EventQuery,
+    FindQuery,
     MarksQuery,
     ProfileQuery,
     SliceQuery,
@@ -18,7 +19,7 @@ from tb_tidy_plugin.plugin.queries import (
     given,
 )
 from tb_tidy_plugin.plugin.served import PATIENCE_S, Served
-from tb_tidy_plugin.plugin.timeline_worker import About, Crop, Event, Lanes, Marks, Slice
+from tb_tidy_plugin.plugin.timeline_worker import About, Crop, Event, Find, Lanes, Marks, Slice
 
 
 def lanes(served: Served, asked: ProfileQuery) -> bytes:
@@ -37,6 +38,13 @@ def timeline(served: Served, asked: SliceQuery) -> bytes:
 def event(served: Served, asked: EventQuery) -> bytes:
     """One event."""
     return _answer(served, asked, Event(asked.event))
+
+
+def found(served: Served, asked: FindQuery) -> bytes:
+    """The next event of a name, or the one before."""
+    event = given(asked.event)
+    about = Find(asked.q, asked.from_ns, -1 if event is None else event, asked.direction == "previous")
+    return _answer(served, asked, about)
 
 
 def marks(served: Served, asked: MarksQuery) -> bytes:

@@ -57,6 +57,15 @@ class Marks(msgspec.Struct, frozen=True, tag="marks"):
     marked: msgspec.Raw
 
 
+class Find(msgspec.Struct, frozen=True, tag="find"):
+    """`timeline_answers.found_answer`; `event` is -1 for none."""
+
+    text: str
+    from_ns: int
+    event: int
+    back: bool
+
+
 class Crop(msgspec.Struct, frozen=True, tag="crop"):
     """`timeline_crop.cropped`."""
 
@@ -65,7 +74,7 @@ class Crop(msgspec.Struct, frozen=True, tag="crop"):
     around_ns: int
 
 
-About: TypeAlias = Lanes | Slice | Event | Marks | Crop
+About: TypeAlias = Lanes | Slice | Event | Marks | Find | Crop
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -157,6 +166,8 @@ def answer_to(about: About, timeline: Timeline) -> msgspec.Raw:
             return msgspec.Raw(b"null") if found is None else answers.encoded(found)
         case Marks(from_ns, to_ns, width, marked):
             return answers.encoded(answers.marks_answer(timeline, from_ns, to_ns, width, _ids(marked)))
+        case Find(text, from_ns, event, back):
+            return answers.encoded(answers.found_answer(timeline, text, from_ns, event, back=back))
         case Crop(from_ns, to_ns, around_ns):
             return msgspec.Raw(cropped(timeline, from_ns, to_ns, around_ns))
 

@@ -18,7 +18,7 @@ from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.queries import read_query
 from tb_tidy_plugin.plugin.routes import ROUTES, Route
-from tb_tidy_plugin.plugin.served import Served
+from tb_tidy_plugin.plugin.served import Logged, Served, nothing_logged
 from tb_tidy_plugin.plugin.timelines import Timelines
 from tb_tidy_plugin.report.value import Model
 
@@ -44,13 +44,23 @@ def create_app(
     mutes: MuteStore,
     queue: BenchmarkQueue | None = None,
     hosts: AllowedHosts | None = None,
+    logged: Logged = nothing_logged,
 ) -> Flask:
-    """The app, with addresses relative to where it is mounted; `hosts` are the names by which it may be asked for."""
+    """The app, with addresses relative to where it is mounted.
+
+    Args:
+        profiles: what it answers from.
+        source_roots: folders from which sources may be shown.
+        mutes: what is muted for everybody.
+        queue: the benchmarks; without it none can be started.
+        hosts: the names by which the app may be asked for.
+        logged: gives what jobs logged beside their traces.
+    """
     app = Flask(__name__, static_folder=None)
     app.url_map.strict_slashes = False  # a redirect has a body of HTML
     install(app, [route.path for route in ROUTES if route.is_posted], hosts)
     served = Served(
-        profiles, source_roots, mutes, queue or BenchmarkQueue(), Timelines(profiles), Comparisons(profiles)
+        profiles, source_roots, mutes, queue or BenchmarkQueue(), Timelines(profiles), Comparisons(profiles), logged
     )
     for route in ROUTES:
         method = "POST" if route.is_posted else "GET"

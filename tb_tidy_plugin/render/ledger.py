@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from tb_tidy_plugin.ledger.advice import bound_by, is_mostly_waiting
-from tb_tidy_plugin.ledger.model import Cause, Entry, Function, Kind, Ledger, Owner
+from tb_tidy_plugin.ledger.model import Entry, Function, Ledger, Owner
 from tb_tidy_plugin.ledger.owners import OF_DEVICE
-from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, sentence
@@ -20,19 +19,8 @@ MOST_LINES = 5
 LEAST_SHARE = 0.01
 LONGEST_KERNEL = 60
 
-PARTS_OF_KINDS: Mapping[Kind, Part] = {
-    "matrix": "matrix", "mixture_of_experts": "matrix", "attention": "attention", "convolution": "convolution",
-    "normalisation": "normalisation", "softmax": "normalisation", "reduction": "reduction", "pooling": "reduction",
-    "pointwise": "elementwise", "memory_copy": "elementwise", "fused": "elementwise", "optimizer": "optimizer",
-    "python": "python",
-}  # fmt: skip
-PARTS_OF_COPIES: Mapping[Kind, Part] = {"to_device": "host_to_device", "to_host": "device_to_host"}
-PARTS_OF_CAUSES: Mapping[Cause, Part] = {
-    "communication": "communication_exposed", "host_communication": "idle_communication_wait",
-    "data_loading": "idle_data_loading", "synchronisation": "idle_synchronisation", "compilation": "idle_compilation",
-    "graph_capture": "idle_compilation", "garbage_collection": "idle_garbage_collection",
-    "launch_pace": "idle_launch_bound", "launch_latency": "idle_launch_bound", "between_kernels": "idle_launch_bound",
-}  # fmt: skip
+OF_A_KIND = frozenset({"compute", "copy", "cpu"})
+"""Causes that a kind tells more of: what it is drawn as."""
 
 BUSY = frozenset({"compute", "communication", "copy"})
 
@@ -107,13 +95,9 @@ def _with_swatch(entry: Entry) -> tuple[Line, ...]:
     return ((Span(part_of(entry), "swatch"), *what), *others)
 
 
-def part_of(entry: Entry) -> Part:
-    """The part of a bar in whose colour an entry is drawn."""
-    if entry.cause in {"compute", "cpu"}:
-        return PARTS_OF_KINDS.get(entry.kind or "other", "other_compute")
-    if entry.cause == "copy":
-        return PARTS_OF_COPIES.get(entry.kind or "other", "device_copy")
-    return PARTS_OF_CAUSES.get(entry.cause, "idle_unknown")
+def part_of(entry: Entry) -> str:
+    """The part of a bar in whose colour an entry is drawn, as on the page: its kind, else its cause."""
+    return entry.kind or "other" if entry.cause in OF_A_KIND else entry.cause
 
 
 def whole_ledger(ledger: Ledger) -> Iterator[Block]:

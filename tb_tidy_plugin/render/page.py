@@ -12,7 +12,6 @@ from datetime import datetime, timezone
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.profile.steps import StepBasis
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
@@ -44,7 +43,7 @@ STEP_BASIS: Mapping[StepBasis, str] = {
     "whole_trace": "no steps were marked: the whole trace counts as one",
     "none": "no steps found",
 }
-PARTS: Mapping[Part, str] = {
+PARTS: Mapping[str, str] = {
     "matrix": "Matrix products",
     "attention": "Attention",
     "convolution": "Convolution",
@@ -174,9 +173,9 @@ def _time_use(profile: ProfileReport, unit: str) -> Iterator[Block]:
         yield section(title, doc.Chart((_bar(times),), title), table, *beside)
 
 
-def _times(lanes: Sequence[Lane], step: int | None = None) -> dict[Part, float]:
+def _times(lanes: Sequence[Lane], step: int | None = None) -> dict[str, float]:
     """The time of each part of a step or of the average step, as the mean of the devices, without parts of no time."""
-    times: dict[Part, float] = {}
+    times: dict[str, float] = {}
     for lane in lanes:
         for part in lane.parts:
             if time_ns := part.mean_ns if step is None else sum(part.steps_ns[step : step + 1]):
@@ -184,18 +183,18 @@ def _times(lanes: Sequence[Lane], step: int | None = None) -> dict[Part, float]:
     return times
 
 
-def _times_of_step(profile: ProfileReport, step: int) -> dict[Part, float]:
+def _times_of_step(profile: ProfileReport, step: int) -> dict[str, float]:
     ledger = told(profile)
     if ledger is None:
         return _times(profile.lanes, step)
-    times: dict[Part, float] = {}
+    times: dict[str, float] = {}
     for entry in ledger.entries:
         if time_ns := entry.ns_by_step[step]:
             times[part_of(entry)] = times.get(part_of(entry), 0.0) + time_ns
     return times
 
 
-def _bar(times: Mapping[Part, float], height: float = 1.0) -> doc.Bar:
+def _bar(times: Mapping[str, float], height: float = 1.0) -> doc.Bar:
     whole_ns = sum(times.values())
     return doc.Bar(tuple((part, time_ns / whole_ns) for part, time_ns in times.items()), height)
 

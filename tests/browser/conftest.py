@@ -34,6 +34,12 @@ ENTRY = "data/plugin_entry.html?name=torchtidy"
 HARMLESS = ("Multiple instances of Three.js",)  # TensorBoard's own page says this
 
 
+UNFOLDED = """try {
+  localStorage.getItem('torchtidy.unfolded') ?? localStorage.setItem('torchtidy.unfolded', 'why,evidence,small');
+} catch {}"""
+"""As one who has opened the folded parts of findings before: the tests look at what is in them."""
+
+
 @dataclass
 class Tab:
     """The TorchTidy tab in a browser page, and everything the browser complained about."""
@@ -132,6 +138,7 @@ def fresh_tab(browser: Browser, served: Served, around: str = BARE) -> Iterator[
     """The tab in a page of its own, for tests that need a TensorBoard of their own or several pages."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_default_timeout(PATIENCE_S * 1000)
+    page.add_init_script(UNFOLDED)
     tab = Tab(page, served.address, around)
     page.route(f"**/{BARE}", lambda route: route.fulfill(content_type="text/html", body=AROUND.format(source=ENTRY)))
     page.on("console", tab.note)

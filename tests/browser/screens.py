@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, FrameLocator, Page, expect, sync_playwr
 import tb_tidy_plugin
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.report import report_document
-from tests.browser.conftest import CHROMIUM, SWITCHES
+from tests.browser.conftest import CHROMIUM, SWITCHES, UNFOLDED
 from tests.support.recorded_ranks import record
 from tests.support.recordings import ROOT
 from tests.support.served import tensorboard
@@ -46,6 +46,7 @@ class Screen:
 
 
 SCREENS = (
+    Screen("runs", "Load batches in worker processes", {"view": "runs"}),
     Screen("overview", "Quality of the trace", {"run": UNTIDY, "view": "overview"}),
     Screen("findings", "Thread or stream", {"run": UNTIDY}),
     Screen("operators", "aten::", {"run": UNTIDY, "view": "operators"}),
@@ -92,6 +93,7 @@ def _logdir(folder: Path) -> Path:
 
 def _take(browser: Browser, address: str, screen: Screen) -> None:
     page = browser.new_page(viewport={"width": screen.width, "height": SIZE[1]}, reduced_motion="reduce")
+    page.add_init_script(UNFOLDED)
     keys = "".join(f"&p.torchtidy.{key}={value}" for key, value in screen.link.items())
     page.goto(f"{address}#torchtidy{keys}")
     frame = page.frame_locator("iframe")

@@ -54,11 +54,15 @@ def plain(text: str) -> str:
 @in_tensorboard
 def test_opens_with_all_runs_to_choose_from(tab: Tab, logdir: Path) -> None:
     frame = tab.open()
-    picker = frame.get_by_label("Run", exact=True)
-    expect(picker).to_be_visible()
-    assert {path.name for path in logdir.iterdir()} == set(picker.locator("option").all_text_contents())
-    picker.select_option(UNTIDY)
+    runs = frame.get_by_role("table", name="Runs")
+    expect(runs).to_be_visible()
+    expect(runs.locator(".board-run button")).to_have_count(len(list(logdir.iterdir())))
+    assert {path.name for path in logdir.iterdir()} == set(runs.locator(".board-run button").all_text_contents())
+    expect(runs.get_by_role("row").filter(has_text=UNTIDY)).to_contain_text("Load batches in worker processes")
+    runs.get_by_role("button", name=UNTIDY).click()
     expect(frame.get_by_role("region", name="Summary of the profile")).to_be_visible()
+    picker = frame.get_by_label("Run", exact=True)
+    assert {path.name for path in logdir.iterdir()} == set(picker.locator("option").all_text_contents())
 
 
 @in_tensorboard

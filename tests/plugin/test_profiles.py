@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tb_tidy_plugin.plugin.analysis import Analysis, Asked
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ProfileState
 from tb_tidy_plugin.plugin.profiles import Profiles, StillAnalysingError
-from tb_tidy_plugin.plugin.scan import Key, look
+from tb_tidy_plugin.plugin.scan import Catalog, Key, look
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import broken_traces, trace
 from tests.support.profiles import LIMIT_S, RUN, finished, started, states
@@ -444,3 +445,44 @@ def test_waiting_for_a_broken_trace_says_why(path: Path) -> None:
     profiles = started(path.parents[1])
     with pytest.raises(TraceError, match="The file is empty"):
         profiles.kept(RUN, LIMIT_S)
+
+
+# Cancelling, and looking calmly
+
+
+def test_an_analysis_under_way_is_cancelled_and_made_on_the_next_try(path: Path, tmp_path: Path) -> None:
+    profiles = started(path.parents[1], held_by(tmp_path / "gate"))
+    profiles.report("run")
+    cancelled = profiles.cancel(RUN)
+    assert cancelled.state == "error"
+    assert cancelled.problem is not None
+    assert cancelled.problem.error == "The analysis was stopped."
+    assert finished(profiles).state == "error"
+    (tmp_path / "gate").touch()
+    assert profiles.retry(RUN).state == "queued"
+    assert finished(profiles).state == "done"
+    assert profiles.cancel(RUN).state == "done"
+
+
+def test_who_asks_calmly_waits_for_no_look_and_gets_one_by_and_by(path: Path) -> None:
+    profiles = started(path.parents[1])
+    trace(path.parents[1] / "new" / "w.pt.trace.json")
+    until(lambda: [run.run for run in profiles.runs(calm=True).runs] == ["new", "run"])
+
+
+def test_a_slow_disk_is_not_looked_at_again_for_those_who_ask_calmly(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def slow(logdirs: Sequence[Logdir], configuration: Path | None, last: Catalog) -> Catalog:
+        looks.extend(logdir.path for logdir in logdirs)
+        time.sleep(0.2)
+        return look(logdirs, configuration, last)
+
+    monkeypatch.setattr(module, "look", slow)
+    profiles = started(path.parents[1])
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        profiles.runs(calm=True)
+    assert looks.count(str(path.parents[1])) == 1  # those of earlier tests go on

@@ -88,6 +88,22 @@ def test_a_findings_events_are_marked_and_all_of_them(client: FlaskClient) -> No
     assert marks["first"][0] == rows[0]["id"]
 
 
+def test_events_are_found_by_name_one_after_the_other_and_around_the_ends(client: FlaskClient) -> None:
+    first = asked(client, "timeline/found", q="ATEN::M")
+    assert first["total"] >= 2
+    assert first["index"] == 0
+    second = asked(client, "timeline/found", q="aten::m", event=first["event"])
+    assert second["index"] == 1
+    assert asked(client, "timeline/found", q="aten::m", event=second["event"], direction="previous") == first
+    last = asked(client, "timeline/found", q="aten::m", event=first["event"], direction="previous")
+    assert last["index"] == first["total"] - 1
+    event = asked(client, "timeline/event", event=second["event"])
+    assert "aten::m" in event["name"]
+    assert asked(client, "timeline/found", q="aten::m", from_ns=event["start_ns"]) == second
+    assert asked(client, "timeline/found", q="aten::m", from_ns=event["start_ns"], direction="previous") == first
+    assert asked(client, "timeline/found", q="no such name") == {"total": 0, "index": None, "event": None}
+
+
 def test_a_row_of_the_evidence_leads_to_its_window(client: FlaskClient) -> None:
     row = matched(client)[17]
     event = asked(client, "timeline/event", event=row["id"])

@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.ledger.advice import bound_by
+from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.render.html import to_html
+from tb_tidy_plugin.render.ledger import OF_A_KIND
 from tb_tidy_plugin.render.page import PARTS, STEP_BASIS
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import CHECKS
@@ -329,7 +332,7 @@ class TestIsThePageOfTheTab:
         for name in ("Step time", "Recoverable", "Worth most", "Steps", "Fix saves about", "Costs", "Matches",
                      "Confidence", "Why", "Source", "Micro-benchmark"):  # fmt: skip
             assert name in text
-            assert re.search(rf"[\">=]{name}[\"<]", views), name
+            assert re.search(rf"[\">=']{name}[\"<']", views), name
 
     @pytest.mark.parametrize(("theme", "start"), [("light", ":root {"), ("dark", ':root[data-theme="dark"] {')])
     def test_colours(self, theme: str, start: str) -> None:
@@ -348,5 +351,7 @@ class TestIsThePageOfTheTab:
 
         ours = rules(files("tb_tidy_plugin.render").joinpath("page.css").read_text())
         theirs = rules(self.source("styles/summary.css")) | rules(self.source("styles/page.css"))
+        theirs |= rules(self.source("styles/ledger.css"))
         assert ours.items() <= theirs.items()
-        assert {f".part-{part}" for part in PARTS} <= set(ours)
+        of_ledger = {*get_args(Kind), *get_args(Cause)} - OF_A_KIND
+        assert {f".part-{part}" for part in {*PARTS, *of_ledger}} <= set(ours)

@@ -2,10 +2,10 @@
 
 import { lines } from '../base/ndjson';
 import type {
-  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo, EventQuery, EventsAnswer, EventsQuery,
-  ExportAnswer, ExportQuery, FileQuery, Flame, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer, ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer,
-  OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, Roofline, RulesAnswer, RunQuery, RunsAnswer, SliceQuery, SourceAnswer, StackAnswer, StackQuery,
-  TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice,
+  BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, BoardAnswer, BoardQuery, CancelRequest, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo,
+  EventQuery, EventsAnswer, EventsQuery, ExportAnswer, ExportQuery, FileQuery, FindQuery, Flame, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer,
+  ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, Roofline, RulesAnswer,
+  RunQuery, RunsAnswer, RunsQuery, SliceQuery, SourceAnswer, StackAnswer, StackQuery, TimelineEvent, TimelineFound, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
 /** The server said no, and why. */
@@ -24,7 +24,8 @@ type Nothing = Record<string, never>;
 const GATEWAY_FAULTS = new Set([502, 503, 504]); // what a proxy says when the server behind it has stopped
 const KEPT_ANSWERS = 16;
 
-export const getRuns = endpoint<Nothing, RunsAnswer>('runs');
+export const getRuns = endpoint<RunsQuery, RunsAnswer>('runs');
+export const getBoard = endpoint<BoardQuery, BoardAnswer>('board');
 export const getReport = endpoint<ReportQuery, ReportAnswer>('report');
 export const getExport = endpoint<ExportQuery, ExportAnswer>('export');
 export const getRanks = endpoint<RunQuery, RanksAnswer>('ranks');
@@ -44,6 +45,7 @@ export const getStack = endpoint<StackQuery, StackAnswer>('stack');
 export const getMutes = endpoint<Nothing, MutesAnswer>('mutes');
 export const getTimelineLanes = endpoint<ProfileQuery, TimelineLanes>('timeline/lanes');
 export const getTimelineEvent = endpoint<EventQuery, TimelineEvent>('timeline/event');
+export const getTimelineFound = endpoint<FindQuery, TimelineFound>('timeline/found');
 export const getTimelineMarks = endpoint<MarksQuery, TimelineMarks>('timeline/marks');
 /** Kept by those who ask: a window is not asked for twice. */
 export const getTimelineSlice = endpoint<SliceQuery, TimelineSlice>('timeline');
@@ -51,6 +53,9 @@ export const getBenchmarks = endpoint<ProfileQuery, BenchmarksAnswer>('benchmark
 
 /** Has a trace analysed again whose analysis failed. */
 export const postRetry = (profile: RetryRequest): Promise<ProfileState> => post('retry', profile);
+
+/** Stops an analysis. */
+export const postCancel = (profile: CancelRequest): Promise<ProfileState> => post('cancel', profile);
 
 /** Changes the mutes that are kept beside the runs, and makes them be kept there from now on. */
 export const postMutes = (change: MuteChange): Promise<MutesAnswer> => post('mutes', change);

@@ -10,6 +10,9 @@ export interface Api {
   BenchmarkRequest: BenchmarkRequest;
   BenchmarkState: BenchmarkState;
   BenchmarksAnswer: BenchmarksAnswer;
+  BoardAnswer: BoardAnswer;
+  BoardQuery: BoardQuery;
+  CancelRequest: CancelRequest;
   CompareAnswer: CompareAnswer;
   CompareQuery: CompareQuery;
   CpuAnswer: CpuAnswer;
@@ -21,6 +24,7 @@ export interface Api {
   ExportAnswer: ExportAnswer;
   ExportQuery: ExportQuery;
   FileQuery: FileQuery;
+  FindQuery: FindQuery;
   Flame: Flame;
   JobQuery: JobQuery;
   KernelsAnswer: KernelsAnswer;
@@ -43,11 +47,13 @@ export interface Api {
   RulesAnswer: RulesAnswer;
   RunQuery: RunQuery;
   RunsAnswer: RunsAnswer;
+  RunsQuery: RunsQuery;
   SliceQuery: SliceQuery;
   SourceAnswer: SourceAnswer;
   StackAnswer: StackAnswer;
   StackQuery: StackQuery;
   TimelineEvent: TimelineEvent;
+  TimelineFound: TimelineFound;
   TimelineLanes: TimelineLanes;
   TimelineMarks: TimelineMarks;
   TimelineSlice: TimelineSlice;
@@ -220,6 +226,70 @@ export interface BenchmarkRefusal {
   advice: string;
   message: string;
   reason: "no_torch" | "off" | "reachable";
+}
+/**
+ * `GET api/board`: all runs at a glance, in the order of `GET api/runs`.
+ *
+ * Figures come from reports that are known or kept. The eight newest runs are analysed for it, all with
+ * `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` of those under way.
+ */
+export interface BoardAnswer {
+  pending: number;
+  runs: BoardRow[];
+  unasked: number;
+}
+/**
+ * One run at a glance: of the recording that the page opens, the first worker's latest span.
+ *
+ * Attributes:
+ *     recorded_ms: when it was recorded, in ms since 1970; null where nothing says.
+ *     state: how far its analysis is.
+ *     known: whether the figures are there; without them the fields from `device` to `finding` are empty or null.
+ *     step_ns: median step, without the profiler where that is known; null where there are no steps.
+ *     saving_ns: what all fixes together are expected to save per step; null where there is no estimate.
+ *     findings: how many there are.
+ *     action, finding: what to do first, and the id of that finding.
+ *     logged: what the job logged; null where nothing is known of it.
+ */
+export interface BoardRow {
+  action: string;
+  device: string;
+  finding: string;
+  findings: number;
+  known: boolean;
+  logged: LoggedRun | null;
+  recorded_ms: number | null;
+  run: string;
+  saving_ns: number | null;
+  span: string;
+  state: "analysing" | "done" | "error" | "queued" | "reading";
+  step_ns: number | null;
+  worker: string;
+}
+/**
+ * What the job logged beside its traces: the last values of a few scalars, and hyperparameters, by name.
+ */
+export interface LoggedRun {
+  hparams: {
+    [k: string]: string | number | boolean;
+  };
+  scalars: {
+    [k: string]: number;
+  };
+}
+/**
+ * All runs; `analyse=all` has those analysed that are not known.
+ */
+export interface BoardQuery {
+  analyse?: "all" | "few";
+}
+/**
+ * `POST api/cancel`: stop an analysis that waits or is under way; answered by its `ProfileState`.
+ */
+export interface CancelRequest {
+  run: string;
+  span: string;
+  worker: string;
 }
 /**
  * `GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
@@ -649,6 +719,18 @@ export interface ExportQuery {
  */
 export interface FileQuery {
   file: string;
+  run: string;
+  span: string;
+  worker: string;
+}
+/**
+ * `q` is part of an event's name; the search goes on at `event`, else at `from_ns`.
+ */
+export interface FindQuery {
+  direction?: "next" | "previous";
+  event?: number;
+  from_ns?: number;
+  q: string;
   run: string;
   span: string;
   worker: string;
@@ -2286,6 +2368,9 @@ export interface RunQuery {
 }
 /**
  * `GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
+ *
+ * With `look=calm` nobody waits for a new look, which begins if the last one is long over. A page that asks again and
+ * again thus never keeps a slow disk busy.
  */
 export interface RunsAnswer {
   logdirs: string[];
@@ -2298,6 +2383,12 @@ export interface RunsAnswer {
 export interface RunState {
   profiles: ProfileState[];
   run: string;
+}
+/**
+ * What the logdir holds: looked at `now`, or `calm`ly, as often as that costs little.
+ */
+export interface RunsQuery {
+  look?: "calm" | "now";
 }
 /**
  * `lanes` are numbers with commas between them, none for all.
@@ -2404,6 +2495,19 @@ export interface TimelineRef {
   lane: number;
   name: string;
   start_ns: number;
+}
+/**
+ * `GET api/timeline/found?q=…`: an event whose name has the text, next to another one or to a point in time.
+ *
+ * Attributes:
+ *     total: how many events have it.
+ *     index: which of them this is by its start, from 0; null where there is none.
+ *     event: its id; null where there is none.
+ */
+export interface TimelineFound {
+  event: number | null;
+  index: number | null;
+  total: number;
 }
 /**
  * `GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`.

@@ -12,7 +12,7 @@ interface Steps { basis: string; count: number; median_ns: number | null }
 
 const HOW = {
   replayed: 'All steps are computed again on the timeline without the matched events, everything as early as what it waits for allows. The saving is what steps end earlier by.',
-  bound: 'There are no steps to replay, so the saving is at most the time that the matched events take.',
+  bound: 'The recording has no steps to compute again, so the saving is at most the time that the matched events take.',
   measured: 'Of the matched events’ time a fix leaves the part that the measured statement without the pattern took of the one with it.',
 } satisfies Record<Saving['basis'][number], string>;
 

@@ -26,7 +26,7 @@ describe('keys', () => {
 
   it('lead to the views that have one, and mean nothing else', () => {
     const led = VIEWS.flatMap(({ id, shortcut }) => (shortcut ? [[id, press(shortcut.key)]] : []));
-    expect(led).toEqual([['timeline', 'timeline'], ['source', 'source'], ['compare', 'compare']]);
+    expect(led).toEqual([['runs', 'runs'], ['timeline', 'timeline'], ['source', 'source'], ['compare', 'compare']]);
   });
 
   it('are all in the help', () => {

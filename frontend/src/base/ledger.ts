@@ -172,7 +172,7 @@ interface LimitLike { share_reached: number | null; bound: Bound; known_share: n
 /** `28 % of the device’s limit (memory)`. */
 export function limitText({ share_reached: reached, bound }: LimitLike): string {
   if (reached !== null) return `${share(reached)} of the device’s limit (${worded(BOUNDS, bound)})`;
-  return bound === 'fp32-cores' ? 'Runs on float32 cores, not on matrix units' : `Bound by ${worded(BOUNDS, bound)}`;
+  return bound === 'fp32-cores' ? 'Runs on float32 cores, not on matrix units' : `Limited by ${worded(BOUNDS, bound)}`;
 }
 
 const ALL = 0.995; // rounds to 100 %
@@ -239,6 +239,11 @@ export function recordingText(recording: Recording, banner: string | null): { wh
   if (banner) return { what: banner, why: '' };
   return Object.hasOwn(RECORDINGS, recording) ? RECORDINGS[recording] : { what: `This recording is not of steady steps: ${worded({}, String(recording))}.`, why: '' };
 }
+
+const OF_START: ReadonlySet<Recording> = new Set<Recording>(['start-up', 'compilation', 'capture']);
+
+/** Whether a recording holds what a job does once: what is saved there is not saved in each step. */
+export const isOfStart = ({ recording }: { recording: Recording }): boolean => OF_START.has(recording);
 
 const PROOFS: Record<Proof, string> = {
   queued: 'its next work was launched before the device ran dry', issuing: 'the host was launching the next work',

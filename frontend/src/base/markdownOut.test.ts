@@ -11,7 +11,7 @@ const FINDING = finding('a', {
 it('says what, how much, where, why and what to do', () => {
   const text = findingMarkdown(FINDING, 'step');
   expect(text).toContain('### `loss.item()` waits');
-  expect(text).toContain('**Saves ≈ 18.4 ms per step** (12 ms to 21.3 ms; computed from the step’s timeline without it)');
+  expect(text).toContain('**Saves ≈ 18.4 ms per step** (at least 12 ms, at most 21.3 ms; computed from the step’s timeline without it)');
   expect(text).toContain('costs 22.1 ms per step (17.5 % of a step)');
   expect(text).toContain('1 match.');
   expect(text).toContain('- `/job/train.py:7` in `train_step` (function definition), 12 matches');

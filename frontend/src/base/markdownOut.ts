@@ -2,7 +2,7 @@
 
 import { diagnosisOf, actionOf } from './actionTitles';
 import { nanoseconds, plural, share } from './units';
-import { capital, linesText, noSavingText, PRECISION_SHORT, SAVING_BASIS } from './words';
+import { capital, likelihoodText, linesText, noSavingText, PRECISION_SHORT, SAVING_BASIS, uncapital } from './words';
 
 interface Place {
   file: string; line: number; end_line?: number; ties?: number[]; function: string; precision: 'exact' | 'aligned' | 'definition'; matches: number;
@@ -66,7 +66,7 @@ function savingText(saving: Saving | null, per: string): string {
   if (saving.expected_ns <= 0) return `${capital(noSavingText(saving))}; `;
   const basis = saving.basis.map((each) => SAVING_BASIS[each]).join(', ');
   return `**Saves ≈ ${nanoseconds(saving.expected_ns)} per ${per}** `
-    + `(${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}; ${basis}); `;
+    + `(${uncapital(likelihoodText(saving))}; ${basis}); `;
 }
 
 const placeLine = (place: Place): string =>

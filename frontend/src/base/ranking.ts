@@ -51,6 +51,16 @@ const ORDERS: Record<Sort, (a: Rankable, b: Rankable) => number> = {
   file: (a, b) => firstPlace(a).localeCompare(firstPlace(b), 'en', { numeric: true }),
 };
 
+/** What is listed one by one, and the small findings to be folded below it; with no other, none is folded. */
+export function bySize<F extends { small?: boolean }>(findings: readonly F[]): { large: readonly F[]; small: readonly F[] } {
+  const large = findings.filter((each) => !each.small);
+  return large.length > 0 ? { large, small: findings.filter((each) => each.small) } : { large: findings, small: [] };
+}
+
+/** The part of a step that fixing all of these saves, as the terminal counts it. */
+export const savedTogether = (findings: readonly { saving: { speedup: number | null } | null }[]): number =>
+  findings.reduce((sum, { saving }) => sum + (saving?.speedup ? 1 - 1 / saving.speedup : 0), 0);
+
 /** Whether a finding is in the user's own code: in a place that is no installed package's. */
 export const isOwn = ({ places }: Pick<Rankable, 'places'>): boolean => places.some((place) => place.own_code);
 

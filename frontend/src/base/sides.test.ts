@@ -8,7 +8,7 @@ const names = (...of: Parameters<typeof chosenSides>) => { const { base, candida
 describe('what is compared', () => {
   const runs = [run('third', '1795242413938'), run('first', '1795242331722230743'), run('second', '1795242346135690847')];
 
-  it('is the newest run against the one before', () => {
+  it('is the newest run against the one before where names say nothing', () => {
     expect(names(NONE, runs, '')).toEqual(['second', 'third']);
   });
 
@@ -17,11 +17,12 @@ describe('what is compared', () => {
     expect(names(NONE, runs, 'unknown')).toEqual(['second', 'third']);
   });
 
-  it('is a run against the newest one of its job, by their names', () => {
+  it('is a run against the newest one of its job, by their names, never one of another job', () => {
     const jobs = [run('resnet_slow', '1795242331722'), run('resnet/fast', '1795242332722'), run('gpt_eval', '1795242339722')];
     expect(names(NONE, jobs, 'resnet_slow')).toEqual(['resnet/fast', 'resnet_slow']);
     expect(names(NONE, [...jobs, run('resnet-slow-2', '1795242330722')], 'resnet_slow')).toEqual(['resnet-slow-2', 'resnet_slow']);
-    expect(names(NONE, jobs, '')).toEqual(['resnet/fast', 'gpt_eval']);
+    expect(names(NONE, jobs, '')).toEqual(['resnet_slow', 'resnet/fast']);
+    expect(names(NONE, jobs, 'gpt_eval')).toEqual(['gpt_eval', 'gpt_eval']);
   });
 
   it('is what the link says, known or not', () => {
@@ -30,8 +31,8 @@ describe('what is compared', () => {
   });
 
   it('leaves out what could not be read, and takes later names where spans tell no time', () => {
-    expect(names(NONE, [...runs, run('broken', '1995242413938', 'error'), run('named', 'a'), run('named2', 'b')], '')).toEqual(['second', 'third']);
-    expect(names(NONE, [run('epoch1', ''), run('epoch2', ''), run('epoch3', '')], '')).toEqual(['epoch2', 'epoch3']);
+    expect(names(NONE, [...runs, run('broken', '1995242413938', 'error'), run('third_2', '1795242300000'), run('named2', 'b')], '')).toEqual(['third_2', 'third']);
+    expect(names(NONE, [run('epoch 1', ''), run('epoch 2', ''), run('epoch 3', '')], '')).toEqual(['epoch 2', 'epoch 3']);
   });
 
   it('is a run and itself where there is no other, and nothing where there is none', () => {

@@ -10,12 +10,20 @@ export const NO_SIDE: Side = { run: null, rank: '', span: '', steps: '' };
 
 interface RunLike { run: string; profiles: readonly { span: string; state: string }[] }
 
-/** What is chosen; what is not is the newest run, or the one that is `looked` at, against the newest other whose name is most like its own. */
+/**
+ * What is chosen; what is not is the run that is `looked` at, or the newest with another of its job, against the newest
+ * other of its job, by their names. Where no two runs have like names, names say nothing; else a run of a job of its own
+ * stands against itself, for the user to choose.
+ */
 export function chosenSides(chosen: Sides, runs: readonly RunLike[], looked: string): Sides {
   const newest = newestFirst(runs);
-  const candidate = chosen.candidate.run ?? newest.find((run) => run === looked) ?? newest[0] ?? null;
-  const others = newest.filter((run) => run !== candidate).toSorted((one, other) => likeness(candidate, other) - likeness(candidate, one));
-  const base = chosen.base.run ?? others[0] ?? candidate;
+  const areNamed = newest.some((run, at) => newest.slice(at + 1).some((other) => likeness(run, other) > 0));
+  const partnerOf = (run: string | null): string | undefined => {
+    const others = newest.filter((each) => each !== run).toSorted((one, other) => likeness(run, other) - likeness(run, one));
+    return others.find((each) => !areNamed || likeness(run, each) > 0);
+  };
+  const candidate = chosen.candidate.run ?? newest.find((run) => run === looked) ?? newest.find(partnerOf) ?? newest[0] ?? null;
+  const base = chosen.base.run ?? partnerOf(candidate) ?? candidate;
   return { base: { ...chosen.base, run: base }, candidate: { ...chosen.candidate, run: candidate } };
 }
 

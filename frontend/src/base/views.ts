@@ -8,11 +8,14 @@ interface ViewSpec {
   shortcut?: { key: string; does: string };
   /** A filter stands above it, to which `/` leads. */
   hasFilter?: boolean;
+  /** It is there only where there are several runs. */
+  ofRuns?: boolean;
   /** It is there only where a run has several ranks. */
   ofRanks?: boolean;
 }
 
 const TABLE = [
+  { id: 'runs', label: 'All runs', shortcut: { key: 'r', does: 'To all runs' }, ofRuns: true },
   { id: 'overview', label: 'Overview' },
   { id: 'findings', label: 'Findings', hasFilter: true },
   { id: 'operators', label: 'Operators', hasFilter: true },

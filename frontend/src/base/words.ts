@@ -68,6 +68,13 @@ export function rangeText(saving: { low_ns: number; high_ns: number }, unit: Tim
   return low === high ? '' : `${low}–${high}`;
 }
 
+/** How far a saving may be off, below its likely value: `12–21`; without a least, `at most 21` where that is more than is likely. */
+export function limitsText(saving: { expected_ns: number; low_ns: number; high_ns: number }, unit: TimeUnit): string {
+  if (saving.low_ns > 0) return rangeText(saving, unit);
+  const most = inUnit(saving.high_ns, unit);
+  return most === inUnit(saving.expected_ns, unit) ? '' : `at most ${most}`;
+}
+
 export const NO_SAVING = 'no saving expected';
 
 /** How sure a saving is, in words: `At least 12 ms, at most 21.3 ms`. A least of nothing says when it comes to that. */
@@ -86,5 +93,7 @@ export const noSavingText = (saving: { high_ns: number }): string => [NO_SAVING,
 
 /** `1.18×`. */
 export const times = (factor: number): string => `${factor.toFixed(2)}×`;
+
+export const uncapital = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
 
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -19,6 +19,13 @@ const FILLS = [
   '--part-copies', '--part-light', '--part-dark',
 ];
 
+/** What the colours of bars stand for, for the legend: a colour of the style sheet and its kinds of events. */
+export const LEGEND: readonly { colour: string; label: string }[] = [
+  { colour: '--part-optimizer', label: 'operators' }, { colour: '--part-idle', label: 'Python' }, { colour: '--part-python', label: 'runtime calls' },
+  { colour: '--part-light', label: 'annotations' }, { colour: '--part-compute', label: 'kernels' }, { colour: '--part-copies', label: 'copies and fills' },
+  { colour: '--part-communication', label: 'memory' }, { colour: '--part-dark', label: 'profiler and other' },
+];
+
 /** Between the reader's own two colours: far enough from one to be seen, from the other to be written on. */
 const BETWEEN = 'color-mix(in srgb, CanvasText 45%, Canvas)';
 

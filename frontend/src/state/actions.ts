@@ -1,7 +1,7 @@
 /** What the user can do. */
 
 import { signal } from '@preact/signals';
-import { postRetry } from '../api/client';
+import { postCancel, postRetry } from '../api/client';
 import type { Finding, Place } from '../api/types.gen';
 import type { Command } from '../base/keys';
 import { NOTHING, type Mutes } from '../base/mutes';
@@ -11,6 +11,7 @@ import { hasFilter, type View } from '../base/views';
 import { faultInfo, gone, reach } from './connection';
 import { choosePlace, finding, findings, listed, place, placeIndex, rowInFocus, setCursor } from './findings';
 import { wanted } from './focus';
+import { unfold } from './folds';
 import { reloads } from './answers';
 import { moveToHottest } from './lines';
 import { changeMutes, loadMutes, mutes } from './mutes';
@@ -20,7 +21,7 @@ import { isOnItsWay, load, loaded, renewed } from './profile';
 import { refreshRun } from './ranks';
 import { go, route } from './route';
 import { loadRules, rules } from './rules';
-import { noteState, refreshRuns, runs, selectedKey } from './runs';
+import { boarding, noteState, refreshRuns, runs, selectedKey } from './runs';
 import { narrow } from './viewport';
 
 export const helpOpen = signal(false);
@@ -32,11 +33,20 @@ export function chooseProfile(key: Partial<ProfileKey>): void {
   go({ run: '', worker: '', span: '', file: '', line: '', step: '', op: '', view: view === 'source' ? 'findings' : view, ...key }, 'push');
 }
 
+/** What is to be done in a run, from the list of all. */
+export const openRun = (run: string): void =>
+  go({ run, worker: '', span: '', file: '', line: '', step: '', op: '', finding: '', q: '', view: 'findings' }, 'push');
+
 /** A rank on its own: its overview, or one of its findings. */
 export const openRank = ({ worker, span }: Pick<ProfileKey, 'worker' | 'span'>, id = ''): void =>
   go({ run: selectedKey.peek()?.run ?? '', worker, span, file: '', line: '', step: '', op: '', finding: id, view: id ? 'findings' : 'overview' }, 'push');
 
-export const chooseView = (view: View): void => go({ view }, 'push');
+/** From the list of all runs the address goes on to the run that is shown. */
+export function chooseView(view: View): void {
+  const run = route.peek().view === 'runs' ? selectedKey.peek()?.run : undefined;
+  go({ view, ...(run && { run }) }, 'push');
+}
+
 export const setQuery = (q: string): void => go({ q }, 'replace');
 export const setSort = (sort: Sort): void => go({ sort }, 'replace');
 export const setGroup = (group: Group): void => go({ group }, 'replace');
@@ -83,6 +93,7 @@ export const showSource = (at: Pick<Place, 'file' | 'line'>): void =>
 /** To the strip of the open finding, else to the view. */
 function goToTimeline(): void {
   if (route.peek().view !== 'findings' || !finding.peek()) chooseView('timeline');
+  else unfold('evidence', true);
   wanted.value = 'timeline';
 }
 
@@ -164,7 +175,7 @@ export async function revalidate(): Promise<void> {
   if (rules.peek().size === 0) void loadRules();
   void loadMutes();
   if (!isFirst) reloads.value += 1;
-  if (isOnItsWay()) return; // and brings what is new
+  if (boarding.peek() || isOnItsWay()) return; // the list needs no report; a question on its way brings what is new
   if (!loaded.peek() || renewed.peek()) loadSelected();
   else void refreshRun();
 }
@@ -182,6 +193,18 @@ export async function retry(): Promise<void> {
     return;
   }
   await load(key);
+}
+
+/** Stops the analysis of the selected profile; the page then offers to try again. */
+export async function cancel(): Promise<void> {
+  const key = selectedKey.peek();
+  if (!key) return;
+  try {
+    noteState(key.run, await reach(postCancel(key)));
+  } catch (error) {
+    const fault = faultInfo(error);
+    if (fault) toast(`${fault.message} ${fault.advice}`);
+  }
 }
 
 /** Loads the selected profile, though a report of it may be on the screen. */

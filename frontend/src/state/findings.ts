@@ -4,7 +4,8 @@ import { computed, effect, signal } from '@preact/signals';
 import type { Finding, Outcome, Place } from '../api/types.gen';
 import { isMuted } from '../base/mutes';
 import { plural, timeUnit, unitNamed, type TimeUnit } from '../base/units';
-import { filtered, grouped, isOwn, sorted, type Grouped } from '../base/ranking';
+import { bySize, filtered, grouped, isOwn, sorted, type Grouped } from '../base/ranking';
+import { isUnfolded } from './folds';
 import { mutes } from './mutes';
 import { announce, toast } from './notices';
 import { report } from './profile';
@@ -25,8 +26,20 @@ export const groups = computed<readonly Grouped<Finding>[]>(() => {
   const { q, sort, group, own } = route.value;
   const kept = findings.value.filter((each) => !own || isOwn(each) || ranksOf(each));
   const found = sorted(filtered(kept, q, ranksOf), sort);
-  return grouped([...found.filter((each) => ranksOf(each)), ...found.filter((each) => !ranksOf(each))], group);
+  const ordered = [...found.filter((each) => ranksOf(each)), ...found.filter((each) => !ranksOf(each))];
+  if (!folds.value) return grouped(ordered, group);
+  const { large, small } = bySize(ordered);
+  return grouped([...large, ...small], group);
 });
+
+/** Small findings are folded in the list as it opens; who searches, sorts or groups sees all. */
+const folds = computed<boolean>(() => {
+  const { q, sort, group } = route.value;
+  return q === '' && sort === 'saving' && group === 'none';
+});
+
+/** The findings below the fold of the list. */
+export const smallOnes = computed<readonly Finding[]>(() => (folds.value ? bySize(listed.value).small : []));
 
 /** The same as one list: what moves in it goes from group to group. */
 export const listed = computed<readonly Finding[]>(() => groups.value.flatMap((group) => group.findings));
@@ -43,6 +56,10 @@ export const rowInFocus = computed<string>(() => {
   const ids = listed.value.map((each) => each.id);
   return [cursor.value, finding.value?.id ?? ''].find((id) => ids.includes(id)) ?? ids[0] ?? '';
 });
+
+/** Whether the small findings are in sight: on request, and while one of them is open or in focus. */
+export const smallShown = computed<boolean>(() =>
+  isUnfolded('small') || smallOnes.value.some(({ id }) => id === rowInFocus.value || id === route.value.finding));
 
 export function setCursor(id: string): void {
   cursor.value = id;

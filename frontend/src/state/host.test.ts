@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { hostWindow, onDataReloaded, onUrl, openInWebview, readUrl, setUpDocument, writeUrl } from './host';
+import { hostWindow, onUrl, openInWebview, readUrl, setUpDocument, whileInSight, writeUrl } from './host';
 
 beforeEach(() => window.history.replaceState(null, '', '#torchtidy&p.other.key=1'));
 
@@ -32,18 +32,22 @@ describe('the address', () => {
   });
 });
 
-it('looks again by itself when we stand alone, as long as the page is in sight', () => {
+it('looks again by itself as long as the page is in sight, and no longer than it is there', () => {
   vi.useFakeTimers();
   const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
   const look = vi.fn<() => void>();
-  onDataReloaded(look);
+  const root = document.body.appendChild(document.createElement('div'));
+  whileInSight(root, look);
   vi.advanceTimersByTime(60_000);
   expect(look).not.toHaveBeenCalled();
   hidden.mockReturnValue(false);
   document.dispatchEvent(new Event('visibilitychange'));
   expect(look).toHaveBeenCalledTimes(1);
-  vi.advanceTimersByTime(10_000);
-  expect(look).toHaveBeenCalledTimes(2);
+  vi.advanceTimersByTime(4_000);
+  expect(look).toHaveBeenCalledTimes(3);
+  root.remove();
+  vi.advanceTimersByTime(60_000);
+  expect(look).toHaveBeenCalledTimes(3);
   vi.useRealTimers();
   vi.restoreAllMocks();
 });

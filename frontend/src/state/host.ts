@@ -5,7 +5,7 @@ import { parseHash, withHash } from '../base/hash';
 type Handler = (payload: unknown) => void;
 interface Message { type: string; id: number; payload: unknown; isReply: boolean }
 
-const LOOK_AGAIN_MS = 10_000;
+const LOOK_AGAIN_MS = 2_000;
 
 const pending = new Map<number, (payload: unknown) => void>();
 const handlers = new Map<string, Handler>();
@@ -67,15 +67,22 @@ function send(type: string): Promise<unknown> {
   });
 }
 
-/**
- * The user pressed TensorBoard's reload button, or its period of automatic reloading has passed. Where we stand alone, a
- * moment has passed in which the page was in sight, or it has come into sight.
- */
+/** The user pressed TensorBoard's reload button, or its period of automatic reloading has passed. */
 export function onDataReloaded(handler: () => void): void {
   handlers.set('experimental.DataReloaded', handler);
-  if (!standsAlone()) return;
-  const look = (): void => { if (!document.hidden) handler(); };
-  setInterval(look, LOOK_AGAIN_MS);
+}
+
+/** Every two seconds in which the page is in sight, and whenever it comes into sight, for as long as `root` is on it. */
+export function whileInSight(root: Element, handler: () => void): void {
+  const stop = (): void => {
+    clearInterval(timer);
+    document.removeEventListener('visibilitychange', look);
+  };
+  const look = (): void => {
+    if (!root.isConnected) stop();
+    else if (!document.hidden) handler();
+  };
+  const timer = setInterval(look, LOOK_AGAIN_MS);
   document.addEventListener('visibilitychange', look);
 }
 

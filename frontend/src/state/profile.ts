@@ -9,7 +9,7 @@ import { perWhat } from '../base/words';
 import { reach } from './connection';
 import { gatherFewRanks, noteRun } from './ranks';
 import { polled, resource } from './resource';
-import { noteState, selected, selectedKey } from './runs';
+import { boarding, noteState, selected, selectedKey } from './runs';
 
 interface Loaded { report: ProfileReport; state: ProfileState }
 
@@ -59,10 +59,13 @@ export const renewed = computed<boolean>(() =>
 
 const ASK_AGAIN_MS = 1000;
 
+/** The list of all runs needs no report of one. */
+const wantedKey = computed<ProfileKey | null>(() => (boarding.value ? null : selectedKey.value));
+
 /** Loads whatever profile is selected, from now on. */
 export function followSelection(): void {
   effect(() => {
-    if (selectedKey.value) void load(selectedKey.value);
+    if (wantedKey.value) void load(wantedKey.value);
   });
 }
 

@@ -6,7 +6,7 @@ import type { ErrorInfo, ProfileState, RunsAnswer } from '../api/types.gen';
 import { keyText, select, type ProfileKey } from '../base/selection';
 import { toast } from './notices';
 import { polled, resource } from './resource';
-import { route } from './route';
+import { go, route } from './route';
 
 const LOGDIR = 'logdir'; // there is one
 const logdir = resource<RunsAnswer>();
@@ -39,6 +39,17 @@ export function watchRun(): void {
   });
 }
 
+/** Whether the list of runs is on the screen: with a single run there is none. */
+export const boarding = computed<boolean>(() => route.value.view === 'runs' && (runs.value?.runs.length ?? 0) > 1);
+
+/** With a single run there is no list of runs: it is opened at once. */
+export function watchRuns(): void {
+  effect(() => {
+    const { scanning = true, runs: known = [] } = runs.value ?? {};
+    if (route.value.view === 'runs' && !scanning && known.length <= 1) go({ view: 'findings' }, 'replace');
+  });
+}
+
 const SCAN_PERIOD_MS = 1000;
 
 /** Asks what the logdir holds, once, and again and again while the server's first look at it is going on. */
@@ -50,6 +61,9 @@ export const refreshRuns = (): Promise<void> => new Promise((resolve) => {
     return answer.scanning ? null : answer;
   }, given, SCAN_PERIOD_MS)).then(() => resolve());
 });
+
+/** Takes over what the logdir holds by now. */
+export const takeRuns = (answer: RunsAnswer): void => logdir.put(LOGDIR, answer);
 
 /** Takes over what the server said of one profile in another answer. */
 export function noteState(run: string, state: ProfileState): void {

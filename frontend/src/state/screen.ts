@@ -5,7 +5,7 @@ import type { ErrorInfo, Problem, ProfileState } from '../api/types.gen';
 import { gone } from './connection';
 import { report, reportError, working } from './profile';
 import { route } from './route';
-import { runs, runsError, selected } from './runs';
+import { boarding, runs, runsError, selected } from './runs';
 
 export type Screen =
   | { kind: 'starting' }
@@ -28,8 +28,8 @@ export const screen = computed<Screen>(() => {
   return gone.value ? { kind: 'starting' } : { kind: 'working', state: profile };
 });
 
-/** A comparison needs no report of the selected profile: its sides are profiles of their own. */
-export const comparing = computed<boolean>(() => route.value.view === 'compare' && selected.value !== null);
+/** What needs no report of the selected profile: a comparison, whose sides are profiles of their own, and the list of all runs. */
+export const comparing = computed<boolean>(() => (route.value.view === 'compare' && selected.value !== null) || boarding.value);
 
 /** The analysis of the selected profile failed; a report on the screen is of an earlier recording. */
 export const broken = computed<boolean>(() => selected.value?.profile.state === 'error');

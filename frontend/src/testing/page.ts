@@ -9,12 +9,14 @@ const EFFECTS_MS = 50; // Preact runs effects after the next frame, or after 35 
 /** Once the page hears keys, and the last test's page hears none any more. */
 export const effects = (): Promise<void> => new Promise((done) => { setTimeout(done, EFFECTS_MS); });
 
-/** Opens the page at an address and hands its body back. */
-export async function openPage(hash = '', widthPx = 1400): Promise<HTMLElement> {
+/** Opens the page at an address and hands its body back; `unfolded` as one who has opened a finding's folded parts before. */
+export async function openPage(hash = '', widthPx = 1400, unfolded = true): Promise<HTMLElement> {
   for (const root of document.querySelectorAll('#torchtidy')) draw(null, root); // the last test's page stops listening
   document.body.replaceChildren();
   vi.resetModules();
   window.history.replaceState(null, '', `#${hash}`);
+  const { writeSetting } = await import('../state/settings');
+  writeSetting('torchtidy.unfolded', unfolded ? 'why,evidence' : '');
   setWidth(widthPx);
   const { render } = await import('../index');
   render();

@@ -46,6 +46,7 @@ type Load = () => Promise<ComponentType>;
 
 /** What is not on the first page comes when it is looked at. */
 const LATER: Record<Exclude<View, 'findings' | 'source'> | 'help' | 'settings', Load> = {
+  runs: async () => (await import('./runs/Runs')).Runs,
   overview: async () => (await import('./overview/Overview')).Overview,
   operators: async () => (await import('./operators/Operators')).Operators,
   kernels: async () => (await import('./kernels/Kernels')).Kernels,

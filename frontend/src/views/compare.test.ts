@@ -91,7 +91,7 @@ describe('the sides', () => {
 
   it('are reached by a key, and need no report of the selected run', async () => {
     const server = serveRuns(compareAnswer(), { broken: [{ state: 'error', problem: { path: 'x', error: 'No JSON.', advice: 'Record.', recovered_events: 0 } }], ...TWO });
-    await openPage();
+    await openPage('torchtidy&p.torchtidy.run=broken');
     await screen.findByRole('heading', { name: 'This trace could not be read' });
     await effects();
     key('c', document.body);
@@ -313,11 +313,10 @@ describe('the findings', () => {
   });
 
   it('are named by what to do, since the figures of a diagnosis are those of all steps', async () => {
-    const [first, ...others] = BOTH;
-    await open({ findings: [{ ...first!, action: 'Load batches in `workers`' }, ...others] });
+    await open({ findings: BOTH.slice(0, 1).map((each) => ({ ...each, action: 'Load batches in `workers`' })) });
     const region = within(await screen.findByRole('region', { name: 'Findings by state' }));
     expect(region.getByText('Load batches in', { exact: false }).textContent).toBe('Load batches in workers');
-    expect(region.queryByText(first!.message)).toBeNull();
+    expect(region.queryByText(/^Finding \w+$/u)).toBeNull();
   });
 
   it('open in the run that has them, and Back leads to the comparison', async () => {

@@ -5,7 +5,7 @@ import { eventRow, finding, place, report, rule, saving, source, stack, state } 
 import { key, openPage, rows } from '../testing/page';
 import { serveProfile, type TestServer } from '../testing/server';
 
-async function open(shown: Finding, more: (server: TestServer) => void = () => undefined): Promise<HTMLElement> {
+async function open(shown: Finding, more: (server: TestServer) => void = () => undefined, unfolded = true): Promise<HTMLElement> {
   const server = serveProfile(report({ findings: [shown] }), state(), [rule('first-rule', {
     sections: [
       { heading: 'Why it is slow', text: 'It waits.' }, { heading: 'Example', text: '```python\nx\n```' },
@@ -15,7 +15,7 @@ async function open(shown: Finding, more: (server: TestServer) => void = () => u
   })]);
   server.answers['source'] = () => source();
   more(server);
-  await openPage();
+  await openPage('', 1400, unfolded);
   await rows();
   return screen.getByRole('main');
 }
@@ -102,10 +102,20 @@ describe('what to do', () => {
 });
 
 describe('why', () => {
+  it('and the events are folded below the fix until they are asked for, and then stay open', async () => {
+    const main = await open(finding('a'), () => undefined, false);
+    expect(main.textContent).toContain('Do it once');
+    const [why, evidence] = ['Why', 'On the timeline'].map((title) => within(main).getByText(title).closest('details'));
+    expect([why?.open, evidence?.open, main.textContent?.includes('It waits.')]).toEqual([false, false, false]);
+    if (why) why.open = true;
+    await vi.waitFor(() => expect(main.textContent).toContain('It waits.'));
+    expect(window.localStorage.getItem('torchtidy.unfolded')).toBe('why');
+  });
+
   it('has the finding’s own numbers and the reason from its page, the rest of the page folded', async () => {
     const main = await open(finding('a', { details: [{ kind: 'note', text: '64 reads, limit `5`.' }, { kind: 'code_change', before: 'b', after: 'a' }] }));
     expect(main.textContent).toContain('64 reads, limit 5.');
-    expect(within(main).getByText('It waits.').closest('details')).toBeNull();
+    expect(within(main).getByText('It waits.').closest('details')?.open).toBe(true); // opened before, and kept so
     expect(within(main).getByText('On the CPU.').closest('details')?.open).toBe(false);
     const name = within(main).getByText('min-bytes = 4096');
     expect(name.closest('p')?.textContent).toBe('min-bytes = 4096: less fits into one page.');

@@ -44,6 +44,16 @@ const cells = (row: Element | undefined) => [...row?.children ?? []].map((cell) 
 const lines = (of?: string) => within(table(of)).getAllByRole('row').slice(1);
 const whole = (text: string | undefined): number => Number(/([\d,]+) ns$/.exec(text ?? '')?.[1]?.replaceAll(',', ''));
 
+it('a recording of what a job does once promises nothing of its steps', async () => {
+  const findings = [finding('a', { saving: saving(50 * MS) })];
+  const shown = { findings, joint_saving: saving(50 * MS) };
+  await open({ ...shown, ledger: ledger(ENTRIES, { recording: 'capture' }) }, 'torchtidy');
+  expect(document.body.textContent).toContain('Record steady steps first. What is found here is of this recording, not of each step of the job.');
+  expect(document.querySelector('.gain-number')?.textContent).toMatch(/^Takes 50 ms of 100 ms in this recording/);
+  await open(shown, 'torchtidy');
+  expect(document.querySelector('.gain-number')?.textContent).toMatch(/^Fix saves about 50 ms/);
+});
+
 describe('the account on the overview', () => {
   it('lists the entries, largest first: share, time, cause, owner, limit, what to do', async () => {
     await open();
@@ -242,7 +252,7 @@ describe('beside the findings', () => {
     await open({ step_ns: 50 * MS }, 'torchtidy');
     const text = (await screen.findByRole('heading', { level: 1 })).closest('article')?.textContent;
     expect(text).toContain('90 % of the step time');
-    expect((await rows())[0]?.querySelector('.saving')?.getAttribute('title')).toBe('4 % of the step time; computed from the timeline');
+    expect((await rows())[0]?.querySelector('.saving')?.getAttribute('title')).toBe('4 % of the step time; at least 2 ms, at most 6 ms; computed from the timeline');
   });
 
   it('the heading says what bounds the step, where nothing was found', async () => {

@@ -63,6 +63,31 @@ describe('the list', () => {
   });
 });
 
+describe('small findings', () => {
+  const MORE = [...FINDINGS, ...['tiny', 'least'].map((id) => finding(id, { message: id, small: true, saving: saving(1_000_000, { speedup: 1.01 }) }))];
+
+  it('are one line until they are asked for', async () => {
+    serveProfile(report({ findings: MORE }), state());
+    await openPage();
+    expect((await rows()).length).toBe(3);
+    const line = screen.getByRole('button', { name: '2 small findings, together 1.98 % of a step' });
+    fireEvent.click(line);
+    await vi.waitFor(async () => expect(await titles()).toEqual(['loss.item() waits', 'Small', 'No estimate', 'tiny', 'least']));
+    fireEvent.click(line);
+    await vi.waitFor(async () => expect((await rows()).length).toBe(3));
+  });
+
+  it('come into sight when the keys or a link lead there, and in a search', async () => {
+    serveProfile(report({ findings: MORE }), state());
+    await openPage();
+    const shown = await rows();
+    for (const _ of shown) key('j');
+    await vi.waitFor(() => expect(openTitle()).toBe('tiny'));
+    await openPage('torchtidy&p.torchtidy.q=tiny');
+    expect((await rows()).length).toBe(1);
+  });
+});
+
 describe('mutes', () => {
   const mutedGroup = () => [...document.querySelectorAll('.muted-group li')].map((each) => each.textContent);
 

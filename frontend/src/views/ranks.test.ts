@@ -137,7 +137,7 @@ it('shows no findings of another run', async () => {
   const both = [state({ worker: 'host_1' }), state({ worker: 'host_2' })];
   server.answers['runs'] = () => ({ logdirs: [], scanning: false, runs: [{ run: 'job', profiles: both }, { run: 'other', profiles: [state()] }] });
   server.answers['report'] = (query, posted) => (query.get('run') === 'job' ? aboutJob?.(query, posted) : other);
-  await openPage();
+  await openPage('torchtidy&p.torchtidy.run=job');
   expect(await texts()).toEqual(['Rank 1 is late', 'Own finding']);
   fireEvent.change(screen.getByRole('combobox', { name: 'Run' }), { target: { value: 'other' } });
   await vi.waitFor(async () => expect(await texts()).toEqual(['Own finding']));

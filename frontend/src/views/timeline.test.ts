@@ -1,4 +1,4 @@
-import { cleanup, configure, screen, waitFor } from '@testing-library/preact';
+import { cleanup, configure, fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { TimelineEvent } from '../api/types.gen';
 import { eventRow, finding, report, state, timelineEvent, timelineLanes } from '../testing/fixtures';
@@ -113,4 +113,25 @@ it('sends nothing before it has said where to and the user has agreed', async ()
   screen.getByRole('button', { name: 'Open ui.perfetto.dev' }).click();
   expect(await screen.findByText(/The browser has blocked the new tab/)).toBeTruthy();
   expect(askedFor(server, 'timeline/trace')).toEqual([]);
+});
+
+it('finds events by name, one after the other, and says which of how many', async () => {
+  const server = serveTimeline();
+  server.answers['timeline/found'] = (query) => (query.get('q') === 'item'
+    ? { total: 3, ...(query.get('event') === '10' ? { index: 1, event: 11 } : { index: 0, event: 10 }) } : { total: 0, index: null, event: null });
+  await openPage('torchtidy&p.torchtidy.view=timeline');
+  const input = await screen.findByRole('searchbox', { name: 'Find events' });
+  fireEvent.input(input, { target: { value: 'item' } });
+  fireEvent.click(await screen.findByRole('button', { name: 'Next' }));
+  expect(await screen.findByText('1 of 3')).toBeTruthy();
+  await waitFor(() => expect(window.location.hash).toContain('event=10'));
+  fireEvent.submit(await screen.findByRole('search'));
+  expect(await screen.findByText('2 of 3')).toBeTruthy();
+  await waitFor(() => expect(window.location.hash).toContain('event=11'));
+  fireEvent.click(screen.getByRole('button', { name: 'Previous' }));
+  await waitFor(() => expect(askedFor(server, 'timeline/found').at(-1)).toContain('direction=previous'));
+  fireEvent.input(input, { target: { value: 'nothing' } });
+  fireEvent.click(await screen.findByRole('button', { name: 'Next' }));
+  expect(await screen.findByText('No event has this name')).toBeTruthy();
+  expect(within(screen.getByRole('list', { name: 'Colours' })).getAllByRole('listitem').length).toBe(8);
 });

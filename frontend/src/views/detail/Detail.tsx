@@ -22,6 +22,7 @@ import { Events, NoEvents } from './Events';
 import { Fix } from './Fix';
 import { Figures, Head } from './Head';
 import { Places } from './Places';
+import { Fold } from './Section';
 import { Unknown } from './Unknown';
 import { Why } from './Why';
 
@@ -42,12 +43,12 @@ export function Detail() {
         <Head finding={shown} heading={heading} />
         <Change finding={shown} />
         <Figures finding={shown} />
-        <Why finding={shown} />
-        <Places finding={shown} />
         <Fix finding={shown} />
+        <Places finding={shown} />
+        <Why finding={shown} />
         {!ranksOf(shown) && <Benchmark finding={shown} />}
         <Unknown details={byKind(shown.details).unknown} />
-        {ranksOf(shown) ? <NoEvents finding={shown} /> : <Events profile={key} finding={shown} />}
+        {ranksOf(shown) ? <NoEvents finding={shown} /> : <Fold id="evidence" title="On the timeline" note={plural(shown.matches, 'matched event')}>{() => <Events profile={key} finding={shown} />}</Fold>}
       </article>
     </main>
   );

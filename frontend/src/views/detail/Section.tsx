@@ -1,6 +1,7 @@
-/** A titled part of the detail. */
+/** A titled part of the detail. What proves and explains a finding is folded until it is asked for. */
 
 import type { ComponentChildren } from 'preact';
+import { isUnfolded, unfold, type Folded } from '../../state/folds';
 
 interface Props { title: string; aside?: ComponentChildren; children: ComponentChildren }
 
@@ -10,3 +11,18 @@ export const Section = ({ title, aside, children }: Props) => (
     {children}
   </section>
 );
+
+interface FoldProps { id: Folded; title: string; note?: string; children: () => ComponentChildren }
+
+/** What is in it is made once it is open. */
+export function Fold({ id, title, note = '', children }: FoldProps) {
+  const open = isUnfolded(id);
+  return (
+    <section class="section fold">
+      <details open={open} onToggle={(event) => unfold(id, event.currentTarget.open)}>
+        <summary><h2>{title}</h2>{note && <span class="muted">{note}</span>}</summary>
+        {open && children()}
+      </details>
+    </section>
+  );
+}

@@ -6,7 +6,7 @@ import { Message } from '../../components/Spans';
 import { outcomes } from '../../state/findings';
 import { rules } from '../../state/rules';
 import { byKind } from './details';
-import { Section } from './Section';
+import { Fold } from './Section';
 
 const REASON = 'Why it is slow'; // the section that every rule's page has for this
 const EXAMPLE = 'Example'; // shown as before and after in the fix
@@ -19,12 +19,12 @@ export function Why({ finding }: { finding: Finding }) {
   const leftOut = outcomes('found').find((outcome) => outcome.rule === finding.rule)?.reason;
   if (notes.length === 0 && sections.length === 0) return null;
   return (
-    <Section title="Why">
+    <Fold id="why" title="Why">{() => (<>
       {notes.map((note) => <p class="note"><Message text={note.text} /></p>)}
       {reason && <Markdown text={reason.text} />}
       {leftOut && <p class="muted left-out"><Message text={leftOut} /></p>}
       {others.length > 0 && <RulePage sections={others} thresholds={thresholds} />}
-    </Section>
+    </>)}</Fold>
   );
 }
 

@@ -1,14 +1,17 @@
 /** The findings, ranked, and below them what else was checked. */
 
+import type { Finding } from '../../api/types.gen';
 import type { Group, Sort } from '../../base/route';
-import { isOwn } from '../../base/ranking';
-import { plural } from '../../base/units';
+import { isOwn, savedTogether } from '../../base/ranking';
+import { plural, share } from '../../base/units';
 import { capital } from '../../base/words';
 import { Message } from '../../components/Spans';
 import { Select } from '../../components/Select';
 import { Button } from '../../components/Button';
 import { setGroup, setOwn, setSort, showAll } from '../../state/actions';
-import { findings, groups, listed } from '../../state/findings';
+import { findings, groups, listed, smallOnes, smallShown } from '../../state/findings';
+import { unfold } from '../../state/folds';
+import { per } from '../../state/profile';
 import { route } from '../../state/route';
 import { ranksOf } from '../../state/ranks';
 import { ruleTitle } from '../../state/rules';
@@ -38,6 +41,7 @@ export function List() {
   const { sort, group } = route.value;
   const all = findings.value.length;
   const rows = listed.value;
+  const small = smallOnes.value;
   const Title = narrow.value ? 'h1' : 'h2'; // alone on the page, the list is its content
   return (
     <div class="list">
@@ -53,9 +57,10 @@ export function List() {
       </div>
       {rows.length > 0 && (
         <div class="rows" role="listbox" aria-label="Findings">
-          {group === 'none' ? rows.map((each) => <Row key={each.id} finding={each} />) : <Groups />}
+          {group === 'none' ? rows.slice(0, smallShown.value ? rows.length : rows.length - small.length).map((each) => <Row key={each.id} finding={each} />) : <Groups />}
         </div>
       )}
+      {small.length > 0 && <Small findings={small} />}
       {all > 0 && rows.length === 0 && (
         <div class="no-rows">
           <NoneLeft />
@@ -67,6 +72,16 @@ export function List() {
       <Muted />
       <Outcomes />
     </div>
+  );
+}
+
+/** Together they are worth little: one line stands for them. */
+function Small({ findings: small }: { findings: readonly Finding[] }) {
+  const open = smallShown.value;
+  const part = savedTogether(small);
+  const title = `${plural(small.length, 'small finding')}${small.length > 1 ? ', together' : ':'} ${share(part)} of a ${per.value}`;
+  return (
+    <button type="button" class="small-findings" aria-expanded={open} onClick={() => unfold('small', !open)}>{open && 'Fold '}{title}</button>
   );
 }
 

@@ -7,7 +7,7 @@ import { stepNow } from '../../base/joint';
 import { placeText } from '../../base/places';
 import { diagnosisOf, actionOf } from '../../base/actionTitles';
 import { count, inUnit, nanoseconds, share } from '../../base/units';
-import { atMost, basisText, NO_SAVING, rangeText } from '../../base/words';
+import { atMost, basisText, likelihoodText, limitsText, NO_SAVING, uncapital } from '../../base/words';
 import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
@@ -45,12 +45,12 @@ function SavingCell({ finding: { saving, cost_ns: cost } }: { finding: Finding }
     return <span class="saving" title="No saving could be estimated"><b class="no-saving">{nanoseconds(cost)}</b><small>cost/{per.value}</small></span>;
   if (saving.expected_ns <= 0)
     return <span class="saving" title={basisText(saving.basis)}><b class="no-saving">{NO_SAVING}</b><small>{atMost(saving)}</small></span>;
-  const part = `${step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per.value}`}; ${basisText(saving.basis)}`;
+  const part = `${step ? `${share(saving.expected_ns / step)} of the step time` : `per ${per.value}`}; ${uncapital(likelihoodText(saving))}; ${basisText(saving.basis)}`;
   const width = biggestSaving.value > 0 ? saving.expected_ns / biggestSaving.value : 0;
   return (
     <span class="saving" title={part}>
       <b>{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per">/{per.value}</span></b>
-      <small>{saving.basis.includes('measured') && <span class="is-measured">✓ measured </span>}{rangeText(saving, unit)}</small>
+      <small>{saving.basis.includes('measured') && <span class="is-measured">✓ measured </span>}{limitsText(saving, unit)}</small>
       <span class="saving-bar" aria-hidden="true"><span style={{ width: `${Math.max(width * 100, 1)}%` }} /></span>
     </span>
   );

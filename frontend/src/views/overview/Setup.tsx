@@ -65,7 +65,7 @@ function Quality({ report: { quality, residual } }: { report: ProfileReport }) {
     ...notes,
     ...(dropped > 0 ? [`${count(dropped)} events could not be used and were left out.`] : []),
     ...(mismatch ? [`${share(mismatch)} of the Python frames have another parent than the recorded one.`] : []),
-    ...(typeof residual === 'number' && Math.abs(residual) >= WORTH_A_WORD ? [`The replayed step differs from the recorded one by ${share(Math.abs(residual))}.`] : []),
+    ...(typeof residual === 'number' && Math.abs(residual) >= WORTH_A_WORD ? [`Savings are computed from the timeline, which gives the recorded step within ${share(Math.abs(residual))}.`] : []),
   ];
   return (
     <section>

@@ -6,8 +6,9 @@ import { Button } from '../../components/Button';
 import { Notice } from '../../components/Notice';
 import { ProgressBar } from '../../components/Progress';
 import { Message } from '../../components/Spans';
-import { loadSelected, retry, revalidate } from '../../state/actions';
+import { cancel, chooseProfile, loadSelected, retry, revalidate } from '../../state/actions';
 import { gone } from '../../state/connection';
+import { newer } from '../../state/live';
 import { ledger, renewed, report, reportError, stale, unfinished, working } from '../../state/profile';
 import { broken, comparing, problem } from '../../state/screen';
 
@@ -30,13 +31,18 @@ const OfProfile = () => (
         <p>A newer recording of this profile was found.</p>
       </Notice>
     )}
+    {newer.value && (
+      <Notice kind="info" action={<Button onClick={() => chooseProfile(newer.value ?? {})}>Show it</Button>}>
+        <p>A newer recording of this job has just come in.</p>
+      </Notice>
+    )}
     {report.value && working.value && (
-      <Notice kind="info">
+      <Notice kind="info" action={!unfinished.value && <Button onClick={() => void cancel()}>Cancel</Button>}>
         <p>{workText()}. {working.value.stage}</p>
         <ProgressBar label={workText()} fraction={working.value.fraction} />
       </Notice>
     )}
-    <Unsteady />
+    <OtherThanSteady />
     {report.value && reportError.value && (
       <Notice kind="error"><p><b><Message text={reportError.value.message} /></b> <Message text={reportError.value.advice} /></p></Notice>
     )}
@@ -52,7 +58,7 @@ const OfProfile = () => (
 );
 
 /** The recording does not show steady steps. */
-function Unsteady() {
+function OtherThanSteady() {
   const account = ledger.value;
   const said = account && recordingText(account.recording, account.banner);
   if (!said) return null;

@@ -3,8 +3,10 @@
 import { useEffect } from 'preact/hooks';
 import type { ProfileState } from '../../api/types.gen';
 import { bytes, share } from '../../base/units';
+import { Button } from '../../components/Button';
 import { Hero } from '../../components/Hero';
 import { ProgressBar, Skeleton } from '../../components/Progress';
+import { cancel } from '../../state/actions';
 import { announce } from '../../state/notices';
 
 const WORDS: Record<ProfileState['state'], string> = {
@@ -26,6 +28,7 @@ export function Loading({ state }: { state: ProfileState }) {
             <span>{state.stage || WORDS[state.state]}</span>
             <span class="number">{share(Math.round(state.fraction * 100) / 100)}</span>
           </p>
+          <div class="actions"><Button onClick={() => void cancel()}>Cancel</Button></div>
           <p class="muted path">{state.worker} · {bytes(state.size)}</p>
         </Hero>
       </main>

@@ -6,7 +6,6 @@ import { Code } from '../../components/Code';
 import { Hero } from '../../components/Hero';
 import { Skeleton } from '../../components/Progress';
 import { copy } from '../../state/clipboard';
-import { standsAlone } from '../../state/host';
 
 const RECORD = `from torch.profiler import profile, schedule, tensorboard_trace_handler
 
@@ -25,7 +24,7 @@ export const NoTraces = ({ logdirs }: { logdirs: readonly string[] }) => (
       <div class="actions"><CopyButton label="Copy the code" onCopy={() => copy(RECORD, 'Code')} /></div>
       <p class="muted">Looked for <code>*.pt.trace.json</code> and <code>*.pt.trace.json.gz</code> in:</p>
       <ul class="muted path">{logdirs.map((logdir) => <li>{logdir}</li>)}</ul>
-      <p class="muted">New traces appear here {standsAlone() ? 'within seconds' : 'when TensorBoard reloads'}.</p>
+      <p class="muted">New traces appear here within seconds.</p>
     </Hero>
   </main>
 );

@@ -5,6 +5,7 @@ import { plainText } from '../../base/inline';
 import { RECORDINGS } from '../../base/recording';
 import { spanText } from '../../base/selection';
 import { count, nanoseconds, plural, share } from '../../base/units';
+import { Explained } from '../../components/Explained';
 import { Message } from '../../components/Spans';
 
 export function Recording({ report }: { report: ProfileReport }) {
@@ -32,7 +33,7 @@ export function Recording({ report }: { report: ProfileReport }) {
           <><dt>{device.kind} {device.index}</dt><dd>{deviceDetail(device)}</dd></>
         ))}
         {typeof report.residual === 'number' && (
-          <><dt>Replay</dt><dd>The replayed step differs from the recorded one by {share(Math.abs(report.residual))}.</dd></>
+          <><dt>Computed step<Explained what="Computed step" lines={RESIDUAL} /></dt><dd>off by at most {share(Math.abs(report.residual))}</dd></>
         )}
         {quality.dropped_events > 0 && <><dt>Left out</dt><dd>{count(quality.dropped_events)} events that could not be used</dd></>}
         {quality.parent_mismatch !== null && quality.parent_mismatch > 0 && (
@@ -43,6 +44,11 @@ export function Recording({ report }: { report: ProfileReport }) {
     </details>
   );
 }
+
+const RESIDUAL = [{
+  name: 'Computed step', text: 'Savings are computed from the timeline: all events start again as early as what they wait for allows. '
+    + 'Without any change, that should give the recorded step. This is the largest difference of any step.',
+}];
 
 function deviceText(devices: readonly Device[]): string {
   const [first] = devices;

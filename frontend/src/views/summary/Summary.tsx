@@ -3,14 +3,14 @@
 import type { Ledger } from '../../api/ledger';
 import type { ProfileReport } from '../../api/types.gen';
 import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
-import { accountOf, averageText, boundText, busyNs, gathered, groupsOf as ledgerGroups, hostPace, isIn, isWhole, sourceText, stepSpread } from '../../base/ledger';
+import { accountOf, averageText, boundText, busyNs, gathered, groupsOf as ledgerGroups, hostPace, isIn, isOfStart, isWhole, sourceText, stepSpread } from '../../base/ledger';
 import { averaged, causeOf, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
-import { overlapText, stepNow, withoutText } from '../../base/joint';
+import { overlapText, stepNow } from '../../base/joint';
 import { filtered } from '../../base/ranking';
 import { listed } from '../../base/recording';
 import { spread } from '../../base/statistics';
 import { nanoseconds, plural, share } from '../../base/units';
-import { basisText, capital, STEP_BASIS } from '../../base/words';
+import { basisText, capital, likelihoodText, STEP_BASIS, uncapital } from '../../base/words';
 import { StackedBar } from '../../components/StackedBar';
 import { setQuery } from '../../state/actions';
 import { findings, mutedFindings } from '../../state/findings';
@@ -46,6 +46,9 @@ function Verdict({ report }: { report: ProfileReport }) {
   const now = stepNow(report);
   const found = findings.value.length;
   const largest = ledger.value && accountOf(ledger.value, null).rows[0];
+  if (ledger.value && isOfStart(ledger.value)) {
+    return <p class="verdict"><b>Record steady steps first.</b> What is found here is of this recording, not of each step of the job.</p>;
+  }
   if (found > 0 && saving && saving.expected_ns > 0) {
     return (
       <p class="verdict">
@@ -134,16 +137,16 @@ function StepTime({ report: { steps, duration_ns: duration, true_step_ns: trueSt
   );
 }
 
-/** What all fixes together are worth. */
+/** What all fixes leave of a step; the verdict has what they save. */
 function Possible({ report }: { report: ProfileReport }) {
   const { joint_saving: saving } = report;
   if (!saving || saving.expected_ns <= 0) return null;
   const now = stepNow(report);
-  const part = now === null ? '' : `, ${share(saving.expected_ns / now)}`;
+  const left = now === null ? nanoseconds(saving.expected_ns) : nanoseconds(Math.max(0, now - saving.expected_ns));
   return (
-    <Metric name="Recoverable" formula={jointFormula(saving, report.findings, per.value)} value={`≈ ${nanoseconds(saving.expected_ns)}`} strong wide
-      note={`per ${per.value}${part}; ${nanoseconds(saving.low_ns)} to ${nanoseconds(saving.high_ns)}; ${basisText(saving.basis)}`}
-      more={[withoutText(report, per.value), overlapText(report), mutedFindings.value.length > 0 && 'Muted findings count, too.'].filter(Boolean).join(' ')} />
+    <Metric name={now === null ? 'Recoverable' : 'With all fixes'} formula={jointFormula(saving, report.findings, per.value)} value={`≈ ${left}`} strong wide
+      note={`Saves ${uncapital(likelihoodText(saving))}; ${basisText(saving.basis)}`}
+      more={[overlapText(report), mutedFindings.value.length > 0 && 'The figure includes muted findings.'].filter(Boolean).join(' ')} />
   );
 }
 

@@ -11,6 +11,7 @@ import { Failure } from '../../components/Failure';
 import { Minimap } from '../../components/Minimap';
 import { SendTrace } from '../../components/SendTrace';
 import { TimelineCanvas } from '../../components/TimelineCanvas';
+import { LEGEND } from '../../components/timelineColours';
 import { Waiting } from '../../components/Waiting';
 import { timelineLanes, useAnswer } from '../../state/answers';
 import { findings } from '../../state/findings';
@@ -19,11 +20,12 @@ import { announce } from '../../state/notices';
 import { downloadCropped, openInPerfetto, PERFETTO_HOST } from '../../state/perfetto';
 import { go, route } from '../../state/route';
 import { limitsOf, markEvent, stepsAround, useMarks, useNeeded, useRoutedWindow, useSlices, useTimelineEvent } from '../../state/timeline';
+import { Search } from './Search';
 import css from '../../styles/timeline.css?inline';
 
 addCss(css);
 
-const REST_PX = 342; // of the page above and below the canvas
+const REST_PX = 366; // of the page above and below the canvas
 const LEAST_PX = 300;
 const MARK_PX = 600;
 const MARGIN_PX = 60;
@@ -83,6 +85,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       <div class="timeline-bar">
         <p class="muted">{summaryOf(lanes)}</p>
         <span class="chart-space" />
+        <Search from={() => shown.peek().from} />
         <Button onClick={() => zoom(1 / 2)}>Zoom in</Button>
         <Button onClick={() => zoom(2)}>Zoom out</Button>
         <Button onClick={() => setWindow(limits)}>All</Button>
@@ -101,6 +104,9 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
         height={height} limits={limits} window={shown} onWindow={setWindow} boxes={boxes} pieces={slices.pieces}
         arrows={event ? [event.arrows] : fewArrows(slices.pieces.value.map(({ arrows }) => arrows))} selected={event} onSelect={select}
         onFit={() => setWindow(limits)} onRange={setRange} marking={finding !== null} wheels hints={(bar) => lanes.lanes[bar.lane]?.name ?? ''} scrollTo={scrollTo} />
+      <ul class="timeline-legend" aria-label="Colours">
+        {LEGEND.map(({ colour, label }) => <li><span class="timeline-key" style={{ background: `var(${colour})` }} aria-hidden="true" />{label}</li>)}
+      </ul>
       {error && <Failure error={error} onRetry={slices.again} />}
       <p class="timeline-said muted" role="status">{range ? `${nanoseconds(lengthOf(range))} chosen.` : ''}</p>
       {event ? <EventFacts event={event} lane={laneName(lanes, event)} onGo={(id) => markEvent(id)} />

@@ -10,12 +10,14 @@ import { wanted } from '../../state/focus';
 import { report } from '../../state/profile';
 import { hasRanks } from '../../state/ranks';
 import { route } from '../../state/route';
+import { runs } from '../../state/runs';
 import { comparing } from '../../state/screen';
 import { Export } from './Export';
 import { Filter } from './Filter';
 import { Pickers } from './Pickers';
 
-const tabs = (): typeof VIEWS => VIEWS.filter(({ id, ofRanks = false }) => !ofRanks || hasRanks.value || route.value.view === id);
+const tabs = (): typeof VIEWS => VIEWS.filter(({ id, ofRanks = false, ofRuns = false }) =>
+  (!ofRanks || hasRanks.value || route.value.view === id) && (!ofRuns || (runs.value?.runs.length ?? 0) > 1));
 
 export const TopBar = () => (
   <>

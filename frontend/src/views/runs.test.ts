@@ -1,0 +1,88 @@
+import { fireEvent, screen, within } from '@testing-library/preact';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { BoardAnswer, BoardRow } from '../api/types.gen';
+import { finding, report, state } from '../testing/fixtures';
+import { openPage, rows } from '../testing/page';
+import { serveProfile, type TestServer } from '../testing/server';
+
+const MS = 1_000_000;
+const row = (run: string, at: number, stepMs: number | null, changes: Partial<BoardRow> = {}): BoardRow => ({
+  run, worker: 'host_1', span: '1', recorded_ms: at, state: stepMs === null ? 'queued' : 'done', known: stepMs !== null, device: 'NVIDIA A100',
+  step_ns: stepMs === null ? null : stepMs * MS, saving_ns: stepMs === null ? null : 10 * MS, findings: 1, action: stepMs === null ? '' : 'Load batches in workers', finding: 'a', logged: null, ...changes,
+});
+const ROWS = [row('resnet_1', 1_700_000_000_000, 100), row('resnet_2', 1_700_000_100_000, 120), row('gpt', 1_600_000_000_000, null)];
+
+function serveRuns(answers: BoardAnswer[]): TestServer {
+  const server = serveProfile(report({ findings: [finding('a')] }), state());
+  const names = answers[0]?.runs.map(({ run }) => run) ?? [];
+  server.answers.runs = () => ({ logdirs: ['/runs'], scanning: false, runs: names.map((run) => ({ run, profiles: [state()] })) });
+  server.answers.board = () => (answers.length > 1 ? answers.shift() : answers[0]);
+  return server;
+}
+
+/** happy-dom lays nothing out: the pane gets a size, so that rows are in sight. */
+beforeEach(() => {
+  vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(400);
+  vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(900);
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(400);
+});
+
+const table = () => screen.findByRole('table', { name: 'Runs' });
+const names = async () => (await within(await table()).findAllByRole('row')).slice(1).map((each) => within(each).getAllByRole('button')[0]?.textContent);
+
+describe('the list of all runs', () => {
+  it('is what an address without a run opens, newest first, and analyses no run by itself', async () => {
+    const server = serveRuns([{ runs: ROWS, pending: 0, unasked: 1 }]);
+    await openPage();
+    await vi.waitFor(async () => expect(await names()).toEqual(['resnet_2', 'resnet_1', 'gpt']));
+    expect(screen.getByText('3 runs; 1 not analysed')).toBeTruthy();
+    expect(server.asked.filter((each) => each.startsWith('report'))).toEqual([]);
+    expect(server.asked).toContain('board?analyse=few');
+    fireEvent.click(screen.getByRole('button', { name: 'Analyse all' }));
+    await vi.waitFor(() => expect(server.asked).toContain('board?analyse=all'));
+  });
+
+  it('marks what got slower than the recording before of the same job', async () => {
+    serveRuns([{ runs: ROWS, pending: 0, unasked: 0 }]);
+    await openPage();
+    const worse = await screen.findByRole('img', { name: /slower/ });
+    expect(worse.getAttribute('aria-label')).toBe('20 % slower than the recording before. Step times: 100 ms, 120 ms');
+    expect(worse.closest('[role=row]')?.textContent).toContain('▲ +20 %');
+    expect(worse.closest('[role=row]')?.textContent).toContain('8.33 % 10 ms');
+    expect((await table()).querySelectorAll('.worse').length).toBe(1);
+  });
+
+  it('fills in as runs are analysed', async () => {
+    serveRuns([{ runs: ROWS, pending: 1, unasked: 0 }, { runs: [...ROWS.slice(0, 2), row('gpt', 1_600_000_000_000, 7)], pending: 0, unasked: 0 }]);
+    await openPage();
+    expect((await table()).textContent).toContain('not analysed');
+    await vi.waitFor(async () => expect((await table()).textContent).toContain('7 ms'), 5000);
+  });
+
+  it('is searched and sorted, and leads to a run', async () => {
+    serveRuns([{ runs: ROWS, pending: 0, unasked: 0 }]);
+    await openPage();
+    fireEvent.click(within(await table()).getByRole('button', { name: 'Step' }));
+    await vi.waitFor(async () => expect((await names())[0]).toBe('resnet_2'));
+    fireEvent.input(screen.getByRole('searchbox', { name: 'Search runs' }), { target: { value: 'resnet_1' } });
+    await vi.waitFor(async () => expect(await names()).toEqual(['resnet_1']));
+    fireEvent.click(within(await table()).getByRole('button', { name: 'resnet_1' }));
+    expect((await rows()).length).toBe(1);
+    expect(window.location.hash).toContain('run=resnet_1');
+  });
+
+  it('compares two chosen runs, the older as the baseline', async () => {
+    serveRuns([{ runs: ROWS, pending: 0, unasked: 0 }]);
+    await openPage();
+    for (const name of ['gpt', 'resnet_2', 'resnet_1']) fireEvent.click(within(await table()).getByRole('checkbox', { name: `Compare ${name}` }));
+    fireEvent.click(await screen.findByRole('button', { name: 'Compare the two runs' }));
+    await vi.waitFor(() => expect(window.location.hash).toContain('p.torchtidy.cmp=resnet_1&p.torchtidy.with=resnet_2'));
+  });
+
+  it('is passed over where there is one run', async () => {
+    serveProfile(report({ findings: [finding('a')] }), state());
+    await openPage();
+    expect((await rows()).length).toBe(1);
+    expect(screen.queryByRole('tab', { name: 'All runs' })).toBeNull();
+  });
+});

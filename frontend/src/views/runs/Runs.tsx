@@ -1,0 +1,132 @@
+/** All runs beside each other: which is slow, what to do first there, and which got slower. */
+
+import { useRef } from 'preact/hooks';
+import type { BoardAnswer, BoardRow } from '../../api/types.gen';
+import { isWorse, loggedText, savedShare, sparkPoints, trendText, type BoardColumn, type Trend } from '../../base/board';
+import { nanoseconds, plural, share } from '../../base/units';
+import { Button } from '../../components/Button';
+import { Failure } from '../../components/Failure';
+import { Icon } from '../../components/Icon';
+import { Skeleton } from '../../components/Progress';
+import { Message } from '../../components/Spans';
+import { VirtualRows } from '../../components/VirtualRows';
+import { openRun } from '../../state/actions';
+import { analyseAll, boardQuery, boardSort, chooseRun, chosenRuns, compareChosen, rowsOf, sortBoard, trendsOf, useBoard } from '../../state/board';
+import { useWantedFocus } from '../../state/focus';
+import { addCss } from '../../state/host';
+import css from '../../styles/runs.css?inline';
+
+addCss(css);
+
+const ROW_PX = 44;
+const LEAST_PX = 1000;
+
+export function Runs() {
+  const board = useBoard();
+  if (board.kind === 'failed') return <main class="table-page pad"><h1 class="hidden">All runs</h1><Failure error={board.error} onRetry={board.again} /></main>;
+  return (
+    <main class="table-page" aria-labelledby="page-title">
+      <div class="table-head">
+        <h1 id="page-title">All runs</h1>
+        <Search />
+        {board.kind === 'ready' && <Doing answer={board.answer} />}
+      </div>
+      {board.kind === 'ready' ? <Table answer={board.answer} /> : <Skeleton rows={8} />}
+    </main>
+  );
+}
+
+function Search() {
+  const input = useRef<HTMLInputElement>(null);
+  useWantedFocus('filter', input);
+  return (
+    <label class="filter" title="Part of a name, a device, an action or of what was logged">
+      <Icon name="search" />
+      <span class="hidden">Search runs</span>
+      <input ref={input} type="search" placeholder="Search (/)" value={boardQuery.value} autocomplete="off" spellcheck={false}
+        onInput={(event) => { boardQuery.value = event.currentTarget.value; }} />
+    </label>
+  );
+}
+
+/** What is analysed, what is not, and what can be done with the runs that are chosen. */
+function Doing({ answer }: { answer: BoardAnswer }) {
+  const chosen = chosenRuns.value.length;
+  return (
+    <>
+      {chosen > 0 && (chosen === 2 ? <Button kind="primary" onClick={() => compareChosen(answer.runs)}>Compare the two runs</Button>
+        : <span class="muted">Choose one more run to compare</span>)}
+      <span class="muted table-note" role="status">
+        {plural(answer.runs.length, 'run')}{answer.pending > 0 && `; ${answer.pending} being analysed`}{answer.unasked > 0 && `; ${answer.unasked} not analysed`}
+      </span>
+      {answer.unasked > 0 && <Button onClick={analyseAll}>Analyse all</Button>}
+    </>
+  );
+}
+
+const HEADINGS: readonly { column: BoardColumn | null; label: string; number?: boolean }[] = [
+  { column: null, label: 'Compare' }, { column: 'run', label: 'Run' }, { column: 'recorded', label: 'Recorded' }, { column: 'device', label: 'Device' },
+  { column: 'step', label: 'Step', number: true }, { column: null, label: 'Trend' }, { column: 'saving', label: 'Recoverable', number: true },
+  { column: null, label: 'Do first' },
+];
+
+function Table({ answer }: { answer: BoardAnswer }) {
+  const rows = rowsOf(answer);
+  const trends = trendsOf(answer);
+  const logged = answer.runs.some((row) => loggedText(row) !== '');
+  if (rows.length === 0) return <p class="pad muted">No run has all of these words.</p>;
+  return (
+    <VirtualRows class="server-table board" role="table" label="Runs" count={rows.length} rowHeight={ROW_PX} headerHeight={ROW_PX} width={`${LEAST_PX}px`}
+      header={<Header logged={logged} />} order={JSON.stringify([boardSort.value, boardQuery.value])}
+      row={(index) => { const row = rows[index]; return row && <Row row={row} number={index + 2} trend={trends.get(row.run)} logged={logged} />; }} />
+  );
+}
+
+const Header = ({ logged }: { logged: boolean }) => (
+  <div class={`server-row server-head${logged ? ' logged' : ''}`} role="row" aria-rowindex={1}>
+    {HEADINGS.map(({ column, label, number }) => {
+      const { column: by, descending } = boardSort.value;
+      const sorted = column !== null && column === by;
+      return (
+        <span role="columnheader" class={number ? 'number' : ''} aria-sort={sorted ? (descending ? 'descending' : 'ascending') : undefined}>
+          {column === null ? label
+            : <button type="button" class="sort" onClick={() => sortBoard(column)}>{label}<span class="sort-sign" aria-hidden="true">{sorted ? (descending ? '▾' : '▴') : ''}</span></button>}
+        </span>
+      );
+    })}
+    {logged && <span role="columnheader">Logged</span>}
+  </div>
+);
+
+const STATES: Record<BoardRow['state'], string> = { queued: 'not analysed yet', reading: 'being read', analysing: 'being analysed', done: '', error: 'could not be read' };
+
+function Row({ row, number, trend, logged }: { row: BoardRow; number: number; trend: Trend | undefined; logged: boolean }) {
+  const name = row.run || '.';
+  const worse = trend !== undefined && isWorse(trend);
+  const part = savedShare(row);
+  const unknown = row.known ? '' : STATES[row.state];
+  return (
+    <div class={`server-row${worse ? ' worse' : ''}${logged ? ' logged' : ''}`} role="row" aria-rowindex={number} onClick={() => openRun(row.run)}>
+      <span role="cell">
+        <input type="checkbox" aria-label={`Compare ${name}`} checked={chosenRuns.value.includes(row.run)} onClick={(event) => event.stopPropagation()} onChange={() => chooseRun(row.run)} />
+      </span>
+      <span role="cell" class="board-run"><button type="button" class="server-open" title={name}>{name}</button></span>
+      <span role="cell">{row.recorded_ms === null ? '–' : new Date(row.recorded_ms).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}</span>
+      <span role="cell" title={row.device}>{row.device || '–'}</span>
+      <span role="cell" class="number">{row.step_ns === null ? '–' : nanoseconds(row.step_ns)}</span>
+      <span role="cell">{trend ? <Spark trend={trend} worse={worse} /> : '–'}</span>
+      <span role="cell" class="number">{row.saving_ns === null ? '–' : <>{part !== null && <b>{share(part)}</b>} <span class="muted">{nanoseconds(row.saving_ns)}</span></>}</span>
+      <span role="cell" class="board-action">{unknown ? <span class="muted">{unknown}</span> : row.action ? <Message text={row.action} /> : <span class="muted">No finding</span>}</span>
+      {logged && <span role="cell" title={loggedText(row)}>{loggedText(row) || '–'}</span>}
+    </div>
+  );
+}
+
+const [WIDE, HIGH] = [64, 20];
+
+const Spark = ({ trend, worse }: { trend: Trend; worse: boolean }) => (
+  <span class="spark" title={trendText(trend)}>
+    <svg viewBox={`0 0 ${WIDE} ${HIGH}`} width={WIDE} height={HIGH} role="img" aria-label={trendText(trend)}><polyline points={sparkPoints(trend.steps, WIDE, HIGH)} /></svg>
+    {trend.change !== null && <span class={worse ? 'slower' : 'muted'}>{worse && '▲ '}{trend.change > 0 ? '+' : '−'}{share(Math.abs(trend.change))}</span>}
+  </span>
+);

@@ -1,0 +1,60 @@
+"""What each run shows at a glance, for the list of all runs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tb_tidy_plugin.plugin.scan import Found, Key
+from tb_tidy_plugin.report.model import Finding, ProfileReport
+
+UNASKED = 8
+"""So many of the newest runs are analysed because the list is looked at; the others are when a user asks for it."""
+
+MILLISECONDS = 13
+NANOSECONDS = 19
+
+
+class Glance(msgspec.Struct, frozen=True):
+    """The figures of one report that the list shows; see `models.BoardRow`."""
+
+    device: str
+    step_ns: int | None
+    saving_ns: int | None
+    findings: int
+    action: str
+    finding: str
+
+
+def glance_of(report: ProfileReport) -> Glance:
+    """A report at a glance."""
+    names = list(dict.fromkeys(device.name or device.kind for device in report.devices))
+    count = f"{len(report.devices)} × " if len(report.devices) > 1 else ""
+    step_ns = report.true_step_ns
+    if step_ns is None:
+        step_ns = report.ledger.step_ns.median if report.ledger else report.step_ns
+    first = max(report.findings, key=_worth, default=None)
+    return Glance(
+        device=f"{count}{', '.join(names)}" if names else "CPU only",
+        step_ns=step_ns,
+        saving_ns=report.joint_saving.expected_ns if report.joint_saving else None,
+        findings=len(report.findings),
+        action=(first.action or first.message) if first else "",
+        finding=first.id if first else "",
+    )
+
+
+def _worth(finding: Finding) -> tuple[int, int]:
+    return (finding.saving.expected_ns if finding.saving else -1, finding.cost_ns)
+
+
+def shown_of(keys: list[Key]) -> Key:
+    """The recording of a run that the page opens: the first worker's latest span; `keys` are in the run's order."""
+    return [key for key in keys if key.worker == keys[0].worker][-1]
+
+
+def recorded_ms(found: Found) -> int | None:
+    """When a trace was recorded, in ms since 1970: by its span, else by its file; None where neither says."""
+    span = found.file.span
+    if span.isascii() and span.isdigit() and MILLISECONDS <= len(span) <= NANOSECONDS:
+        return int(span[:MILLISECONDS])
+    return found.stamp.mtime_ns // 1_000_000 or None

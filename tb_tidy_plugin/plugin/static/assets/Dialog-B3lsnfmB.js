@@ -1,1 +1,0 @@
-import{a as e,r as t,wn as n,xn as r}from"./Button-BgoidU5X.js";function i({title:i,onClose:a,children:o}){let s=n(null);return r(()=>s.current?.showModal(),[]),e(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[e(`header`,{class:`dialog-head`,children:[e(`h2`,{children:i}),e(t,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};
