@@ -380,8 +380,8 @@ class Code:
             raise Unfixable("The file ends with its imports.")
         return at
 
-    def without_statement(self, lines: Iterable[int], method: str) -> Splice:
-        """Takes out the one statement on these lines that is nothing but a call of `method`; its comment stays.
+    def without_statement(self, lines: Iterable[int], *methods: str) -> Splice:
+        """Takes out the one statement on these lines that is nothing but a call of a method; its comment stays.
 
         Raises:
             Unfixable: there is none, or nothing else is in its block.
@@ -389,10 +389,10 @@ class Code:
         found = []
         for line in self.statements_on(lines):
             part = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
-            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and method_of(part.value) == method:
+            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and method_of(part.value) in methods:
                 found.append((line, part))
         if len(found) != 1:
-            raise Unfixable(f"The lines do not hold one statement that only calls `{method}`.")
+            raise Unfixable(f"The lines do not hold one statement that only calls `{methods[0]}`.")
         line, part = found[0]
         block = self.parent(line)
         if not isinstance(block, (cst.IndentedBlock, cst.Module)) or len(block.body) == 1:
