@@ -191,6 +191,15 @@ class Code:
         """Those of the calls that call a method of this name."""
         return [call for call in self.calls_on(lines) if method_of(call) == name]
 
+    def indexed_on(self, lines: Iterable[int]) -> list[tuple[cst.Call, str]]:
+        """The calls on these lines whose result is indexed at once, each with the index: `f(x)[0]` with `[0]`."""
+        return [
+            (node.value, self.text[self.span(node.value)[1] : self.span(node)[1]])
+            for statement in self.statements_on(lines)
+            for node in self.inside(statement)
+            if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Call)
+        ]
+
     def assigned(self, target: str) -> list[cst.BaseExpression]:
         """All values that the module assigns to `target`, a name or an attribute."""
         found = []

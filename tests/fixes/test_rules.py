@@ -161,6 +161,11 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
         {"norm = clip(ps, 1.0, foreach=False)  # here": "norm = clip(ps, 1.0)  # here"},
     ),
     (
+        "logits-for-all-positions",
+        "def f(self):\n    self.out = nn.Linear(8, 9)\ndef g(self, h):\n    return self.out(h.x)[:, -1] + 1  # here",
+        {"    return self.out(h.x)[:, -1] + 1  # here": "    return self.out(h.x[:, -1]) + 1  # here"},
+    ),
+    (
         "device-synchronized-in-step",
         "for x in xs:\n    train(x)\n    torch.cuda.synchronize()  # here",
         {"    torch.cuda.synchronize()  # here": "    # here"},
@@ -315,6 +320,11 @@ DECLINED: list[tuple[str, str, str]] = [
     ("gradients-clipped-one-by-one", "nn.utils.clip_grad_norm_(ps, 1.0)  # here", "clips with `foreach=False`"),
     ("gradients-clipped-one-by-one", "nn.utils.clip_grad_norm_(ps, 1.0, foreach=slow)  # here", "clips with"),
     ("gradients-clipped-one-by-one", "optim.SGD(ps, foreach=False)  # here", "clips with"),
+    ("logits-for-all-positions", "out = nn.LSTM(8, 9)\ny = out(h)[:, -1]  # here", "of one `Linear`"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h)[:, a:b]  # here", "take one position"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h)[-1]  # here", "take one position"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h + 1)[:, -1]  # here", "not a name"),
+    ("logits-for-all-positions", "y = model(h)[:, -1]  # here", "does not say which call makes `model`"),
     ("device-synchronized-in-step", "a = torch.cuda.synchronize()  # here", "only calls"),
     ("tensor-from-python-data", "np = 1\nx = torch.tensor([1.0])  # here", "uses the name `np`"),
     (
