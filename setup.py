@@ -183,11 +183,13 @@ if __name__ == "__main__":
             "dask": ["distributed"],  # `--engine dask://HOST:PORT`
             "fix": ["libcst>=1.8.2"],  # `tb-tidy fix`
             "mcp": ["mcp>=2.3.0"],  # `tb-tidy mcp`
+            "pytest": ["pytest>=7"],  # the fixture `tidy`
             "ray": ["ray[client]"],  # `--engine ray://HOST:PORT`
             "remote": ["fsspec"],  # logdirs on stores, with the store's own package: s3fs, gcsfs, adlfs
         },
         entry_points={
             "console_scripts": ["tb-tidy = tb_tidy_plugin.cli.main:main"],
+            "pytest11": ["torchtidy = tb_tidy_plugin.budgets.pytest_plugin"],
             "tensorboard_plugins": ["torchtidy = tb_tidy_plugin.plugin.loader:Loader"],
             "vllm.general_plugins": ["torchtidy_graphs = tb_tidy_plugin.capture.graphs:install"],
         },

@@ -156,6 +156,7 @@ def test_the_wheel_names_the_command_and_the_plugin(wheel_files: dict[str, str])
     [text] = (text for name, text in wheel_files.items() if name.endswith("entry_points.txt"))
     assert "tb-tidy = tb_tidy_plugin.cli.main:main" in text
     assert "torchtidy = tb_tidy_plugin.plugin.loader:Loader" in text
+    assert "torchtidy = tb_tidy_plugin.budgets.pytest_plugin" in text
     assert "torchtidy_graphs = tb_tidy_plugin.capture.graphs:install" in text
 
 

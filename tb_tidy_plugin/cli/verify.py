@@ -79,6 +79,8 @@ def verify(
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
         click.echo("\n".join(visible(line) for line in _lines(found)))
+        if promise is not None and not promises:
+            click.echo("promised: nothing, since no finding of the recording has its fix in the files after")
     is_proven = found.verdict != "slower" and found.results != "different"
     sys.exit(DONE if is_proven else NOT_PROVEN)
 

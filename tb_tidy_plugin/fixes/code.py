@@ -191,6 +191,15 @@ class Code:
         """Those of the calls that call a method of this name."""
         return [call for call in self.calls_on(lines) if method_of(call) == name]
 
+    def indexed_on(self, lines: Iterable[int]) -> list[tuple[cst.Call, str]]:
+        """The calls on these lines whose result is indexed at once, each with the index: `f(x)[0]` with `[0]`."""
+        return [
+            (node.value, self.text[self.span(node.value)[1] : self.span(node)[1]])
+            for statement in self.statements_on(lines)
+            for node in self.inside(statement)
+            if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Call)
+        ]
+
     def assigned(self, target: str) -> list[cst.BaseExpression]:
         """All values that the module assigns to `target`, a name or an attribute."""
         found = []
@@ -380,8 +389,8 @@ class Code:
             raise Unfixable("The file ends with its imports.")
         return at
 
-    def without_statement(self, lines: Iterable[int], method: str) -> Splice:
-        """Takes out the one statement on these lines that is nothing but a call of `method`; its comment stays.
+    def without_statement(self, lines: Iterable[int], *methods: str) -> Splice:
+        """Takes out the one statement on these lines that is nothing but a call of a method; its comment stays.
 
         Raises:
             Unfixable: there is none, or nothing else is in its block.
@@ -389,10 +398,10 @@ class Code:
         found = []
         for line in self.statements_on(lines):
             part = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
-            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and method_of(part.value) == method:
+            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and method_of(part.value) in methods:
                 found.append((line, part))
         if len(found) != 1:
-            raise Unfixable(f"The lines do not hold one statement that only calls `{method}`.")
+            raise Unfixable(f"The lines do not hold one statement that only calls `{methods[0]}`.")
         line, part = found[0]
         block = self.parent(line)
         if not isinstance(block, (cst.IndentedBlock, cst.Module)) or len(block.body) == 1:

@@ -88,6 +88,17 @@ class BrokenCall:
     region: int
     pieces: tuple[Piece, ...]
 
+    @property
+    def causes(self) -> list[Piece]:
+        """The pieces that go on after a break of their own, in order; the first piece where none is known to.
+
+        A break in a function breaks its callers too, so that a piece that goes on after a call with pieces of its own
+        is no cause; and functions that would have been part of the graph are compiled apart.
+        """
+        callers = {piece.parent for piece in self.pieces if piece.resumed < 0}
+        causes = [piece for piece in self.pieces if piece.resumed >= 0 and piece.parent not in callers]
+        return causes or list(self.pieces[:1])
+
 
 @dataclass(slots=True)
 class _Region:

@@ -50,11 +50,16 @@ def device_readbacks(profile: Profile) -> Rows:
     A copy, as `.cpu()` and `.numpy()` run it, counts where it brings few bytes to the host and waits for them; one to
     pinned memory need not wait.
     """
-    waiting = profile.launched_by[_waits(profile)]
-    reads, copies = (_outermost(profile, profile.named(*names)) for names in (READS, SOURCE))
+    waiting = profile.launched_by[device_waits(profile)]
+    reads, copies = value_reads(profile), _outermost(profile, profile.named(*SOURCE))
     copies = np.intersect1d(copies, _around(profile, copies, profile.launched_by[_small_copies(profile)]))
     found = _outermost(profile, np.union1d(reads, copies))
     return np.intersect1d(found, _around(profile, found, waiting))
+
+
+def value_reads(profile: Profile) -> Rows:
+    """The outermost operators that read values, of whatever device, in row order."""
+    return _outermost(profile, profile.named(*READS))
 
 
 def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterator[tuple[Loop, list[int]]]:
@@ -116,7 +121,8 @@ def _first(spans: Spans, most_ns: int) -> Spans:
     return tuple(taken)
 
 
-def _waits(profile: Profile) -> Rows:
+def device_waits(profile: Profile) -> Rows:
+    """Calls of the runtime that return only when a device has got that far, in row order."""
     return np.flatnonzero((profile.table.category == Category.RUNTIME) & profile.table.is_named(SYNCHRONISATION.search))
 
 
@@ -142,7 +148,7 @@ def _waits_with_idle(profile: Profile, readbacks: Rows) -> Iterator[tuple[int, S
     A readback is over when its last wait is and the value has been copied: clocks of host and device may differ a bit.
     """
     table = profile.table
-    waits = _waits(profile)
+    waits = device_waits(profile)
     caused = np.concatenate([waits, profile.device_activity_of_all(readbacks)])
     readback = _around(profile, readbacks, profile.launched_by[caused])
     others = caused[readback == ABSENT]

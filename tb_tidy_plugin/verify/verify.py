@@ -143,7 +143,7 @@ def _compared(before: _Seen, after: _Seen, tolerance: float) -> tuple[Equality, 
     if len(first.losses) != len(other.losses) or len(first.sums) != len(other.sums):
         return "different", "The programs have another number of losses or parameters."
     worst = max(map(_distance, [*first.losses, *first.sums], [*other.losses, *other.sums]))
-    differ = f"Losses or sums of parameters differ by up to {worst:.2g} of themselves."
+    differ = f"Losses or sums of parameters differ by up to {worst:.2g} of their value."
     return ("up to rounding" if worst <= tolerance else "different"), differ
 
 

@@ -169,8 +169,8 @@ def section(found: Sequence[Fixed], drawn: Iterable[str], *, is_timed: bool) -> 
         "quiet machine.",
         "",
         f"- Rules of the table above with such a program: {len(rules)}; with a diff: {len(fixed_rules)}.",
-        f"- Programs with a diff: {len(with_diff)} of {len(found)}.",
-        f"- Applied: {sum(each.applied == len(each.proposals) for each in with_diff)} of {len(with_diff)}.",
+        f"- Programs with a diff: {_share(len(with_diff), len(found))}.",
+        f"- Applied: {_share(sum(each.applied == len(each.proposals) for each in with_diff), len(with_diff))}.",
         f"- Results as the diff says: {sum(each.holds for each in seen)} of {len(seen)}.",
         f"- Not seen, since no step returns or learns anything: {len(with_diff) - len(seen)}.",
         f"- At least {KEPT_TARGET:.0%} of the promised saving kept: "
@@ -182,6 +182,10 @@ def section(found: Sequence[Fixed], drawn: Iterable[str], *, is_timed: bool) -> 
         *(f"| {' | '.join(_cells(each))} |" for each in found),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole} ({part / whole:.0%})" if whole else "0 of 0"
 
 
 def _cells(found: Fixed) -> Iterator[str]:

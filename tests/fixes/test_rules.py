@@ -31,6 +31,7 @@ FACTS: Mapping[str, Mapping[str, object]] = {
     "tensor-from-python-data": {"holds_arrays": False, "dtype": "float32"},
     "fp32-on-ordinary-cores": {"has_bfloat16": True},
     "hidden-contiguous-copy": {"is_needed": False},
+    "garbage-collected-in-step": {"explicit": True},
 }
 """Those facts of a match that its fixer reads."""
 
@@ -143,6 +144,26 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
         "cache-emptied-in-step",
         "for x in xs:\n    train(x)\n    torch.cuda.empty_cache()  # here",
         {"    torch.cuda.empty_cache()  # here": "    # here"},
+    ),
+    (
+        "barrier-in-step",
+        "import torch.distributed as dist\nfor x in xs:\n    train(x)\n    dist.barrier(group)  # here",
+        {"    dist.barrier(group)  # here": "    # here"},
+    ),
+    (
+        "garbage-collected-in-step",
+        "import gc\nfor x in xs:\n    train(x)\n    gc.collect()  # here",
+        {"    gc.collect()  # here": "    # here"},
+    ),
+    (
+        "gradients-clipped-one-by-one",
+        "from torch.nn.utils import clip_grad_norm_ as clip\nnorm = clip(ps, 1.0, foreach=False)  # here",
+        {"norm = clip(ps, 1.0, foreach=False)  # here": "norm = clip(ps, 1.0)  # here"},
+    ),
+    (
+        "logits-for-all-positions",
+        "def f(self):\n    self.out = nn.Linear(8, 9)\ndef g(self, h):\n    return self.out(h.x)[:, -1] + 1  # here",
+        {"    return self.out(h.x)[:, -1] + 1  # here": "    return self.out(h.x[:, -1]) + 1  # here"},
     ),
     (
         "device-synchronized-in-step",
@@ -294,6 +315,16 @@ DECLINED: list[tuple[str, str, str]] = [
     ("host-sync-scalar-readback", "for v in map(f, vs):\n    g(v.item())  # here", "do not add"),
     ("host-sync-scalar-readback", "for i, v in enumerate(vs):\n    g(v.item())  # here", "do not add"),
     ("cache-emptied-in-step", "if full():\n    torch.cuda.empty_cache()  # here", "only statement"),
+    ("barrier-in-step", "work = dist.barrier(async_op=True)  # here", "only calls `barrier`"),
+    ("garbage-collected-in-step", "found = gc.collect()  # here", "only calls `collect`"),
+    ("gradients-clipped-one-by-one", "nn.utils.clip_grad_norm_(ps, 1.0)  # here", "clips with `foreach=False`"),
+    ("gradients-clipped-one-by-one", "nn.utils.clip_grad_norm_(ps, 1.0, foreach=slow)  # here", "clips with"),
+    ("gradients-clipped-one-by-one", "optim.SGD(ps, foreach=False)  # here", "clips with"),
+    ("logits-for-all-positions", "out = nn.LSTM(8, 9)\ny = out(h)[:, -1]  # here", "of one `Linear`"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h)[:, a:b]  # here", "take one position"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h)[-1]  # here", "take one position"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h + 1)[:, -1]  # here", "not a name"),
+    ("logits-for-all-positions", "y = model(h)[:, -1]  # here", "does not say which call makes `model`"),
     ("device-synchronized-in-step", "a = torch.cuda.synchronize()  # here", "only calls"),
     ("tensor-from-python-data", "np = 1\nx = torch.tensor([1.0])  # here", "uses the name `np`"),
     (
@@ -369,6 +400,14 @@ def test_a_list_of_arrays_is_stacked() -> None:
     change = rule().fixer(Code(source), spot, facts(rule, {"holds_arrays": True}))
     assert "x = torch.from_numpy(numpy.stack([a, b]))" in spliced(source, change.splices)
     assert change.check
+
+
+def test_collections_that_python_starts_have_no_statement_to_remove() -> None:
+    rule = RULES["garbage-collected-in-step"]
+    with pytest.raises(Unfixable, match="Python starts the collections"):
+        rule().fixer(
+            Code("import gc\ngc.collect()\nf()\n"), Spot(range(2, 3), "<module>"), facts(rule, {"explicit": 0})
+        )
 
 
 def test_a_statement_without_a_comment_goes_with_its_line() -> None:

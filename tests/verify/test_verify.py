@@ -105,6 +105,14 @@ def test_a_faster_program_with_equal_results_is_proven() -> None:
     ]
 
 
+def test_a_recording_whose_fixes_are_not_in_the_files_promises_nothing_and_that_is_said() -> None:
+    program("before", ms=10)
+    program("after", ms=5)
+    recorded = Path(__file__).parents[2] / "sample_runs" / "text_generation_eval"
+    said = verify("--promise", str(recorded), "--isolated").stdout
+    assert said.endswith("\npromised: nothing, since no finding of the recording has its fix in the files after\n")
+
+
 def test_turns_alternate_and_so_does_who_goes_first() -> None:
     program("before")
     program("after")

@@ -159,13 +159,9 @@ class TorchCompileGraphBreak(Rule[Evidence]):
 def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[Piece, list[Piece]]:
     """The pieces of a call by the break that made them, without breaks that were asked for.
 
-    A break in a function breaks its callers too, so that a piece that goes on after a call with pieces of its own is no
-    cause; and functions that would have been part of the graph are compiled apart. Each piece belongs to the first
-    break inside it, else to the break before it, else to the next one.
+    Each piece belongs to the first break inside it, else to the break before it, else to the next one.
     """
-    callers = {piece.parent for piece in call.pieces if piece.resumed < 0}
-    causes = [piece for piece in call.pieces if piece.resumed >= 0 and piece.parent not in callers]
-    causes = causes or list(call.pieces[:1])
+    causes = call.causes
     regions = [cause.region for cause in causes]
     found: dict[Piece, list[Piece]] = {}
     for piece in call.pieces:

@@ -31,9 +31,14 @@ take less than 50 µs per step. Steps that are not marked.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.library_calls import usual_calls
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 BARRIERS = r"^torch/distributed/distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$"
 LEFT = (0.5, 0.0, 1.0)
@@ -80,3 +85,9 @@ class BarrierInStep(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        splice = code.without_statement(spot.lines, "barrier", "monitored_barrier")
+        return Change(
+            (splice,), SAME_RESULTS, "No rank reads what another one writes, and no time is measured with it."
+        )

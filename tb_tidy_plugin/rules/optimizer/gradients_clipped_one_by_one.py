@@ -28,13 +28,19 @@ slower for those of 65,000 or more). Fewer than 10 parameters.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
 
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
+
 CLIPS = r"^torch/nn/utils/clip_grad\.py\(\d+\): clip_grad_(?:norm|value)_$"
+NAMES = ("clip_grad_norm_", "clip_grad_value_")
 TOGETHER = "_foreach_"
 LEFT = (0.3, 0.13, 0.88)
 
@@ -82,3 +88,12 @@ class GradientsClippedOneByOne(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        calls = [
+            (call, arg) for call in code.calls_on(spot.lines) if (arg := code.argument(call, "foreach")) is not None
+        ]
+        given = [(call, arg) for call, arg in calls if code.callee(call).rpartition(".")[2] in NAMES]
+        if len(given) != 1 or code.source(given[0][1].value) != "False":
+            raise Unfixable("The lines do not hold one call that clips with `foreach=False`.")
+        return Change(tuple(code.without_argument(*given[0])), SAME_UP_TO_ROUNDING)

@@ -27,20 +27,28 @@ Results that any other operator reads, such as a loss over all positions. Fewer 
 `matmul` by hand. Recordings without shapes.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Sizes, Threshold, aten
 from tb_tidy_plugin.units import Count
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
 
 LAYER = "aten::linear"
 PICK = "aten::select"
 PICKS = aten.names("view", "select slice")
 OF_BACKWARD = "autograd::"
 POSITIONS, DIMENSIONS = 1, 3  # batch, positions, columns
+ONE_POSITION = re.compile(r"\[ *: *, *-?\d+ *(?:, *: *)?\]")
+NAME = re.compile(r"[^\W\d][\w.]*")
 MANY = 64  # positions
 LEFT_OF_MANY, LEFT_OF_FEW, MOST_LEFT = 0.1, 0.5, 0.7
 
@@ -92,6 +100,18 @@ class LogitsForAllPositions(Rule[Evidence]):
         positions = match.evidence.positions
         left = LEFT_OF_MANY if positions >= MANY else LEFT_OF_FEW
         yield Scale(match.events, left, min(1 / positions, left), MOST_LEFT)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        picked = [(call, index) for call, index in code.indexed_on(spot.lines) if ONE_POSITION.fullmatch(index)]
+        if len(picked) != 1 or code.callee(code.made_by(picked[0][0].func)) != "torch.nn.Linear":
+            raise Unfixable("The lines do not take one position of the result of one `Linear`.")
+        call, index = picked[0]
+        given = call.args[0] if len(call.args) == 1 and not call.args[0].star else None
+        if given is None or given.keyword is not None or not NAME.fullmatch(code.source(given.value)):
+            raise Unfixable("The call's argument is not a name.")
+        argument_end, call_end = code.span(given.value)[1], code.span(call)[1]
+        splices = (Splice(argument_end, argument_end, index), Splice(call_end, call_end + len(index), ""))
+        return Change(splices, SAME_UP_TO_ROUNDING)
 
     def _matches(self, profile: Profile, result: Shape, rows: list[int]) -> Iterator[Match[Evidence]]:
         events = {row: (row, *_backward_of(profile, row)) for row in rows}

@@ -1,0 +1,90 @@
+"""Steps of a test: some to warm up, some recorded, some timed without the profiler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tb_tidy_plugin.capture.handler import SUFFIX
+from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile
+
+_Item = TypeVar("_Item")
+
+PROFILER_WARMUP = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Numbers of steps, in this order: run only, in which the profiler starts (one), recorded, timed."""
+
+    warmup: int = 3
+    recorded: int = 3
+    timed: int = 10
+
+    @property
+    def until_timed(self) -> int:
+        """Steps until the recording is complete."""
+        return self.warmup + PROFILER_WARMUP + self.recorded
+
+    @property
+    def steps(self) -> int:
+        """All steps."""
+        return self.until_timed + self.timed
+
+
+class BudgetedProfile(TidyProfile):
+    """Records the steps of a test with shapes, stacks and allocations, and times those that follow.
+
+    Attributes:
+        plan: how many steps each part has. times_ns: time of each timed step, until the device has done its work.
+    """
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        cycle = Cycle(wait=plan.warmup, warmup=PROFILER_WARMUP, active=plan.recorded)
+        super().__init__(str(folder), cycle, Output(), {"profile_memory": True})
+        self.plan = plan
+        self.times_ns: list[int] = []
+
+    def step(self) -> None:
+        if self._steps >= self.plan.until_timed and self._since_ns is not None:
+            _wait_for_device()
+            self.times_ns.append(time.perf_counter_ns() - self._since_ns)
+        super().step()
+
+    def steps(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """Yields as many of `items` as the plan has steps, from the start again where they end, and marks the steps.
+
+        Raises:
+            ValueError: `items` are empty, or cannot be gone through again.
+        """
+        left = self.plan.steps
+        while left:
+            before = left
+            for item in items:
+                yield item
+                self.step()
+                left -= 1
+                if not left:
+                    return
+            if left == before:
+                raise ValueError(f"{left} more steps are needed, and there are no more items; give a list or a loader")
+
+    @property
+    def marked(self) -> int:
+        """Number of steps that were marked."""
+        return self._steps
+
+    @property
+    def trace(self) -> Path | None:
+        """The recording, None where nothing was recorded."""
+        return None if self._side_file is None else Path(str(self._side_file).removesuffix(SUFFIX))
+
+
+def _wait_for_device() -> None:
+    import torch
+
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
