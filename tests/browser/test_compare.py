@@ -94,7 +94,9 @@ def test_findings_stand_under_what_became_of_them(tab: Tab, truth: Comparison) -
     table = side(opened(tab), "Findings by state")
     for change in truth.findings:
         group = table.get_by_role("rowgroup").filter(has_text=change.state.capitalize())
-        row = group.get_by_role("row").filter(has_text=change.message.replace("`", ""))
+        row = group.get_by_role("row").filter(has_text=(change.action or change.message).replace("`", ""))
+        for place in change.places[:1]:
+            row = row.filter(has_text=f":{place.line} in {place.function}")
         cost = [str(Nanoseconds(each)) if each is not None else "–" for each in (change.base_ns, change.candidate_ns)]
         difference = signed((change.candidate_ns or 0) - (change.base_ns or 0))
         expect(row.get_by_role("cell")).to_contain_text([*cost, difference])
@@ -182,7 +184,7 @@ def test_by_keyboard_alone(tab: Tab, truth: Comparison) -> None:
     tab_to(tab, side(frame, "Candidate").get_by_label("Run"))
     tab.page.keyboard.type(UNTIDY)
     expect(verdict(frame)).to_contain_text("slower")
-    tab_to(tab, frame.get_by_role("button", name=gone.message.replace("`", "")))
+    tab_to(tab, frame.get_by_role("button", name=gone.action.replace("`", "")).first)
     tab.page.keyboard.press("Enter")
     expect(frame.get_by_role("heading", level=1)).to_contain_text("Load batches in worker processes")
     assert f"run={UNTIDY}" in tab.hash
