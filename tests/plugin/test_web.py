@@ -318,7 +318,7 @@ def test_other_methods_are_refused(client: FlaskClient, method: str, path: str) 
 def test_a_fault_of_ours_gives_nothing_away(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fault(*_: object) -> object:
+    def fault(*_: object, **__: object) -> object:
         raise RuntimeError("/home/user/secret")
 
     monkeypatch.setattr(Profiles, "runs", fault)
