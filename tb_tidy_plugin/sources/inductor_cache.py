@@ -52,14 +52,13 @@ class CachedGraph:
 
 
 def folder_of_cache() -> Path | None:
-    """Where this user's Inductor keeps its cache; None where the user has no name."""
+    """Where this user's Inductor keeps its cache; None without a name of the user or a folder for temporary files."""
     if given := os.environ.get(SETTING):
         return Path(given)
     try:
-        user = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # as in a container that does not know the user's number
+        return Path(tempfile.gettempdir()) / f"torchinductor_{NOT_IN_NAMES.sub('_', getpass.getuser())}"
+    except (OSError, KeyError, ImportError):  # a full disk, or a container that does not know the user's number
         return None
-    return Path(tempfile.gettempdir()) / f"torchinductor_{NOT_IN_NAMES.sub('_', user)}"
 
 
 def cached_graph(folder: Path, key: str) -> CachedGraph | None:
