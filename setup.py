@@ -183,7 +183,7 @@ if __name__ == "__main__":
             "dask": ["distributed"],  # `--engine dask://HOST:PORT`
             "fix": ["libcst>=1.8.2"],  # `tb-tidy fix`
             "mcp": ["mcp>=2.3.0"],  # `tb-tidy mcp`
-            "pytest": ["pytest>=7"],  # the fixture `tidy`
+            "pytest": ["pytest>=7.4"],  # the fixture `tidy`
             "ray": ["ray[client]"],  # `--engine ray://HOST:PORT`
             "remote": ["fsspec"],  # logdirs on stores, with the store's own package: s3fs, gcsfs, adlfs
         },

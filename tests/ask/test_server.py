@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def with_client(server: Any, do: Callable[[Any], Awaitable[None]]) -> None:  # n
         async with Client(server) as client:
             await do(client)
 
-    anyio.run(connected)
+    with ThreadPoolExecutor(1) as threads:  # in the main thread the browser tests keep a loop running
+        threads.submit(anyio.run, connected).result()
 
 
 def in_process(folder: Folder) -> Any:  # noqa: ANN401 - the SDK's

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, EntryPoints
+from importlib.util import find_spec
 from pathlib import Path
 from socketserver import BaseServer
 
@@ -458,6 +459,8 @@ def run(scene: Scene, name: str, look: Look, monkeypatch: pytest.MonkeyPatch, *o
             given += [option for option in look.options if option in parameter.opts]
     monkeypatch.chdir(look.folder)
     monkeypatch.setattr(BaseServer, "serve_forever", lambda *_, **__: None)
+    if find_spec("mcp"):
+        monkeypatch.setattr("tb_tidy_plugin.ask.server.serve", lambda _: None)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys, "argv", ["tb-tidy", *name.split(), *given, *map(str, options)])
     with pytest.raises(SystemExit) as ended:

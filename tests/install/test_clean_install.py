@@ -62,7 +62,9 @@ def test_the_wheel_built_of_it_has_the_page_and_no_tests(distributions: Path) ->
     with zipfile.ZipFile(only(distributions, "*.whl")) as archive:
         names = archive.namelist()
     assert "tb_tidy_plugin/plugin/static/index.js" in names
-    assert not [name for name in names if "test_" in name or name.endswith((".so", ".pyx"))]
+    assert not [
+        name for name in names if "/test_" in name or name.startswith("tests/") or name.endswith((".so", ".pyx"))
+    ]
 
 
 class Installed:
