@@ -57,8 +57,13 @@ class Run:
         """Yields the items of a loop, from the start again where they end, and marks the end of each step.
 
         Raises:
+            TypeError: `items` cannot be gone through, such as a number; `tidy.profile()` takes the number of steps.
             ValueError: `items` are empty, or cannot be gone through again.
         """
+        if items is not None and not isinstance(items, Iterable) and not hasattr(items, "__getitem__"):
+            raise TypeError(
+                f"`steps` takes batches or a loader, not {items!r}; `tidy.profile(recorded=3)` takes a number of steps"
+            )
         return self._profile.steps(repeat(None)) if items is None else self._profile.steps(items)
 
     @property

@@ -66,6 +66,9 @@ def test_wrong(run, budget):
 
 def test_few_steps(tidy):
     with tidy.profile() as run:
+        with pytest.raises(TypeError) as raised:
+            run.steps(5)
+        print("said:", raised.value)
         run.step()
     run.assert_budget(reads=0)
 
@@ -142,6 +145,7 @@ def test_a_failure_names_the_figure_and_the_lines(said: str) -> None:
         "findings='cat-in-loop' must be a number or a list of rules",
         "findings names no-rule, which `tb-tidy rules` does not list",
         "step_ratio=0 must be a number greater than 0",
+        "`steps` takes batches or a loader, not 5; `tidy.profile(recorded=3)` takes a number of steps",
         "The test marked 1 step, and the recording takes 7. Go through `run.steps()`, or call `run.step()` more often.",
         "cannot be used: Expected `object`, got `array`. Store it again with --tidy-baseline-update.",
     ],
