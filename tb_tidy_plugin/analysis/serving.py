@@ -8,11 +8,20 @@ from statistics import median
 
 import numpy as np
 
+from tb_tidy_plugin.analysis.decode_floor import Floor, decode_floors
 from tb_tidy_plugin.profile.graph_records import GRAPH_LAUNCH
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, repeated_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import KNOWN_BY
-from tb_tidy_plugin.report.serving_model import Attribution, Graphs, IterationItem, PhaseTotal, Repetition, Serving
+from tb_tidy_plugin.report.serving_model import (
+    Attribution,
+    DecodeFloor,
+    Graphs,
+    IterationItem,
+    PhaseTotal,
+    Repetition,
+    Serving,
+)
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 
 MOST_ITERATIONS = 1000
@@ -28,7 +37,7 @@ def serving_of(profile: Profile) -> Serving | None:
     return Serving(
         count=len(found),
         iterations=[_item(each) for each in sorted(found, key=_start)[:MOST_ITERATIONS]],
-        phases=_phases(found),
+        phases=_phases(found, decode_floors(profile, found)),
         repetition=_repetition(profile, found),
         graphs=graphs,
     )
@@ -65,15 +74,17 @@ def _item(each: Iteration) -> IterationItem:
     )
 
 
-def _phases(found: Sequence[Iteration]) -> list[PhaseTotal]:
-    by_phase: dict[tuple[str, str, str | None], list[Iteration]] = defaultdict(list)
-    for each in found:
-        by_phase[each.batch.phase, each.mode, each.batch.size].append(each)
-    groups = sorted(by_phase.values(), key=lambda group: -sum(each.window_ns for each in group))
-    return [_phase(group) for group in groups]
+def _phases(found: Sequence[Iteration], floors: Sequence[Floor | None]) -> list[PhaseTotal]:
+    by_phase: dict[tuple[str, str, str | None], list[tuple[Iteration, Floor | None]]] = defaultdict(list)
+    for each, floor in zip(found, floors, strict=True):
+        by_phase[each.batch.phase, each.mode, each.batch.size].append((each, floor))
+    groups = sorted(by_phase.values(), key=lambda group: -sum(each.window_ns for each, _ in group))
+    return [_phase([each for each, _ in group], [floor for _, floor in group]) for group in groups]
 
 
-def _phase(group: Sequence[Iteration]) -> PhaseTotal:
+def _phase(group: Sequence[Iteration], floors: Sequence[Floor | None]) -> PhaseTotal:
+    known = sorted((floor for floor in floors if floor is not None), key=lambda floor: floor.ns)
+    middle = known[len(known) // 2] if 2 * len(known) > len(group) else None
     window = sum(each.window_ns for each in group)
     counted = [each for each in group if each.tokens_per_second is not None]
     tokens, time = sum(each.batch.tokens or 0 for each in counted), sum(each.window_ns for each in counted)
@@ -91,6 +102,10 @@ def _phase(group: Sequence[Iteration]) -> PhaseTotal:
         lead_ns=_median(each.lead_ns for each in group),
         tokens_per_second=tokens * 1e9 / time if tokens and time else None,
         time_per_output_token_ns=_median(each.time_per_output_token_ns for each in group),
+        tokens=_median(each.batch.tokens for each in group),
+        padded=_median(each.batch.padded for each in group),
+        graph_launches=round(median(each.graph_launches for each in group)),
+        floor=None if middle is None else DecodeFloor(middle.weight_bytes, middle.kv_bytes, middle.ns),
     )
 
 

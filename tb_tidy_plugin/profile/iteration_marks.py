@@ -1,16 +1,19 @@
-"""What vLLM, SGLang and xDiT write into the annotation around one scheduled batch.
+"""What vLLM, SGLang, ATOM and xDiT write into the annotation around one scheduled batch.
 
-- `execute_<T>_context_<n>(sq<q>sk<k>sqsq<qq>sqsk<qk>)_generation_<m>(…)`: tokens, requests that are prefilled and that
-  decode, and for each group the sums of query tokens, key tokens and their products;
-- `execute_context_<n>(<q>_<qk>)_generation_<m>(<k>)`: the same, shorter;
-- `step[<MODE> bs=<n> toks=<T>]`;
-- `execute_diffusion_<n>_<W>x<H>`.
+- vLLM: `execute_context_<n>(<q>)_generation_<m>(<t>)`: requests that are prefilled and that decode, and the tokens that
+  each group computes; `execute_new_<n>_cached_<m>`: requests that are new and that go on, in older versions;
+- vLLM, in detail: `execute_<T>_context_<n>(sq<q>sk<k>sqsq<qq>sqsk<qk>)_generation_<m>(…)`: tokens, and for each group
+  the sums of query tokens, key tokens and their products; `execute_context_<n>(<q>_<qk>)_generation_<m>(<k>)`: the
+  same, shorter, with the key tokens of what decodes;
+- SGLang: `step[<MODE> bs=<n> toks=<T>]`, in detail with `c=`, `g=` and `c_sk=`, `g_sk=` and so on for the two groups;
+- ATOM: `prefill[bs=<n> tok=<T> …]`, `decode[bs=<n>/<padded> tok=<T> p=<prefilled> d=<decoding> …]`;
+- xDiT: `execute_diffusion_<n>_<W>x<H>`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias
 
@@ -20,13 +23,16 @@ NUMBER = r"(\d{1,15})"
 GROUP = rf"\(sq{NUMBER}sk{NUMBER}sqsq{NUMBER}sqsk{NUMBER}\)"
 LONG = re.compile(rf"execute_{NUMBER}_context_{NUMBER}{GROUP}_generation_{NUMBER}{GROUP}")
 SHORT = re.compile(rf"execute_context_{NUMBER}\({NUMBER}(?:_{NUMBER})?\)_generation_{NUMBER}\({NUMBER}(?:_{NUMBER})?\)")
-STEP = re.compile(r"step\[(\w{1,40})((?: \w{1,20}=\d{1,15}){0,8})\]")
+CACHED = re.compile(rf"execute_new_{NUMBER}_cached_{NUMBER}")
+STEP = re.compile(r"step\[(\w{1,40})((?: \w{1,20}=\d{1,15}){0,16})\]")
+ATOM = re.compile(rf"(?:eager_)?(prefill|decode)\[bs={NUMBER}(?:/{NUMBER})?( [^\n]{{0,400}})?\]")
 DIFFUSION = re.compile(rf"execute_diffusion_{NUMBER}_(\d{{1,6}}x\d{{1,6}})")
-FIELD = re.compile(r"(\w{1,20})=(\d{1,15})")
+FIELD = re.compile(r"\b(\w{1,20})=(\d{1,15})\b")
 
 MODES: dict[str, Phase] = {
-    "EXTEND": "prefill", "PREFILL": "prefill", "DRAFT_EXTEND": "prefill", "DECODE": "decode", "TARGET_VERIFY": "decode",
-    "MIXED": "mixed",
+    "EXTEND": "prefill", "PREFILL": "prefill", "DRAFT_EXTEND": "prefill", "DRAFT_EXTEND_V2": "prefill",
+    "SPLIT_PREFILL": "prefill", "DLLM_EXTEND": "prefill", "DECODE": "decode", "TARGET_VERIFY": "decode",
+    "VERIFY": "decode", "MIXED": "mixed",
 }  # fmt: skip
 
 
@@ -41,6 +47,7 @@ class Batch:
         decode_kv_tokens: those of the requests that decode.
         query_key: sum of the products of each request's query and key tokens.
         size: width and height of an image, `256x256`.
+        padded: requests for which the graph was captured, where that is more than there are.
     """
 
     phase: Phase = "unknown"
@@ -52,36 +59,104 @@ class Batch:
     decode_kv_tokens: int | None = None
     query_key: int | None = None
     size: str | None = None
+    padded: int | None = None
 
 
 def batch_of(name: str) -> Batch | None:
     """What one annotation says, None where it has none of the known forms."""
-    if match := LONG.fullmatch(name):
-        tokens, prefills, _, k, _, qk, decodes, _, decode_k, _, decode_qk = map(int, match.groups())
-        return _batch(prefills, decodes, tokens, k + decode_k, decode_k, qk + decode_qk)
-    if match := SHORT.fullmatch(name):
-        return _short(*map(int, match.groups("-1")))
-    if match := STEP.fullmatch(name):
-        told = {key: int(digits) for key, digits in FIELD.findall(match[2])}
-        phase = MODES.get(match[1].upper(), "unknown")
-        requests = told.get("bs")
-        computed = told.get("toks", requests if phase == "decode" else None)
-        return Batch(phase, requests, tokens=computed, decodes=requests if phase == "decode" else None)
-    if match := DIFFUSION.fullmatch(name):
-        return Batch("diffusion", int(match[1]), size=match[2])
-    return None
+    return next((said_by(match) for form, said_by in FORMS if (match := form.fullmatch(name))), None)
 
 
-def _short(prefills: int, q: int, qk: int, decodes: int, k: int, decode_qk: int) -> Batch:
-    """From the numbers of the shorter form, -1 for those that are missing."""
+def _long(match: re.Match[str]) -> Batch:
+    tokens, prefills, _, k, _, qk, decodes, _, decode_k, _, decode_qk = map(int, match.groups())
+    return _batch(prefills, decodes, tokens, k + decode_k, decode_k, qk + decode_qk)
+
+
+def _cached(match: re.Match[str]) -> Batch:
+    new, cached = map(int, match.groups())
+    return Batch(_phase(new, cached), new + cached)
+
+
+def _diffusion(match: re.Match[str]) -> Batch:
+    return Batch("diffusion", int(match[1]), size=match[2])
+
+
+def _fields(text: str) -> dict[str, int]:
+    return {key: int(digits) for key, digits in FIELD.findall(text)}
+
+
+def _short(match: re.Match[str]) -> Batch:
+    """From the numbers of the shorter forms, -1 for those that are missing; without products `k` counts tokens."""
+    prefills, q, qk, decodes, k, decode_qk = map(int, match.groups("-1"))
+    if qk < 0 and decode_qk < 0:
+        return _batch(prefills, decodes, q + k, None, None, None)
     prefilled = 0 if not prefills else qk // q if qk >= 0 and prefills == 1 and q else None
     products = None if qk < 0 else qk + (k if decode_qk < 0 else decode_qk)
     return _batch(prefills, decodes, q + decodes, None if prefilled is None else prefilled + k, k, products)
 
 
-def _batch(prefills: int, decodes: int, tokens: int, kv: int | None, decode_kv: int, products: int | None) -> Batch:
-    phase: Phase = "mixed" if prefills and decodes else "prefill" if prefills else "decode" if decodes else "unknown"
-    return Batch(phase, prefills + decodes, prefills, decodes, tokens, kv, decode_kv, products)
+def _step(match: re.Match[str]) -> Batch:
+    """From SGLang's mode and fields: `c_` and `g_` are of the requests that are prefilled and that decode."""
+    mode, told = match[1].upper(), _fields(match[2])
+    phase, requests = MODES.get(mode, "unknown"), told.get("bs")
+    prefills = told.get("c", {"prefill": requests, "decode": 0}.get(phase))
+    decodes = told.get("g", {"prefill": 0, "decode": requests}.get(phase))
+    if prefills is not None and decodes is not None:
+        phase = _phase(prefills, decodes)
+    tokens = told.get("toks", _sum(told, "c_sq", "g_sq"))
+    return Batch(
+        phase,
+        requests,
+        prefills,
+        decodes,
+        tokens=requests if tokens is None and mode == "DECODE" else tokens,
+        kv_tokens=_sum(told, "c_sk", "g_sk"),
+        decode_kv_tokens=told.get("g_sk"),
+        query_key=_sum(told, "c_sqsk", "g_sqsk"),
+    )
+
+
+def _atom(match: re.Match[str]) -> Batch:
+    """From ATOM's fields, which are sums over all requests."""
+    requests, padded, told = int(match[2]), int(match[3] or 0), _fields(match[4] or "")
+    prefills = requests if match[1] == "prefill" else min(told.get("p", 0), requests)
+    return Batch(
+        _phase(prefills, requests - prefills),
+        requests,
+        prefills,
+        requests - prefills,
+        told.get("tok"),
+        told.get("sk"),
+        None if prefills else told.get("sk"),
+        told.get("sqsk"),
+        padded=padded if padded > requests else None,
+    )
+
+
+def _sum(told: Mapping[str, int], *keys: str) -> int | None:
+    """Sum of the fields that are there, None without any."""
+    known = [told[key] for key in keys if key in told]
+    return sum(known) if known else None
+
+
+def _phase(prefills: int, decodes: int) -> Phase:
+    return "mixed" if prefills and decodes else "prefill" if prefills else "decode" if decodes else "unknown"
+
+
+def _batch(
+    prefills: int, decodes: int, tokens: int, kv: int | None, decode_kv: int | None, products: int | None
+) -> Batch:
+    return Batch(_phase(prefills, decodes), prefills + decodes, prefills, decodes, tokens, kv, decode_kv, products)
+
+
+FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Batch]], ...] = (
+    (LONG, _long),
+    (SHORT, _short),
+    (CACHED, _cached),
+    (STEP, _step),
+    (ATOM, _atom),
+    (DIFFUSION, _diffusion),
+)
 
 
 def merged(names: Iterable[str]) -> Batch:

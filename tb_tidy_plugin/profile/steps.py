@@ -34,8 +34,10 @@ ODD_SCORE = 3.5 / 0.6745
 is that of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993)."""
 
 PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
-SERVING_STEP = re.compile(r"execute_(?:diffusion_|context_|\d)|execute_model|step\[")
-"""Annotations of vLLM, SGLang and xDiT around one scheduled batch."""
+SERVING_STEP = re.compile(
+    r"execute_(?:diffusion_|context_|new_|\d)|execute_model|step\[|(?:eager_)?(?:prefill|decode)\[bs="
+)
+"""Annotations of vLLM, SGLang, ATOM and xDiT around one scheduled batch."""
 
 FRAMEWORK_STEP = re.compile(
     r"^\[pl\]\[profile\]run_training_batch$"

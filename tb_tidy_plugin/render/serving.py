@@ -8,17 +8,19 @@ from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.iteration_marks import Phase
 from tb_tidy_plugin.profile.iterations import GraphMode
 from tb_tidy_plugin.render import document as doc
-from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, code
+from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, code, message
 from tb_tidy_plugin.render.ledger import told
 from tb_tidy_plugin.render.words import KNOWN_BY
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.report.serving_model import Graphs, PhaseTotal, Serving
-from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
+from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, Share, plural
 
 MOST_PHASES = 3
 MOST_CAUSES = 3
 MOST_SOURCES = 2
+LEAST_CAUSE = 0.005
+"""Of the step that a fix must save to be named at the top."""
 PHASES: Mapping[Phase, str] = {
     "prefill": "prefill iteration",
     "decode": "decode iteration",
@@ -41,7 +43,7 @@ def serving_blocks(profile: ProfileReport) -> Iterator[Block]:
         return
     if serving.count:
         yield from (Paragraph(_phase(total), "serving") for total in serving.phases[:MOST_PHASES])
-        yield Paragraph((_bound(told(profile)),), "bound")
+        yield Paragraph((_bound(told(profile)), *map(_floor, serving.phases[:1])), "bound")
         yield from (Paragraph((_host(total),), "device") for total in serving.phases[:1])
     if serving.graphs is not None:
         yield Paragraph(_graphs(serving.graphs), "graphs")
@@ -52,7 +54,8 @@ def serving_blocks(profile: ProfileReport) -> Iterator[Block]:
             (f"{Count(repeated.count)} × {plural(repeated.kernels, 'kernel')}: {share}",), "repeats", "muted"
         )
     if serving.count:
-        yield from (Paragraph(_cause(finding), "cause") for finding in profile.findings[:MOST_CAUSES])
+        causes = [(saved, each) for each in profile.findings if (saved := _saved_share(each)) >= LEAST_CAUSE]
+        yield from (Paragraph(_cause(*cause), "cause") for cause in causes[:MOST_CAUSES])
 
 
 def serving_section(profile: ProfileReport) -> Iterator[Block]:
@@ -68,19 +71,47 @@ def serving_section(profile: ProfileReport) -> Iterator[Block]:
 
 def _phase(total: PhaseTotal) -> Line:
     """`1 decode iteration, batch 32, 32,785 KV tokens: 10.5 ms, 3,062 tokens/s, replays a graph`."""
-    batch = [] if total.requests is None or total.phase == "diffusion" else [f"batch {Count(total.requests)}"]
-    kv = [] if total.kv_tokens is None else [plural(total.kv_tokens, "KV token")]
-    size = [] if total.size is None else [total.size]
-    counted = ", ".join([plural(total.count, PHASES[total.phase]), *batch, *kv, *size])
+    counted = ", ".join([plural(total.count, PHASES[total.phase]), *_batch(total)])
     after = [] if total.tokens_per_second is None else [f"{Count(round(total.tokens_per_second))} tokens/s"]
+    if total.phase == "diffusion" and total.requests:
+        after.append(f"{total.requests * 1e9 / max(total.device_ns, 1):.3g} images/s")
     if total.time_per_output_token_ns is not None and total.count > 1:
         after.append(f"{Nanoseconds(total.time_per_output_token_ns)} per output token")
     each = "" if total.count == 1 else "median "
     return (
         f"{counted}: {each}",
         Span(str(Nanoseconds(total.device_ns)), "strong"),
-        ", ".join(["", *after, MODES[total.mode]]),
+        ", ".join(["", *after, _mode(total)]),
     )
+
+
+def _batch(total: PhaseTotal) -> Iterator[str]:
+    """Requests, tokens and KV tokens, without what another of them says already."""
+    if total.requests is not None and total.phase != "diffusion":
+        padded = f" in a graph for {Count(total.padded)}" if total.padded else ""
+        yield f"batch {Count(total.requests)}{padded}"
+    if total.tokens is not None and total.tokens != total.requests:
+        yield plural(total.tokens, "token")
+    if total.kv_tokens is not None and total.kv_tokens != total.tokens:
+        yield plural(total.kv_tokens, "KV token")
+    if total.size is not None:
+        yield total.size
+
+
+def _mode(total: PhaseTotal) -> str:
+    if total.mode == "graph" and total.graph_launches > 1:
+        return f"{MODES[total.mode]} {Count(total.graph_launches)} times"
+    return MODES[total.mode]
+
+
+def _floor(total: PhaseTotal) -> str:
+    """What a decode must read, and how long that takes at least."""
+    floor = total.floor
+    if floor is None:
+        return ""
+    cache = f" and {Bytes(floor.kv_bytes)} of KV cache" if floor.kv_bytes else ""
+    least = f"{Nanoseconds(floor.ns)} at least ({Share(floor.ns / max(total.device_ns, 1))})"
+    return f"; reading {Bytes(floor.weight_bytes)} of weights{cache} takes {least}"
 
 
 def _bound(ledger: Ledger | None) -> str:
@@ -125,14 +156,19 @@ def _graphs(graphs: Graphs) -> Line:
     return (f"{launched}: {share} of their time has an operator ({ways})", *source)
 
 
-def _cause(finding: Finding) -> Line:
-    """Rule, place and gain of one finding."""
+def _saved_share(finding: Finding) -> float:
+    """Part of the step that fixing a finding is expected to save."""
+    if finding.saving is None or finding.share is None or not finding.cost_ns:
+        return 0.0
+    return finding.share * finding.saving.expected_ns / finding.cost_ns
+
+
+def _cause(saved: float, finding: Finding) -> Line:
+    """What to do, what it saves, and where."""
     place = finding.places[0] if finding.places else None
-    where: Line = () if place is None else (" at ", code(place_text(place.file, place.line, place.generated)))
-    share = f" ({Share(finding.share)})" if finding.share is not None else ""
-    gain = f": costs {Nanoseconds(finding.cost_ns)}{share}"
-    saving = f", saves {Nanoseconds(finding.saving.expected_ns)}" if finding.saving else ""
-    return (code(finding.rule), *where, gain, saving)
+    where: Line = () if place is None else ("; ", code(place_text(place.file, place.line, place.generated)))
+    gain = f": saves about {Nanoseconds(finding.saving.expected_ns)} ({Share(saved)})" if finding.saving else ""
+    return (message(finding.title), gain, *where)
 
 
 def _table(serving: Serving) -> doc.Table:

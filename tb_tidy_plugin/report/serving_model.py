@@ -48,8 +48,20 @@ class IterationItem(Model, frozen=True):
     time_per_output_token_ns: int | None
 
 
+class DecodeFloor(Model, frozen=True):
+    """What a decode iteration must read at least, and how long that takes at the device's memory bandwidth."""
+
+    weight_bytes: int
+    kv_bytes: int
+    ns: int
+
+
 class PhaseTotal(Model, frozen=True):
-    """All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows."""
+    """All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows.
+
+    `padded` is the batch that the graph computes, null where that is no larger or not known. `floor` is that of the
+    median iteration, null for what does more than decode, and where the sizes of weights are not known.
+    """
 
     phase: Phase
     mode: GraphMode
@@ -64,6 +76,10 @@ class PhaseTotal(Model, frozen=True):
     lead_ns: int | None
     tokens_per_second: float | None
     time_per_output_token_ns: int | None
+    tokens: int | None = None
+    padded: int | None = None
+    graph_launches: int = 0
+    floor: DecodeFloor | None = None
 
 
 class Attribution(Model, frozen=True):

@@ -34,9 +34,38 @@ LONG = "execute_{}_context_{}(sq{}sk{}sqsq{}sqsk{})_generation_{}(sq{}sk{}sqsq{}
         ),
         ("execute_context_1(888_788544)_generation_0(0)", Batch("prefill", 1, 1, 0, 888, 888, 0, 788544)),
         ("execute_context_2(888_788544)_generation_3(50)", Batch("mixed", 5, 2, 3, 891, None, 50, 788594)),
-        ("execute_context_0(0)_generation_8(4096)", Batch("decode", 8, 0, 8, 8, 4096, 4096, None)),
-        ("step[EXTEND bs=15 toks=15360]", Batch("prefill", 15, tokens=15360)),
-        ("step[DECODE bs=32]", Batch("decode", 32, decodes=32, tokens=32)),
+        ("execute_context_0(0_0)_generation_8(4096)", Batch("decode", 8, 0, 8, 8, 4096, 4096, 4096)),
+        ("execute_context_2(6144)_generation_3(3)", Batch("mixed", 5, 2, 3, 6147)),
+        ("execute_context_0(0)_generation_32(128)", Batch("decode", 32, 0, 32, 128)),  # three tokens are speculated
+        ("execute_new_2_cached_6", Batch("mixed", 8)),
+        ("execute_new_0_cached_6", Batch("decode", 6)),
+        ("step[EXTEND bs=15 toks=15360]", Batch("prefill", 15, 15, 0, tokens=15360)),
+        (
+            "step[EXTEND bs=2 toks=12 c_sqsq=80 c_sqsk=120 c_sk=20]",
+            Batch("prefill", 2, 2, 0, tokens=12, kv_tokens=20, query_key=120),
+        ),
+        ("step[DECODE bs=32]", Batch("decode", 32, 0, 32, tokens=32)),
+        ("step[DECODE bs=2 g_sqsq=2 g_sqsk=30 g_sk=30]", Batch("decode", 2, 0, 2, 2, 30, 30, 30)),
+        (
+            "step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=262144 g_sk=131072]",
+            Batch("decode", 64, 0, 64, 128, 131072, 131072, 262144),
+        ),
+        ("step[TARGET_VERIFY bs=4]", Batch("decode", 4, 0, 4)),  # how many tokens it verifies is not said
+        (
+            "step[MIXED bs=5 c=2 g=3 c_sq=6144 c_sk=7144 c_sqsq=20 c_sqsk=23 g_sq=3 g_sk=6144 g_sqsq=3 g_sqsk=6144]",
+            Batch("mixed", 5, 2, 3, 6147, 13288, 6144, 6167),
+        ),
+        ("step[MIXED bs=2]", Batch("mixed", 2)),
+        (
+            "prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=59768832 sqsk=59768832 sk=17408 tbo=1]",
+            Batch("prefill", 6, 6, 0, 17408, 17408, None, 59768832),
+        ),
+        ("decode[bs=117/128 tok=117 d=117]", Batch("decode", 117, 0, 117, 117, padded=128)),
+        ("eager_decode[bs=32 tok=128 d=32 spec=3 sk=65536]", Batch("decode", 32, 0, 32, 128, 65536, 65536)),
+        (
+            "decode[bs=128 tok=384 p=2 d=126 sqsk=1114112 sk=258048]",
+            Batch("mixed", 128, 2, 126, 384, 258048, None, 1114112),
+        ),
         ("step[OTHER bs=1]", Batch("unknown", 1)),
         ("execute_diffusion_2_1024x768", Batch("diffusion", 2, size="1024x768")),
     ],
@@ -45,13 +74,19 @@ def test_what_a_mark_says(name: str, expected: Batch) -> None:
     assert batch_of(name) == expected
 
 
-@pytest.mark.parametrize("name", ["execute_model", "step[", "execute_context_1(1", "step[DECODE bs=x]", "execute_" * 9])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "execute_model", "step[", "execute_context_1(1", "step[DECODE bs=x]", "execute_" * 9,
+        "decode[bs=]", "prefill[bs=1", f"step[DECODE bs={9**30}]", f"decode[bs=1{' a=1' * 200}]",
+    ],
+)  # fmt: skip
 def test_a_mark_of_no_known_form_says_nothing(name: str) -> None:
     assert batch_of(name) is None
 
 
 def test_nested_marks_are_merged_and_the_outer_one_counts() -> None:
-    names = ["ProfilerStep#3", "step[DECODE bs=8]", "execute_context_0(0)_generation_9(4096)"]
+    names = ["ProfilerStep#3", "step[DECODE bs=8]", "execute_context_0(0_0)_generation_9(4096)"]
     batch = merged(names)
     assert (batch.phase, batch.requests, batch.kv_tokens) == ("decode", 8, 4096)
     assert sizes_of(names) == {8}

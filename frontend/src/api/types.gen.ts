@@ -2106,21 +2106,36 @@ export interface IterationItem {
 }
 /**
  * All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows.
+ *
+ * `padded` is the batch that the graph computes, null where that is no larger or not known. `floor` is that of the
+ * median iteration, null for what does more than decode, and where the sizes of weights are not known.
  */
 export interface PhaseTotal {
   busy_share: number;
   count: number;
   device_ns: number;
+  floor?: DecodeFloor | null;
+  graph_launches?: number;
   host_late_ns: number;
   kv_tokens: number | null;
   lead_ns: number | null;
   mode: "eager" | "graph" | "no_device" | "piecewise";
+  padded?: number | null;
   phase: "decode" | "diffusion" | "mixed" | "prefill" | "unknown";
   queued_ns: number;
   requests: number | null;
   size: string | null;
   time_per_output_token_ns: number | null;
+  tokens?: number | null;
   tokens_per_second: number | null;
+}
+/**
+ * What a decode iteration must read at least, and how long that takes at the device's memory bandwidth.
+ */
+export interface DecodeFloor {
+  kv_bytes: number;
+  ns: number;
+  weight_bytes: number;
 }
 /**
  * A sequence of kernels that repeats within an iteration, such as a layer; `share` is of its device time.

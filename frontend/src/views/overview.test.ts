@@ -153,12 +153,14 @@ describe('serving on the overview', () => {
     const phase = {
       phase: 'decode' as const, mode: 'graph' as const, size: null, count: 1, requests: 32, kv_tokens: 32785, device_ns: 10_450_292, busy_share: 0.935,
       host_late_ns: 383_897, queued_ns: 273_690, lead_ns: 12_814, tokens_per_second: 3062.1, time_per_output_token_ns: 10_450_292,
+      tokens: 32, padded: 48, graph_launches: 2, floor: { weight_bytes: 3 << 20, kv_bytes: 1 << 20, ns: 3_771_588 },
     };
     const graphs = { launches: 1, kernels: 544, time_ns: 1000, attribution: [{ known_by: 'exact' as const, kernels: 540, time_ns: 750 }, { known_by: null, kernels: 4, time_ns: 250 }], sources: ['a'] };
     await open({ serving: { count: 1, iterations: [], phases: [phase], repetition: null, graphs } });
     const serving = chart('Serving');
-    expect(serving.getAllByRole('cell').map(({ textContent }) => textContent)).toEqual(['1', '32', '32,785', '10.5 ms', '93.5 %', '384 µs', '3,062', '10.5 ms']);
-    expect(serving.getByRole('rowheader').textContent).toBe('decode graph');
+    expect(serving.getAllByRole('cell').map(({ textContent }) => textContent)).toEqual(['1', '32 of 48', '32', '32,785', '10.5 ms', '3.77 ms', '93.5 %', '384 µs', '3,062', '10.5 ms']);
+    expect(serving.getByRole('rowheader').textContent).toBe('decode graph × 2');
+    expect(serving.getByText('A decode reads 3 MiB of weights and 1 MiB of KV cache: at least 3.77 ms.')).toBeTruthy();
     expect(serving.getByText('1 graph launch, 544 kernels, 1 µs. 75 % of their time has an operator (exact 75 %).')).toBeTruthy();
   });
 

@@ -1,0 +1,99 @@
+"""The least time of a decode iteration: its weights and its KV cache are read once at the device's bandwidth.
+
+A decode computes so little that reading decides. The weights are the larger factors of its products, the cache is what
+attention reads. Where more than a small part of products, attention and experts has no known size, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.ledger.kinds import kind_of_kernel
+from tb_tidy_plugin.profile.devices import Device
+from tb_tidy_plugin.profile.flops import device_of
+from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT
+from tb_tidy_plugin.profile.iterations import Iteration
+from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
+
+LEAST_KNOWN = 0.95
+"""Part of the time of products, attention and experts whose sizes must be known."""
+
+READING = frozenset({"matrix", "attention", "mixture_of_experts"})
+"""Kinds of kernels that read weights or the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What one iteration must read, and how long that takes at the device's bandwidth."""
+
+    weight_bytes: int
+    kv_bytes: int
+    ns: int
+
+
+def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Floor | None]:
+    """The floor of each iteration; None for what does more than decode, and where sizes or the device are unknown."""
+    device = device_of(profile)
+    if device is None or all(each.batch.phase != "decode" for each in iterations):
+        return [None] * len(iterations)
+    table, launch = profile.table, profile.launch
+    rows = np.flatnonzero(table.is_category(DEVICE_WORK) & (launch != ABSENT))
+    rows = rows[np.argsort(table.start_ns[launch[rows]], kind="stable")]
+    weights, cache = _read(profile, device)
+    call = np.full(len(table), ABSENT, np.int64)
+    call[profile.operators.work] = profile.operators.work_call
+    known = np.append(profile.nested.nearest((weights > 0) | (cache > 0)), ABSENT)[call[rows]]
+    reads = _reads(profile, rows, call[rows])
+    thread, launched, duration = table.thread[launch[rows]], table.start_ns[launch[rows]], table.duration_ns[rows]
+    found: list[Floor | None] = []
+    for each in iterations:
+        span = slice(*np.searchsorted(launched, (each.host_start_ns, each.host_end_ns)).tolist())
+        mine = thread[span] == each.thread
+        calls = np.unique(known[span][mine])
+        calls = calls[calls != ABSENT]
+        spent = duration[span][mine & reads[span]]
+        of_known = duration[span][mine & reads[span] & (known[span] != ABSENT)]
+        weight_bytes, kv_bytes = int(weights[calls].sum()), int(cache[calls].sum())
+        least_ns = round((weight_bytes + kv_bytes) / device.bytes_per_second * 1e9)
+        is_known = each.batch.phase == "decode" and bool(len(calls)) and of_known.sum() >= LEAST_KNOWN * spent.sum()
+        is_floor = is_known and least_ns <= each.busy_ns
+        found.append(Floor(weight_bytes, kv_bytes, least_ns) if is_floor else None)
+    return found
+
+
+def _read(profile: Profile, device: Device) -> tuple[Times, Times]:
+    """For each position in `Profile.nested` the bytes of the weight and of the cache that the call reads.
+
+    Attention that would read the cache faster than the device can reads a part of it, as with a sliding window: how
+    much is not known.
+    """
+    nested = profile.nested
+    weights, cache = np.zeros(len(nested), np.int64), np.zeros(len(nested), np.int64)
+    at = np.full(len(profile.table), ABSENT, np.int64)
+    at[nested.rows] = np.arange(len(nested))
+    for product in profile.products(*BYTES_PER_ELEMENT):
+        size = product.batch * product.k * max(product.m, product.n)
+        weights[at[product.row]] = size * BYTES_PER_ELEMENT[product.dtype]
+    estimated = serving_estimates_of(profile).bytes
+    fits = estimated <= profile.operators.device_total_ns * device.bytes_per_second / 1e9
+    for position in np.flatnonzero((estimated > 0) & fits & (weights == 0)).tolist():
+        row = int(nested.rows[position])
+        if profile.category(row) is Category.OPERATOR and kind_of_kernel(profile.name(row), "") == "attention":
+            cache[position] = estimated[position]
+    return weights, cache
+
+
+def _reads(profile: Profile, rows: Rows, call: Rows) -> Mask:
+    """Which of `rows` are of kernels that read weights or the cache; `call` are their positions in `nested`."""
+    table = profile.table
+    operator = np.append(table.name[profile.nested.rows], ABSENT)[call]
+    pairs, number = np.unique(np.stack([operator, table.name[rows]], axis=1), axis=0, return_inverse=True)
+    names = [("" if at == ABSENT else table.names[at], table.names[kernel]) for at, kernel in pairs.tolist()]
+    of_pair = np.array([kind_of_kernel(*each) in READING for each in names], np.bool_)
+    mask: Mask = of_pair[number.reshape(-1)]
+    return mask
