@@ -42,6 +42,7 @@ from tb_tidy_plugin.rulekit.recipe import Recipe, facts_of, recipe_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
+from tb_tidy_plugin.vocabulary import Basis
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
@@ -56,7 +57,7 @@ MOSTLY = 0.5
 """From this part of its time on a match yields: the larger half of what it costs goes with the other rule's fix."""
 
 ID_DIGITS = 12
-MEASURED: tuple[estimated.Basis, ...] = ("measured",)
+MEASURED: tuple[Basis, ...] = ("measured",)
 
 
 Locate: TypeAlias = Callable[[int, Sequence[int]], Frame | None]
@@ -308,7 +309,7 @@ def _lost(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
     return [span for match in matches for span in match.lost or ()]
 
 
-def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estimated.Basis) -> Saving:
+def saving_in_report(profile: Profile, saving: estimated.Saving, *further: Basis) -> Saving:
     """A saving with what it makes of the step; `further` bases are where its factors come from."""
     return Saving(
         expected_ns=saving.expected_ns,
@@ -319,7 +320,7 @@ def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estim
     )
 
 
-def measured_in(found: Sequence[TracedFinding]) -> tuple[estimated.Basis, ...]:
+def measured_in(found: Sequence[TracedFinding]) -> tuple[Basis, ...]:
     """The basis that measured findings add to what is said of all of them."""
     savings = [each.finding.saving for each in found]
     return MEASURED if any(saving is not None and "measured" in saving.basis for saving in savings) else ()

@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from tb_tidy_plugin.profile.replay import KnownBy
-from tb_tidy_plugin.profile.step_bounds import StepSource
+from tb_tidy_plugin.vocabulary import KnownBy, StepSource
 
 Cause: TypeAlias = Literal[
     "compute", "communication", "copy",

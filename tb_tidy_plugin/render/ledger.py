@@ -9,12 +9,12 @@ import numpy as np
 from tb_tidy_plugin.ledger.advice import bound_by, is_mostly_waiting
 from tb_tidy_plugin.ledger.model import Cause, Entry, Function, Kind, Ledger, Owner
 from tb_tidy_plugin.ledger.owners import OF_DEVICE
-from tb_tidy_plugin.profile.lanes import Part
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, sentence
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
+from tb_tidy_plugin.vocabulary import Part
 
 MOST_LINES = 5
 LEAST_SHARE = 0.01

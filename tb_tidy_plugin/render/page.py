@@ -12,8 +12,6 @@ from datetime import datetime, timezone
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.lanes import Part
-from tb_tidy_plugin.profile.steps import StepBasis
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Figure, Line, Paragraph, Span, code, message, muted, section, sentence
@@ -27,6 +25,7 @@ from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, likelihood_text
 from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.units import Count, Share, between, plural
+from tb_tidy_plugin.vocabulary import Part, StepBasis
 
 PATH = re.compile(r"[/\\]+")
 LONGEST_NAME = 200

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.profile.replay import KnownBy
-from tb_tidy_plugin.profile.step_bounds import StepSource
-from tb_tidy_plugin.profile.steps import Oddity
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message, section
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.report.step_model import Steps
-from tb_tidy_plugin.sources.frames import Precision
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
+from tb_tidy_plugin.vocabulary import KnownBy, Oddity, Precision, StepSource
 
 STEP_BASIS: Mapping[StepSource, str] = {
     "profiler_step": "profiler steps",

@@ -9,7 +9,8 @@ from typing import Generic
 
 from tb_tidy_plugin.profile.run import Run, Site
 from tb_tidy_plugin.rulekit.evidence import E
-from tb_tidy_plugin.rulekit.rule import AnyRule, Confidence
+from tb_tidy_plugin.rulekit.rule import AnyRule
+from tb_tidy_plugin.vocabulary import Confidence
 
 
 @dataclass(frozen=True, slots=True)
