@@ -31,6 +31,7 @@ from tb_tidy_plugin.estimate import saving as estimated
 from tb_tidy_plugin.estimate.saving import Estimates, Fix, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
@@ -38,7 +39,7 @@ from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profil
 from tb_tidy_plugin.rulekit.edits import Unblock
 from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.rulekit.recipe import Recipe, facts_of, recipe_of
+from tb_tidy_plugin.rulekit.recipe import facts_of, pair_of, recipe_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
@@ -233,7 +234,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
     costs = [cost_ns_of(profile, [match]) for match in matches]
     lead = matches[costs.index(max(costs))]
     recipe = recipe_of(rule, lead.evidence)
-    pair = recipe.pair(type(rule)) if recipe else None
+    pair = pair_of(recipe, type(rule)) if recipe else None
     measurement = known.measured(rule.name(), pair) if pair else None
     factor = factor_of(measurement, pair, profile.platform)
     edits = [edit for match in matches for edit in rule.remedy(profile, match)]

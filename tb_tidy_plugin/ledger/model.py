@@ -26,6 +26,8 @@ the last three are what the recording does not explain."""
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
+OF_DEVICE: frozenset[Cause] = frozenset({"compute", "communication", "copy"})
+
 UNNAMED: frozenset[Cause] = frozenset({"queued_unknown", "unrecorded_host", "unrecorded_launch", "unrecorded_wait"})
 """Causes that name nothing; so does work of the kind `other`."""
 

@@ -48,6 +48,19 @@ def time_text(time_ns: float | None) -> str:
     return f"{'−' if rounded < 0 else ''}{Nanoseconds(abs(rounded))}"
 
 
+def percentiles(values: Sequence[int]) -> tuple[float, float]:
+    """The 10th and the 90th percentile of at least one value; between two values they lie on the line."""
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        position = share * (len(ordered) - 1)
+        below = int(position)
+        low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
+        return low + (high - low) * (position - below)
+
+    return at(0.1), at(0.9)
+
+
 def names_of(run: str, profile: ProfileReport, *, with_span: bool = True) -> str:
     """Run, worker, span and rank of a profile, without those that it lacks."""
     rank = "" if profile.rank is None else f"rank {profile.rank}"
