@@ -51,7 +51,8 @@ from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import UNREAD, State
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.files import TraceFile
-from tb_tidy_plugin.trace.graphs import LOOKED_AT, captures_state, replays_graphs
+from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
+from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.names import rank_in_names
 from tb_tidy_plugin.trace.remote import size_of
 

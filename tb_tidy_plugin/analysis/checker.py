@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
 from tb_tidy_plugin.visible import log_called
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
 
 Answer = TypeVar("Answer")
 

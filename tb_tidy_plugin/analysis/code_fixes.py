@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.analysis.answers import FixesAnswer
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, CodeFix, CodeFixes
 from tb_tidy_plugin.report.model import Finding, ProfileReport
-from tb_tidy_plugin.rulekit import Rule
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Fixer, Proposal
@@ -28,15 +27,12 @@ NO_PLACE = "The recording does not say where in your code this is."
 FURTHER = f"A report holds the changes of {MOST_PLACES} places. Run `tb-tidy fix` for the others."
 
 
-def with_code_fixes(
-    answers: Sequence[FixesAnswer], rules: Sequence[Rule], roots: Sequence[Path]
-) -> list[ProfileReport]:
+def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileReport]:
     """The reports on the traces of one run, whose findings have `code_fixes`.
 
     Args:
         answers: one for each trace.
-        rules: those that were checked.
-        roots: folders whose files may be changed.
+        job: by which they were analysed: its rules make the changes, in files below its source roots.
     """
     if not any(answer.facts for answer in answers):
         return [answer.report for answer in answers]
@@ -46,7 +42,7 @@ def with_code_fixes(
         ]
     from tb_tidy_plugin.analysis.fixing import Fixer
 
-    fixer = Fixer({rule.name(): rule for rule in rules}, roots, MOST_NODES)
+    fixer = Fixer(job, MOST_NODES)
     made: dict[tuple[object, ...], Proposal | Unfixed] = {}
     return [
         _replaced(answer, [_fixed(answer, each, fixer, made) for each in answer.report.findings]) for answer in answers

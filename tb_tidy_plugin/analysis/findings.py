@@ -31,6 +31,7 @@ from tb_tidy_plugin.estimate import saving as estimated
 from tb_tidy_plugin.estimate.saving import Estimates, Fix, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
@@ -38,10 +39,11 @@ from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profil
 from tb_tidy_plugin.rulekit.edits import Unblock
 from tb_tidy_plugin.rulekit.evidence import sentence
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.rulekit.recipe import Recipe, facts_of, recipe_of
+from tb_tidy_plugin.rulekit.recipe import facts_of, pair_of, recipe_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
+from tb_tidy_plugin.vocabulary import Basis
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """From these parts of a step on, a saving is of high or medium severity."""
@@ -56,7 +58,7 @@ MOSTLY = 0.5
 """From this part of its time on a match yields: the larger half of what it costs goes with the other rule's fix."""
 
 ID_DIGITS = 12
-MEASURED: tuple[estimated.Basis, ...] = ("measured",)
+MEASURED: tuple[Basis, ...] = ("measured",)
 
 
 Locate: TypeAlias = Callable[[int, Sequence[int]], Frame | None]
@@ -232,7 +234,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
     costs = [cost_ns_of(profile, [match]) for match in matches]
     lead = matches[costs.index(max(costs))]
     recipe = recipe_of(rule, lead.evidence)
-    pair = recipe.pair(type(rule)) if recipe else None
+    pair = pair_of(recipe, type(rule)) if recipe else None
     measurement = known.measured(rule.name(), pair) if pair else None
     factor = factor_of(measurement, pair, profile.platform)
     edits = [edit for match in matches for edit in rule.remedy(profile, match)]
@@ -308,7 +310,7 @@ def _lost(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
     return [span for match in matches for span in match.lost or ()]
 
 
-def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estimated.Basis) -> Saving:
+def saving_in_report(profile: Profile, saving: estimated.Saving, *further: Basis) -> Saving:
     """A saving with what it makes of the step; `further` bases are where its factors come from."""
     return Saving(
         expected_ns=saving.expected_ns,
@@ -319,7 +321,7 @@ def saving_in_report(profile: Profile, saving: estimated.Saving, *further: estim
     )
 
 
-def measured_in(found: Sequence[TracedFinding]) -> tuple[estimated.Basis, ...]:
+def measured_in(found: Sequence[TracedFinding]) -> tuple[Basis, ...]:
     """The basis that measured findings add to what is said of all of them."""
     savings = [each.finding.saving for each in found]
     return MEASURED if any(saving is not None and "measured" in saving.basis for saving in savings) else ()

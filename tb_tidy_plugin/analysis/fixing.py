@@ -6,7 +6,7 @@ Needs LibCST, which the extra `fix` installs.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.analysis.answers import FixesAnswer
 from tb_tidy_plugin.analysis.checker import Failed, unless_broken
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, collide, spliced
 from tb_tidy_plugin.fixes.python_text import LINE_END, nodes_in
+from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import CodeFix, Replacement
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place
-from tb_tidy_plugin.rulekit import Rule
-from tb_tidy_plugin.rulekit.recipe import Recipe
 from tb_tidy_plugin.sources.files import OwnFile, Unavailable, lines_of, own_file
 
 if TYPE_CHECKING:
@@ -50,13 +50,11 @@ class Fixer:
     """Makes the fixes of findings, each file read once.
 
     Attributes:
-        rules: by name.
-        roots: folders whose files may be changed.
+        job: by which the traces were analysed: its rules make the changes, in files below its source roots.
         most_nodes: of the syntax trees of all files together; None for as many as there are.
     """
 
-    rules: Mapping[str, Rule]
-    roots: Sequence[Path]
+    job: Job
     most_nodes: int | None = None
     _files: dict[str, OwnFile | Unavailable] = field(default_factory=dict)
     _codes: dict[str, Code | Unfixable] = field(default_factory=dict)
@@ -94,13 +92,15 @@ class Fixer:
             _hold_as_recorded(file, place, captured)
             text = file.text
         code = self._code(text)
-        if (rule := self.rules.get(finding.rule)) is None:
+        if (rule := self.job.rule_called(finding.rule)) is None:
             raise Unfixable("The rule is not among those that were checked.")
+        from tb_tidy_plugin.rulekit.recipe import evidence_of
+
         spot = Spot(range(place.line, place.end_line + 1), place.function.rpartition(".")[2])
 
         def change_of() -> Change | Unfixable:
             try:
-                return type(rule)(facts.settings).fixer(code, spot, facts.evidence(type(rule)))
+                return type(rule)(facts.settings).fixer(code, spot, evidence_of(facts, type(rule)))
             except Unfixable as reason:
                 return reason
 
@@ -130,7 +130,7 @@ class Fixer:
     def _file(self, name: str) -> OwnFile | Unavailable:
         if name not in self._files:
             try:
-                self._files[name] = own_file(name, self.roots)
+                self._files[name] = own_file(name, self.job.source_roots)
             except OSError as problem:
                 reason = problem.strerror or type(problem).__name__
                 self._files[name] = Unavailable(f"`{name}` could not be read: {reason}.")

@@ -15,8 +15,8 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.ledger.account import Account, account_of
 from tb_tidy_plugin.ledger.host import Host
-from tb_tidy_plugin.ledger.model import Cause
-from tb_tidy_plugin.ledger.owners import OF_DEVICE, is_library_frame, shown_name
+from tb_tidy_plugin.ledger.model import OF_DEVICE, Cause
+from tb_tidy_plugin.ledger.owners import is_library_frame, shown_name
 from tb_tidy_plugin.profile.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.module_marks import MODULE
 from tb_tidy_plugin.profile.profile import Profile

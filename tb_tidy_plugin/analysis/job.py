@@ -4,24 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from tb_tidy_plugin.analysis.engines import HERE, Engine
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
-from tb_tidy_plugin.profile.devices import Device
-from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
-from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import USUAL, Limits
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.devices import Device
+    from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 
 Progress: TypeAlias = Callable[[TraceFile, str, float], object]
 """Called with the file, the stage (`reading`, `analysing`) and the part of it that is done, 0 to 1."""
 
 
-def all_rules() -> tuple[AnyRule, ...]:
-    """The whole catalogue, with its usual thresholds."""
+class UsualRules(Sequence["AnyRule"]):
+    """The whole catalogue with its usual thresholds; imported when one of its rules is asked for, and not before."""
+
+    @overload
+    def __getitem__(self, at: int) -> AnyRule: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[AnyRule]: ...
+
+    def __getitem__(self, at: int | slice) -> AnyRule | Sequence[AnyRule]:
+        return _usual_rules()[at]
+
+    def __len__(self) -> int:
+        return len(_usual_rules())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UsualRules)
+
+    def __hash__(self) -> int:
+        return hash(UsualRules)
+
+
+@cache
+def _usual_rules() -> tuple[AnyRule, ...]:
+    from tb_tidy_plugin.rules import catalogue
+
     return tuple(rule() for rule in catalogue())
 
 
@@ -42,7 +68,7 @@ class Job:
         progress: None where nobody watches. Of several workers' files it is called once for each.
     """
 
-    rules: Sequence[AnyRule] = field(default_factory=all_rules)
+    rules: Sequence[AnyRule] = UsualRules()
     ignores: PathIgnores = NOTHING_IGNORED
     source_roots: tuple[Path, ...] = ()
     engine: Engine = HERE
@@ -56,12 +82,20 @@ class Job:
     @property
     def of_profiles(self) -> tuple[Rule, ...]:
         """The rules that look at one profile."""
+        from tb_tidy_plugin.rulekit import Rule
+
         return tuple(rule for rule in self.rules if isinstance(rule, Rule))
 
     @property
     def of_runs(self) -> tuple[RunRule, ...]:
         """The rules that look at several ranks together."""
+        from tb_tidy_plugin.rulekit import RunRule
+
         return tuple(rule for rule in self.rules if isinstance(rule, RunRule))
+
+    def rule_called(self, name: str) -> Rule | None:
+        """The rule over one profile with this name; None where it is not among those to check."""
+        return next((rule for rule in self.of_profiles if rule.name() == name), None)
 
     def report(self, file: TraceFile, stage: str, fraction: float) -> None:
         """Calls `progress`, if there is one."""

@@ -14,8 +14,9 @@ from tb_tidy_plugin.profile.user_operators import user_operators
 from tb_tidy_plugin.report.generated import Generated, generated_of
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.align import Aligner
-from tb_tidy_plugin.sources.frames import Frame, Precision, parse_frame
+from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.vocabulary import Precision
 
 
 class OperatorPlace(Model, frozen=True):

@@ -19,12 +19,13 @@ from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.modules import ModuleTree
 from tb_tidy_plugin.profile.operators import totals, work_of_groups
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.replay import KNOWN_BY, KnownBy
+from tb_tidy_plugin.profile.replay import KNOWN_BY
 from tb_tidy_plugin.profile.signatures import Shapes
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.vocabulary import KnownBy
 
 MOST_KERNELS = 8
 MOST_ROWS = 20_000  # of a grouping; no recording of a program has half as many

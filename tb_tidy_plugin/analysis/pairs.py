@@ -13,8 +13,9 @@ from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Progress, Request
 from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Rule
-from tb_tidy_plugin.rulekit.recipe import Recipe
+from tb_tidy_plugin.rulekit.recipe import pair_of
 from tb_tidy_plugin.trace.remote import Place
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def made_again(recipes: Mapping[str, Recipe], rules: Iterable[type[AnyRule]]) ->
     pairs = {}
     for finding, recipe in recipes.items():
         if (rule := by_name.get(recipe.rule)) is not None:
-            pair = unless_broken(rule(), partial(recipe.pair, rule))
+            pair = unless_broken(rule(), partial(pair_of, recipe, rule))
             if pair is not None and not isinstance(pair, Failed):
                 pairs[finding] = pair
     return pairs

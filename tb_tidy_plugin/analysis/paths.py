@@ -9,30 +9,30 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.analysis.answers import FIXES, Answer, Question, Reported
-from tb_tidy_plugin.analysis.assemble import read_file
+from tb_tidy_plugin.analysis.answers import FIXES, Answer, FixesAnswer, Question, Reported
 from tb_tidy_plugin.analysis.code_fixes import with_code_fixes
 from tb_tidy_plugin.analysis.engines import GivenUp, each, is_one_enough
-from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.job import Job, UsualRules
 from tb_tidy_plugin.analysis.remembered import Remembered
-from tb_tidy_plugin.analysis.runs import run_report
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.report import model
-from tb_tidy_plugin.rulekit.carried import CarriedRules
-from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import held_to, likely_text
 from tb_tidy_plugin.trace.remote import absolute, place_of, size_of
 
+if TYPE_CHECKING:
+    from tb_tidy_plugin.rulekit.carried import CarriedRules
+
 A = TypeVar("A", bound=Answer)
 
-OWN_RULES = f"{catalogue.__module__}."
+OWN_RULES = "tb_tidy_plugin.rules."
+USUAL_RULES = "usual"
 FEWER = "Give it more memory with `--jobs 1`, or record fewer steps."
 WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
 WORKER_RATIO = 8  # bytes of memory per byte of JSON, at the most; docs/scale.md has the measurement
@@ -68,10 +68,19 @@ def analyze_path(path: str | os.PathLike[str], job: Job) -> model.Report:
         ranks = [each.answer for each in of_run if each.answer is not None]
         problems += [each.problem for each in of_run if each.problem is not None]
         if ranks:
-            summaries = [summary for rank in ranks for summary in rank.summaries]
-            reports = with_code_fixes(ranks, job.of_profiles, job.source_roots)
-            runs.append(run_report(run, reports, summaries, job.of_runs, job.ignores))
+            runs.append(_run_report(job, run, ranks))
     return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
+
+
+def _run_report(job: Job, run: str, ranks: Sequence[FixesAnswer]) -> model.RunReport:
+    """The report on a run; nothing is to be compared where one trace is all that was recorded."""
+    reports = with_code_fixes(ranks, job)
+    if len(ranks) == 1:
+        return model.RunReport(run=run, profiles=reports, outcomes=[], findings=[], ranks=None)
+    from tb_tidy_plugin.analysis.runs import run_report
+
+    summaries = [summary for rank in ranks for summary in rank.summaries]
+    return run_report(run, reports, summaries, job.of_runs, job.ignores)
 
 
 def analyse(job: Job, path: str | os.PathLike[str], question: Question[A]) -> Iterator[Analysed[A]]:
@@ -111,8 +120,12 @@ def _by_workers(
     job: Job, question: Question[A], files: Mapping[int, TraceFile], needed: int
 ) -> Generator[tuple[int, Analysed[A]]]:
     """The number of each file with its answer, in the order in which they are done."""
+    from tb_tidy_plugin.rulekit.carried import CarriedRules
+
     numbered = list(files.items())
-    work = partial(_by_worker, replace(job, rules=(), progress=None), CarriedRules(job.of_profiles), question)
+    carried = None if isinstance(job.rules, UsualRules) else CarriedRules(job.of_profiles)
+    of_all = replace(job, rules=UsualRules() if carried is None else (), progress=None)
+    work = partial(_by_worker, of_all, carried, question)
     for count, (at, found) in enumerate(each(job.engine, work, list(files.values()), needed), 1):
         number, file = numbered[at]
         job.report(file, f"{count} of {len(files)} analysed:", count / len(files))
@@ -128,11 +141,12 @@ def _known(job: Job, question: Question[A], file: TraceFile) -> Analysed[A] | No
 
 def remembered_by(job: Job, question: Question[A]) -> Remembered[A]:
     """The answers to this question that are known already."""
-    rules = [(rule.name(), type(rule).__module__, rule.settings) for rule in job.of_profiles]
+    usual = isinstance(job.rules, UsualRules)  # the package's code, which each key holds, says which
+    rules = [] if usual else [(rule.name(), type(rule).__module__, rule.settings) for rule in job.of_profiles]
     is_ours = all(module.startswith(OWN_RULES) for _, module, _ in rules)
     ignored = sorted((glob, sorted(names)) for glob, names in job.ignores.rules.items())
     captures = [state_of(path) for path in job.graph_captures]
-    asked = (rules, ignored, captures, dict(job.devices)) if is_ours else None
+    asked = (USUAL_RULES if usual else rules, ignored, captures, dict(job.devices)) if is_ours else None
     return Remembered(job.cache, question.kind, question.answer, asked, job.source_roots, question.by_measurements)
 
 
@@ -143,6 +157,8 @@ def _analysed(job: Job, question: Question[A], file: TraceFile) -> Analysed[A]:
     if (known := remembered.load(file, key)) is not None:
         return Analysed(file, known, known.problem)
     try:
+        from tb_tidy_plugin.analysis.assemble import read_file
+
         with held_to(job.limits):
             analysis = read_file(file, job)
             answer = question.of(analysis)
@@ -153,14 +169,14 @@ def _analysed(job: Job, question: Question[A], file: TraceFile) -> Analysed[A]:
     return Analysed(file, answer, answer.problem, UNREAD not in looked_at.values())
 
 
-def _by_worker(job: Job, rules: CarriedRules, question: Question[A], file: TraceFile) -> Analysed[A]:
+def _by_worker(job: Job, rules: CarriedRules | None, question: Question[A], file: TraceFile) -> Analysed[A]:
     """The same in a worker, which may see other files, and whose lack of memory is its own."""
     if job.engine.is_elsewhere and isinstance(file.path, Path) and not file.path.exists():
         error = f"The workers of `{job.engine}` do not see this file."
         advice = "Give a folder that they share with this machine, or an address such as `s3://bucket/run`."
         return _unread(file, TraceError(error, advice))
     try:
-        return _analysed(replace(job, rules=rules.rules), question, file)
+        return _analysed(job if rules is None else replace(job, rules=rules.rules), question, file)
     except MemoryError:
         return _unread(file, TraceError("There is not enough memory for this trace.", FEWER))
 

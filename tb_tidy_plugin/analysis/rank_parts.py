@@ -12,9 +12,7 @@ import numpy as np
 
 from tb_tidy_plugin.ledger.model import Cause, Entry, Ledger
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.report.rank_model import RankPart
-
-RANK_PARTS: tuple[RankPart, ...] = ("loading", "host", "compute", "copies", "communication", "idle")
+from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankPart
 
 RANK_PART: Mapping[Cause, RankPart] = {
     "data_loading": "loading",

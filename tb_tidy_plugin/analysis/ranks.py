@@ -7,11 +7,12 @@ from statistics import median
 from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, world_size_of
-from tb_tidy_plugin.analysis.rank_parts import RANK_PARTS
 from tb_tidy_plugin.profile.arrivals import Arrival, MeetingPlace, arrivals_of, clock_errors_ns, meeting_places_of
-from tb_tidy_plugin.profile.run import RankFinding, RankSummary, Run
+from tb_tidy_plugin.profile.rank_summary import RankFinding, RankSummary
+from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.profile.stragglers import comparable_steps
 from tb_tidy_plugin.report import rank_model as model
+from tb_tidy_plugin.report.rank_model import RANK_PARTS
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
 
@@ -54,13 +55,6 @@ def ranks_of(runs: Sequence[Run]) -> model.Ranks:
         imbalances=list(_imbalances(run)),
         places=[_place(place) for place in meeting_places_of(run)[:MOST_PLACES]],
         findings=sorted(_shared(run.ranks), key=lambda each: (-each.saving_ns, -each.cost_ns, each.id))[:MOST_SHARED],
-    )
-
-
-def worst_first(rows: Sequence[model.RankRow]) -> list[model.RankRow]:
-    """The ranks that others wait for longest; where ranks do not meet, those with the longest steps."""
-    return sorted(
-        rows, key=lambda row: (-(row.arrivals.waited_ns if row.arrivals else 0), -(row.step_ns or 0), row.rank)
     )
 
 

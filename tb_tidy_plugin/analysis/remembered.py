@@ -20,9 +20,9 @@ from tb_tidy_plugin.sources.inductor_cache import LOOKED_AT as CACHED_GRAPH
 from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
-from tb_tidy_plugin.trace.cached_columns import BESIDE
 from tb_tidy_plugin.trace.files import TraceFile
-from tb_tidy_plugin.trace.graphs import LOOKED_AT, captures_state
+from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
+from tb_tidy_plugin.trace.names import BESIDE
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.visible import log_called
 

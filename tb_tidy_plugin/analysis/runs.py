@@ -18,16 +18,15 @@ from tb_tidy_plugin.ledger.model import Communication
 from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
 from tb_tidy_plugin.profile.memory import peak_bytes_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.run import (
-    MOST_COLLECTIVES,
+from tb_tidy_plugin.profile.rank_summary import (
     CollectiveColumns,
     Operation,
     RankFinding,
     RankSummary,
-    Run,
     Site,
     StepSummary,
 )
+from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Run
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.evidence import sentence

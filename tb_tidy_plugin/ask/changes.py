@@ -190,7 +190,7 @@ def _proposals(folder: Folder, path: str, finding: str) -> tuple[list[Proposal],
     from tb_tidy_plugin.analysis.fixing import Fixer
 
     job, name = folder.job, unquoted(finding)
-    fixer = Fixer({rule.name(): rule for rule in job.of_profiles}, job.source_roots)
+    fixer = Fixer(job)
     proposals: dict[str, Proposal] = {}
     unfixed: dict[tuple[str, int], Unfixed] = {}
     is_known = False

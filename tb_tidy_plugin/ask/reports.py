@@ -21,10 +21,10 @@ from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.ledger.model import Certainty, Entry, Ledger, Owner, Proof, Recording
 from tb_tidy_plugin.report.model import Finding, Note, Place, Problem, RunReport
-from tb_tidy_plugin.rulekit.rule import Confidence
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import size_of
+from tb_tidy_plugin.vocabulary import Confidence
 
 AROUND = 3
 """Lines of source before and after a place."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.rulekit import Benchmark
+if TYPE_CHECKING:
+    from tb_tidy_plugin.rulekit import Benchmark
 
 Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=512)]

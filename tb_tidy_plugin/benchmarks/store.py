@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import msgspec
 from platformdirs import user_cache_path
@@ -23,9 +23,11 @@ from platformdirs import user_cache_path
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, opened
-from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.cache import say_once
 from tb_tidy_plugin.trace.remote import Place, RemotePath, write_small
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.rulekit import Benchmark
 
 SUFFIX = ".tidy-bench.json"
 """Added to the whole name of the trace file, `.gz` included."""

@@ -60,7 +60,7 @@ class Run:
             TypeError: `items` cannot be gone through, such as a number; `tidy.profile()` takes the number of steps.
             ValueError: `items` are empty, or cannot be gone through again.
         """
-        if items is not None and not isinstance(items, Iterable) and not hasattr(items, "__getitem__"):
+        if isinstance(items, int):
             raise TypeError(
                 f"`steps` takes batches or a loader, not {items!r}; `tidy.profile(recorded=3)` takes a number of steps"
             )

@@ -11,7 +11,8 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from tb_tidy_plugin.analysis.answers import LINES, PLACES, LinesAnswer, NotedAnswer, Question
+from tb_tidy_plugin.analysis.answers import Question
+from tb_tidy_plugin.analysis.detailed_answers import LINES, PLACES, LinesAnswer, NotedAnswer
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.lines import LineCost
 from tb_tidy_plugin.analysis.paths import analyse_files

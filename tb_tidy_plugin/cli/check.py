@@ -19,7 +19,6 @@ from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
-from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import Place
 
@@ -85,6 +84,8 @@ def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"], ve
     if form == "json":
         return to_json(report)
     if form == "sarif":
+        from tb_tidy_plugin.report.sarif import to_sarif
+
         return to_sarif(report, [type(rule) for rule in job.rules])
     from tb_tidy_plugin.render.report import report_document
 

@@ -83,7 +83,7 @@ def _found(path: Place, job: Job) -> tuple[Report, list[Proposal], list[Unfixed]
     """The report, the fixes of its findings and the places without one; each finding once, whatever its ranks."""
     from tb_tidy_plugin.analysis.fixing import Fixer
 
-    fixer = Fixer({rule.name(): rule for rule in job.of_profiles}, job.source_roots)
+    fixer = Fixer(job)
     runs: list[RunReport] = []
     problems: list[Problem] = []
     proposals: dict[tuple[str, str], Proposal] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import groupby
 
-from tb_tidy_plugin.analysis.answers import COSTS
+from tb_tidy_plugin.analysis.detailed_answers import COSTS
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.analysis.runs import run_report

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.configuration.devices import devices_of
-from tb_tidy_plugin.configuration.files import Configuration, near
+from tb_tidy_plugin.configuration.files import Configuration, Settings, near
 from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
-from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
-from tb_tidy_plugin.rulekit import AnyRule
-from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
-from tb_tidy_plugin.rules import catalogue
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.rulekit import AnyRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,9 @@ def known_rules(configuration: Configuration) -> tuple[type[AnyRule], ...]:
     Raises:
         ConfigurationError: one of the user's own cannot be used.
     """
+    from tb_tidy_plugin.configuration.user_rules import with_user_rules
+    from tb_tidy_plugin.rules import catalogue
+
     return with_user_rules(configuration, catalogue())
 
 
@@ -51,13 +54,15 @@ def job_of(configuration: Configuration, wanted: Wanted | None = None) -> Job:
         ConfigurationError: they name something that does not exist.
         NotFoundError: `wanted.only` names a rule that does not exist.
     """
-    settings, known = configuration.settings, known_rules(configuration)
+    settings, wanted = configuration.settings, wanted or Wanted()
+    limits = limits_of(settings.limits | dict(wanted.limits), str(configuration.path))
+    if settings == Settings(limits=settings.limits) and not (wanted.only or wanted.select or wanted.ignore):
+        return Job(limits=limits)
+    known = known_rules(configuration)
     if not configuration.lacks_rules:
         _check_all_selectors(configuration, known)
     thresholds = _thresholds(configuration, known)
-    wanted = wanted or Wanted()
     rules = _chosen(configuration, wanted, known)
-    limits = limits_of(configuration.settings.limits | dict(wanted.limits), str(configuration.path))
     ignored = {
         glob: frozenset(rule.name() for rule in named(selectors, known))
         for glob, selectors in settings.per_path_ignores.items()
@@ -123,6 +128,8 @@ def _thresholds(configuration: Configuration, known: Sequence[type[AnyRule]]) ->
 
 
 def _threshold(configuration: Configuration, rule: type[AnyRule], key: str, value: float) -> tuple[str, float]:
+    from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
+
     attributes = {shown_name(attribute): attribute for attribute in thresholds_of(rule)}
     where = f"`thresholds.{rule.name()}` in `{configuration.path}`"
     if key not in attributes:

@@ -24,7 +24,6 @@ from tb_tidy_plugin.configuration.files import (
     unreadable,
 )
 from tb_tidy_plugin.configuration.limits import LIMITS, only_lowers
-from tb_tidy_plugin.configuration.user_rules import source_of
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.remote import is_file
@@ -77,6 +76,8 @@ def _used(path: Path, settings: Settings, doubt: str, run_folders: Iterator[Path
     data = _only_data(settings)
     if data == settings:
         return Configuration(settings, path)
+    from tb_tidy_plugin.configuration.user_rules import source_of
+
     runs = trust.identities(run_folders)
     sources = {}
     try:

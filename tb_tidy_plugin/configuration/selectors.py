@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.configuration.files import near
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.rulekit import AnyRule
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.rulekit import AnyRule
 
 ALL = "ALL"
 PREFIX = re.compile(r"[A-Za-z]+\d*")

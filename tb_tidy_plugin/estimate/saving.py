@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, in_
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Confidence, Edit, Overlap, Scale, Unblock
-
-Basis: TypeAlias = Literal["bound", "replayed", "measured"]
+from tb_tidy_plugin.vocabulary import Basis
 
 MOST_RESIDUAL = 0.05
 """A replay that misses a step by more than this part of it is not to be relied on."""

@@ -12,9 +12,10 @@ from typing import TypeAlias
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.ledger.model import Kind
-from tb_tidy_plugin.profile.kernels import KernelKind, kernel_kind
+from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.lanes import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.vocabulary import KernelKind
 
 Patterns: TypeAlias = tuple[tuple[Kind, re.Pattern[str]], ...]
 

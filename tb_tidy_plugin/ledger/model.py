@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from tb_tidy_plugin.profile.replay import KnownBy
-from tb_tidy_plugin.profile.step_bounds import StepSource
+from tb_tidy_plugin.vocabulary import KnownBy, StepSource
 
 Cause: TypeAlias = Literal[
     "compute", "communication", "copy",
@@ -26,6 +25,8 @@ queued: the next seven. Device idle for the host: up to `launch_pace`. `cpu` is 
 the last three are what the recording does not explain."""
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+OF_DEVICE: frozenset[Cause] = frozenset({"compute", "communication", "copy"})
 
 UNNAMED: frozenset[Cause] = frozenset({"queued_unknown", "unrecorded_host", "unrecorded_launch", "unrecorded_wait"})
 """Causes that name nothing; so does work of the kind `other`."""

@@ -12,13 +12,12 @@ from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.ledger.causes import NUMBER, Segments
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_on_cpu
-from tb_tidy_plugin.ledger.model import KINDS, Cause, Function, Owner
+from tb_tidy_plugin.ledger.model import KINDS, OF_DEVICE, Cause, Function, Owner
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 
-OF_DEVICE: frozenset[Cause] = frozenset({"compute", "communication", "copy"})
 OF_QUEUE: frozenset[Cause] = frozenset(
     {
         "between_kernels", "inside_graph", "graph_start", "stream_wait", "copy_setup", "queued_unknown",

@@ -20,8 +20,8 @@ from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
+from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.model import Problem, ProfileReport
-from tb_tidy_plugin.rulekit.recipe import Recipe
 from tb_tidy_plugin.trace.cache import Cache, State
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import held_to
@@ -198,7 +198,7 @@ def result_of(analysis: Analysis, findings: Findings) -> Result:
 
     profile, job = analysis.profile, analysis.job
     answer = FIXES.of(analysis)
-    (fixed,) = with_code_fixes([answer], job.of_profiles, job.source_roots)
+    (fixed,) = with_code_fixes([answer], job)
     return Result(
         report=msgspec.structs.replace(findings.report, findings=fixed.findings),
         problem=findings.problem,

@@ -52,7 +52,7 @@ class RunFindings:
         from tb_tidy_plugin.analysis.runs import run_report
         from tb_tidy_plugin.configuration.checks import job_of
         from tb_tidy_plugin.configuration.files import Configuration, read_configuration
-        from tb_tidy_plugin.profile.run import RankSummary
+        from tb_tidy_plugin.profile.rank_summary import RankSummary
 
         summaries = [
             summary for part in parts for summary in msgspec.json.decode(part.summaries, type=list[RankSummary])

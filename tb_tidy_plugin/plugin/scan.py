@@ -14,11 +14,10 @@ from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis_worker import printable
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.report.model import Problem
-from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
 from tb_tidy_plugin.trace.files import Link, TraceFile, find_traces, log_once, passed_over, traces_among, traces_below
 from tb_tidy_plugin.trace.limits import likely_text
+from tb_tidy_plugin.trace.names import BESIDE
 from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
-from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 from tb_tidy_plugin.trace.side_file import side_file_of
 from tb_tidy_plugin.visible import log_called
 
@@ -26,9 +25,6 @@ log = log_called("tensorboard.torchtidy")
 
 FOLLOW = "--torchtidy_follow_links"
 FOLLOWED = f"TensorBoard with `{FOLLOW}`, or `tb-tidy serve` with `--follow-links`"
-
-BESIDE = (DEVICE_EVENTS, CAPTURED)
-"""Files whose change makes a new analysis necessary, by what they add to the name of their trace."""
 
 
 class Key(NamedTuple):

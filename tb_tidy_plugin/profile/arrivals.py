@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.run import GAUSSIAN, Meetings, Operation, Run
+from tb_tidy_plugin.profile.rank_summary import Operation
+from tb_tidy_plugin.profile.run import GAUSSIAN, Meetings, Run
 from tb_tidy_plugin.profile.stragglers import in_steps, summed
 from tb_tidy_plugin.trace.columns import Numbers
 

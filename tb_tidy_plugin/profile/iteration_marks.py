@@ -15,9 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal, TypeAlias
 
-Phase: TypeAlias = Literal["prefill", "decode", "mixed", "diffusion", "unknown"]
+from tb_tidy_plugin.vocabulary import Phase
 
 NUMBER = r"(\d{1,15})"
 GROUP = rf"\(sq{NUMBER}sk{NUMBER}sqsq{NUMBER}sqsk{NUMBER}\)"

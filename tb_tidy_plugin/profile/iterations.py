@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +21,10 @@ from tb_tidy_plugin.profile.steps import SERVING_STEP
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Rows, Times
 from tb_tidy_plugin.trace.graphs import GRAPH_LAUNCH
 from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.vocabulary import GraphMode
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
-
-GraphMode: TypeAlias = Literal["graph", "piecewise", "eager", "no_device"]
 
 LEAST_BLOCK = 0.5
 """Part of a mark for which a copy must hold the host to count as a new start."""

@@ -9,19 +9,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
-KernelKind: TypeAlias = Literal[
-    "communication",
-    "attention",
-    "optimizer",
-    "normalisation",
-    "convolution",
-    "matrix",
-    "reduction",
-    "elementwise",
-    "other",
-]
+from tb_tidy_plugin.vocabulary import KernelKind
+
 KERNEL_KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
 
 PATTERNS: tuple[tuple[KernelKind, str], ...] = (

@@ -10,27 +10,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
-from tb_tidy_plugin.profile.kernels import KERNEL_KINDS, KernelKind, kernel_kind
+from tb_tidy_plugin.profile.kernels import KERNEL_KINDS, kernel_kind
 from tb_tidy_plugin.profile.steps import LOADER_NEXT, Steps
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, EventTable, Mask, Rows, Times
 from tb_tidy_plugin.trace.links import launches
-
-DevicePart: TypeAlias = Literal[
-    "matrix", "attention", "convolution", "normalisation", "reduction", "elementwise", "optimizer", "other_compute",
-    "communication_exposed", "host_to_device", "device_to_host", "device_copy",
-    "idle_data_loading", "idle_compilation", "idle_garbage_collection", "idle_communication_wait",
-    "idle_synchronisation", "idle_launch_bound", "idle_unknown",
-]  # fmt: skip
-HostPart: TypeAlias = Literal[
-    "data_loading", "communication", "optimizer", "backward", "forward", "python", "other"
-]  # fmt: skip
-Part: TypeAlias = DevicePart | HostPart
+from tb_tidy_plugin.vocabulary import DevicePart, KernelKind, Part
 
 TO_DEVICE = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
 TO_HOST = re.compile(r"DtoH|DeviceToHost", re.IGNORECASE)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -28,11 +27,10 @@ from tb_tidy_plugin.profile.allocations import (
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import Steps
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
+from tb_tidy_plugin.vocabulary import TotalBasis
 
 POINTS = 2000
 """Points of a curve: more than a chart has pixels."""
-
-TotalBasis: TypeAlias = Literal["total_allocated", "running_sum"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ keeps) has no allocation: it is a kind of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from tb_tidy_plugin.profile.memory import POINTS, Memory, thinned
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
+from tb_tidy_plugin.vocabulary import MemoryKind
 
-MemoryKind: TypeAlias = Literal["earlier", "input", "activation", "gradient", "optimizer_state", "temporary", "unknown"]
 MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 EARLIER, INPUT, ACTIVATION, GRADIENT, STATE, TEMPORARY, UNKNOWN = range(len(MEMORY_KINDS))
 

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tidy_plugin.profile.kernels import KernelKind, kernel_kind, uses_tensor_cores
+from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.nesting import Nesting
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.vocabulary import KernelKind
 
 TENSOR_CORES, OTHER_CORES, UNKNOWN_CORES, NO_KERNEL = range(4)
 """Which units a piece of device work runs on."""

@@ -10,9 +10,10 @@ import numpy as np
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.copies import SOURCE
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, DevicePart, devices_of, idle_parts
+from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, devices_of, idle_parts
 from tb_tidy_plugin.profile.loops import Limits, Loop
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+from tb_tidy_plugin.vocabulary import DevicePart
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile

@@ -15,7 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
@@ -40,11 +40,11 @@ from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 from tb_tidy_plugin.units import Share, plural
+from tb_tidy_plugin.vocabulary import KnownBy
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
-KnownBy: TypeAlias = Literal["exact", "unique", "renamed", "donor"]
 KNOWN_BY: tuple[KnownBy, ...] = get_args(KnownBy)
 """By the numbers of `graph_match`."""
 

@@ -9,19 +9,17 @@ time when the first mark began, the first step begins when that is done.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.steps import UNMARKED, StepBasis
+from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.vocabulary import StepSource
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
-
-StepSource: TypeAlias = Literal[StepBasis, "repeating_unit"]
-"""What bounds steps: marks on the host, or a sequence of kernels that repeats where nothing marks a step."""
 
 LEAST_LINKED = 0.2
 """Part of the device work with a known launch below which launches say nothing about steps."""

@@ -11,20 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times
-
-StepBasis: TypeAlias = Literal[
-    "profiler_step", "serving_step", "framework_step", "optimizer_step", "data_loader", "whole_trace", "none"
-]
-"""What steps were taken from; `none` where only a device was recorded."""
+from tb_tidy_plugin.vocabulary import Oddity, StepBasis
 
 UNMARKED: frozenset[StepBasis] = frozenset({"whole_trace", "none"})
-
-Oddity: TypeAlias = Literal["warmup", "outlier"]
 
 ODD_SHARE = 0.25
 """A step that differs from the median by less than this part of it is not odd: twice the spread of quiet real jobs."""

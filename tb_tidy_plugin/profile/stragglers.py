@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tidy_plugin.profile.run import Meetings, Operation, Run
+from tb_tidy_plugin.profile.rank_summary import Operation
+from tb_tidy_plugin.profile.run import Meetings, Run
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Times
 
 CAP = 2

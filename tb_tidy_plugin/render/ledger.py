@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from tb_tidy_plugin.ledger.advice import bound_by, is_mostly_waiting
-from tb_tidy_plugin.ledger.model import Entry, Function, Ledger, Owner
-from tb_tidy_plugin.ledger.owners import OF_DEVICE
+from tb_tidy_plugin.ledger.model import OF_DEVICE, Entry, Function, Ledger, Owner
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, sentence
@@ -52,7 +49,7 @@ def lengths_of(ledger: Ledger) -> list[int]:
 def _spread(ledger: Ledger) -> str:
     if len(ledger.steps) < 2:
         return ""
-    low, high = np.percentile(lengths_of(ledger), [10, 90]).tolist()
+    low, high = words.percentiles(lengths_of(ledger))
     return f", p10 to p90 {Nanoseconds(low)} to {Nanoseconds(high)}"
 
 

@@ -10,22 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
 import msgspec
-import numpy as np
 
-from tb_tidy_plugin.profile.steps import StepBasis
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Figure, Line, Paragraph, Span, code, message, muted, section, sentence
 from tb_tidy_plugin.render.ledger import busy_share, chart_blocks, has_device, lengths_of, part_of, told, verdict
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks
 from tb_tidy_plugin.render.serving import serving_section
-from tb_tidy_plugin.render.words import ODDITIES, place_line, time_text
+from tb_tidy_plugin.render.words import ODDITIES, percentiles, place_line, time_text
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, RunReport, Saving
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, likelihood_text, saving_text
 from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.units import Count, Share, between, plural
+from tb_tidy_plugin.vocabulary import StepBasis
 
 PATH = re.compile(r"[/\\]+")
 LONGEST_NAME = 200
@@ -134,7 +133,7 @@ def _spread(times: Sequence[int]) -> str:
     if len(times) < 2:
         return ""
     if len(times) >= ENOUGH_FOR_PERCENTILES:
-        low, high = np.percentile(times, [10, 90]).tolist()
+        low, high = percentiles(times)
         return f", {time_text(low)} to {time_text(high)} p10–p90"
     return f", {time_text(min(times))} to {time_text(max(times))} min–max"
 

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from tb_tidy_plugin.analysis.rank_parts import RANK_PARTS
-from tb_tidy_plugin.analysis.ranks import worst_first
 from tb_tidy_plugin.render.document import Block, Paragraph, Table, sentence
 from tb_tidy_plugin.report.model import RunReport
-from tb_tidy_plugin.report.rank_model import RankPart, RankRow, Ranks
+from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankPart, RankRow, Ranks, worst_first
 from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, plural
 
 MOST_RANKS = 8

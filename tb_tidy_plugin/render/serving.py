@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tb_tidy_plugin.ledger.model import Ledger
-from tb_tidy_plugin.profile.iteration_marks import Phase
-from tb_tidy_plugin.profile.iterations import GraphMode
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, code, message
 from tb_tidy_plugin.render.ledger import told
@@ -15,6 +13,7 @@ from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.report.serving_model import Graphs, PhaseTotal, Serving
 from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, Share, plural
+from tb_tidy_plugin.vocabulary import GraphMode, Phase
 
 MOST_PHASES = 3
 MOST_CAUSES = 3

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.profile.replay import KnownBy
-from tb_tidy_plugin.profile.step_bounds import StepSource
-from tb_tidy_plugin.profile.steps import Oddity
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message, section
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.report.step_model import Steps
-from tb_tidy_plugin.sources.frames import Precision
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
+from tb_tidy_plugin.vocabulary import KnownBy, Oddity, Precision, StepSource
 
 STEP_BASIS: Mapping[StepSource, str] = {
     "profiler_step": "profiler steps",
@@ -49,6 +46,19 @@ def time_text(time_ns: float | None) -> str:
         return ""
     rounded = round(time_ns)
     return f"{'−' if rounded < 0 else ''}{Nanoseconds(abs(rounded))}"
+
+
+def percentiles(values: Sequence[int]) -> tuple[float, float]:
+    """The 10th and the 90th percentile of at least one value; between two values they lie on the line."""
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        position = share * (len(ordered) - 1)
+        below = int(position)
+        low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
+        return low + (high - low) * (position - below)
+
+    return at(0.1), at(0.9)
 
 
 def names_of(run: str, profile: ProfileReport, *, with_span: bool = True) -> str:

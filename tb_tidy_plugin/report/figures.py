@@ -10,14 +10,11 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.ledger.model import Kind
-from tb_tidy_plugin.profile.kernels import KernelKind
-from tb_tidy_plugin.profile.memory import TotalBasis
-from tb_tidy_plugin.profile.memory_kinds import MemoryKind
-from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.flame import Flame
 from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.vocabulary import KernelKind, KnownBy, MemoryKind, TotalBasis
 
 KernelFamily: TypeAlias = Literal["communication", Kind]
 OperatorGroup: TypeAlias = Literal["name", "shape", "line", "module"]

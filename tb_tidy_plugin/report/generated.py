@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.sources.frames import Frame, Pass
+from tb_tidy_plugin.vocabulary import Pass
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.sources.frames import Frame
 
 
 class CodeLine(Model, frozen=True):

@@ -11,18 +11,15 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.ledger.model import Ledger
-from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.code_model import CodeFixes
 from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.serving_model import Serving
 from tb_tidy_plugin.report.step_model import Breakdown, Lane, Outlier, Steps
 from tb_tidy_plugin.report.value import Model, Severity
-from tb_tidy_plugin.rulekit.rule import Confidence
-from tb_tidy_plugin.sources.frames import Precision
 from tb_tidy_plugin.trace.settings import Settings
+from tb_tidy_plugin.vocabulary import Basis, Confidence, KnownBy, Precision
 
 SCHEMA_VERSION = 1
 

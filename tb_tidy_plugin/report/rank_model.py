@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
 from tb_tidy_plugin.report.value import Model, Severity
 
 RankPart: TypeAlias = Literal["loading", "host", "compute", "copies", "communication", "idle"]
+RANK_PARTS: tuple[RankPart, ...] = get_args(RankPart)
 
 
 class Arrivals(Model, frozen=True):
@@ -129,3 +131,10 @@ class Ranks(Model, frozen=True):
     imbalances: list[Imbalance]
     places: list[MeetingPlace]
     findings: list[SharedFinding]
+
+
+def worst_first(rows: Sequence[RankRow]) -> list[RankRow]:
+    """The ranks that others wait for longest; where ranks do not meet, those with the longest steps."""
+    return sorted(
+        rows, key=lambda row: (-(row.arrivals.waited_ns if row.arrivals else 0), -(row.step_ns or 0), row.rank)
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.estimate.saving import Basis
 from tb_tidy_plugin.report.model import Saving
 from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.vocabulary import Basis
 
 NO_SAVING = "no saving expected"
 FILLED = "nothing if other work fills the time that becomes free"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.profile.iteration_marks import Phase
-from tb_tidy_plugin.profile.iterations import GraphMode
-from tb_tidy_plugin.profile.replay import KnownBy
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.vocabulary import GraphMode, KnownBy, Phase
 
 
 class IterationItem(Model, frozen=True):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from tb_tidy_plugin.profile.lanes import Part
-from tb_tidy_plugin.profile.steps import Oddity, StepBasis
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.vocabulary import Oddity, Part, StepBasis
 
 OutlierKind: TypeAlias = Literal["wait", "part", "operator", "kernel"]
 

@@ -7,7 +7,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.rulekit import made
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
-from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, Confidence, DeviceKind, Match, Rule, known_dtype
+from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, DeviceKind, Match, Rule, known_dtype
 from tb_tidy_plugin.rulekit.run_rule import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.statements import chain_of, fitting
 from tb_tidy_plugin.rulekit.thresholds import Threshold
@@ -15,6 +15,7 @@ from tb_tidy_plugin.sources.constructors import Made
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share, Sizes
+from tb_tidy_plugin.vocabulary import Confidence
 
 __all__ = [
     "TORCH_DTYPES",

@@ -1,59 +1,36 @@
-"""What a rule makes statements from, in a form that can be kept and sent: numbers and text, and no statement.
+"""Evidence as data and back: the one place that turns one into the other.
 
-A cache, and whatever else lies on a disk, may hold what somebody else wrote. So only these are ever kept, and the rule
-makes its statements again where they are needed. This is the one place that turns evidence into data and back.
+Only recipes are kept and sent, and the rule makes its statements again where they are needed.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import msgspec
 
+from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.rulekit.rule import Benchmark, Rule
 from tb_tidy_plugin.units import Sizes
 
-MOST = 100
 
-Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
-Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1 << 16)]
-Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=100)]
-Numbers: TypeAlias = Annotated[tuple[Integer, ...], msgspec.Meta(max_length=MOST)]
-Pair: TypeAlias = Annotated[tuple[Integer | float | Text | Numbers, ...], msgspec.Meta(max_length=MOST)]
-Several: TypeAlias = Annotated[tuple[Integer | float | Text | Pair, ...], msgspec.Meta(max_length=1 << 12)]
-Kept: TypeAlias = Integer | float | bool | Text | Several | None
-"""What a field holds: one value, several of them, or several groups of them, such as a number and a shape."""
+def pair_of(recipe: Recipe, kind: type[Rule]) -> Benchmark | None:
+    """The statements that the rule `kind` makes of a recipe; None where it has no evidence.
 
-
-class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a rule's `benchmark` reads.
-
-    Attributes:
-        rule: its name.
-        settings: see `AnyRule.settings`.
-        facts: the evidence of the match that costs most, by field.
+    Raises:
+        ValidationError: the facts are not those of its evidence.
     """
+    return None if kind.evidence() is None else kind(recipe.settings).benchmark(evidence_of(recipe, kind))
 
-    rule: Name
-    settings: Annotated[dict[Name, Integer | float], msgspec.Meta(max_length=MOST)]
-    facts: Annotated[dict[Name, Kept], msgspec.Meta(max_length=MOST)]
 
-    def pair(self, kind: type[Rule]) -> Benchmark | None:
-        """The statements that the rule `kind` makes of this; None where it has no evidence.
+def evidence_of(recipe: Recipe, kind: type[Rule]) -> Any:  # noqa: ANN401 - each rule has its own
+    """The facts of a recipe as the evidence of the rule `kind`; None where it has none.
 
-        Raises:
-            ValidationError: the facts are not those of its evidence.
-        """
-        return None if kind.evidence() is None else kind(self.settings).benchmark(self.evidence(kind))
-
-    def evidence(self, kind: type[Rule]) -> Any:  # noqa: ANN401 - each rule has its own
-        """The facts as the evidence of the rule `kind`; None where it has none.
-
-        Raises:
-            ValidationError: the facts are not those of its evidence.
-        """
-        evidence = kind.evidence()
-        return None if evidence is None else msgspec.convert(self.facts, evidence, dec_hook=_typed)
+    Raises:
+        ValidationError: the facts are not those of its evidence.
+    """
+    evidence = kind.evidence()
+    return None if evidence is None else msgspec.convert(recipe.facts, evidence, dec_hook=_typed)
 
 
 def recipe_of(rule: Rule, evidence: object) -> Recipe | None:

@@ -14,13 +14,12 @@ from tb_tidy_plugin.rulekit.edits import Edit, Remove
 from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.constructors import Made
+from tb_tidy_plugin.vocabulary import Confidence
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code  # needs LibCST
 
 Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
-Confidence: TypeAlias = Literal["high", "medium", "low"]
-
 DeviceKind: TypeAlias = Literal["cpu", "cuda", "mps", "xpu"]
 """The types of `torch.device`; ROCm's is `cuda`, too."""
 

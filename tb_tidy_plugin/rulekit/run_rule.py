@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
-from tb_tidy_plugin.profile.run import Run, Site
+from tb_tidy_plugin.profile.rank_summary import Site
+from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.rulekit.evidence import E
-from tb_tidy_plugin.rulekit.rule import AnyRule, Confidence
+from tb_tidy_plugin.rulekit.rule import AnyRule
+from tb_tidy_plugin.vocabulary import Confidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from tb_tidy_plugin.profile.compiled_graphs import GraphCall
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.sources.frames import Frame, Pass, Precision, frame_of, parse_frame
+from tb_tidy_plugin.sources.frames import Frame, frame_of, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.compiled_code import CodeFrame, CompiledCode
+from tb_tidy_plugin.vocabulary import Pass, Precision
 
 
 def kernel_stacks(profile: Profile, row: int) -> list[list[Frame]]:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -15,11 +14,7 @@ import numpy as np
 from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category
-
-Precision: TypeAlias = Literal["exact", "aligned", "definition"]
-
-Pass: TypeAlias = Literal["forward", "backward"]
-"""Which generated code runs in: what `torch.compile` made of a function, or of its backward pass."""
+from tb_tidy_plugin.vocabulary import Pass, Precision
 
 FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 DYNAMO_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")

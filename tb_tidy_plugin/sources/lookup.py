@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.sources.files import SourceText, Unavailable, path_of_source, read_source
 from tb_tidy_plugin.trace.cache import UNREAD, State, state_of
-from tb_tidy_plugin.trace.columns import SourceFile
 from tb_tidy_plugin.trace.files import TraceFile
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.trace.columns import SourceFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.trace.assemble import NARROW_IDS
 from tb_tidy_plugin.trace.cache import Cache, Piece, code_state, key_of, state_of
-from tb_tidy_plugin.trace.capture_file import SUFFIX as CAPTURED
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     ROW_COLUMNS,
@@ -29,18 +28,15 @@ from tb_tidy_plugin.trace.columns import (
     Metadata,
     Thread,
 )
+from tb_tidy_plugin.trace.names import BESIDE
 from tb_tidy_plugin.trace.reader import DAMAGED, packed, unpacked
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import Place, size_of
-from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin")
 
 KIND = "columns"
-BESIDE = (DEVICE_EVENTS, CAPTURED)
-"""Files whose events are in the columns, by what they add to the name of their trace."""
-
 WORTH_KEEPING = 16 << 20  # bytes of a trace file
 TEXT_RATIO = 3  # bytes of text that became a byte of an entry: 2 to 6 in recordings
 ALIGNMENT = 64

@@ -6,32 +6,25 @@ is told by its content. Links that lead away are passed over.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.trace.cache import State
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture
+from tb_tidy_plugin.trace.graph_files import MOST_FILES, files_beside
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL, Limits
-from tb_tidy_plugin.trace.names import GRAPH_CAPTURE, is_trace_name, may_be_trace
+from tb_tidy_plugin.trace.names import GRAPH_CAPTURE
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.remote import Place
-
-LOOKED_AT = "<captures of graphs>"
-"""Stands for the files beside a trace among the sources that an answer depends on; no source has this name."""
 
 GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 CAPTURE = b"StreamBeginCapture"
 REPLAYED = re.compile(r"tidy:replay#([\w.-]{1,64})")
 FILE = re.compile(rf"(?:.+\.)?graph-([\w.-]{{1,64}}){re.escape(GRAPH_CAPTURE)}")
-
-MOST_FILES = 256
-"""Files beside a trace that are looked at, and captures that are read."""
 
 MOST_LOOKED_AT = 512 << 20
 """Bytes of one file, as it lies on the disk, up to which it is looked into."""
@@ -61,49 +54,17 @@ def replays_graphs(table: EventTable) -> bool:
     return any(GRAPH_LAUNCH.search(name) for name in table.names)
 
 
-def captures_state(trace: Place) -> State:
-    """What changes when a file beside the trace comes, goes or changes that may hold a capture."""
-    if not isinstance(trace, Path):
-        return ()
-    found: list[str | int] = []
-    for path in _files_beside(trace):
-        try:
-            about = path.stat()
-        except OSError:
-            continue
-        found += [os.fsencode(path.name).hex(), about.st_size, about.st_mtime_ns]
-    return tuple(found)
-
-
 def _beside(table: EventTable, trace: Place) -> list[Path]:
     """Files beside the trace that hold captures; none where the trace holds its own."""
     if not isinstance(trace, Path) or any(CAPTURE.decode() in name for name in table.names):
         return []
     replayed = {match[1] for name in table.names if (match := REPLAYED.fullmatch(name))}
     found = []
-    for path in _files_beside(trace):
+    for path in files_beside(trace):
         match = FILE.fullmatch(path.name)
         if match[1] in replayed if match else _holds_capture_at(path):
             found.append(path)
     return found[:MOST_FILES]
-
-
-def _files_beside(trace: Path) -> Iterator[Path]:
-    """Regular files in the folder of `trace` that may be traces or captures, by name, without the trace itself."""
-    try:
-        with os.scandir(trace.parent) as listed:
-            names = sorted(
-                entry.name
-                for entry in listed
-                if entry.name != trace.name
-                and (entry.name.endswith(GRAPH_CAPTURE) or is_trace_name(entry.name) or may_be_trace(entry.name))
-                and entry.is_file(follow_symlinks=False)
-            )
-    except OSError:
-        return
-    captures = [name for name in names if name.endswith(GRAPH_CAPTURE)]
-    others = [name for name in names if not name.endswith(GRAPH_CAPTURE)]
-    yield from (trace.with_name(name) for name in (*captures, *others[:MOST_FILES]))
 
 
 def _holds_capture_at(path: Path) -> bool:

@@ -26,6 +26,9 @@ AXIS = r"(?:TP|DP|PP|EP)-\d+"
 SGLANG = re.compile(rf"(?P<span>\d+(?:\.\d+)?)-(?P<worker>{AXIS}(?:-{AXIS})*)(?P<stage>-\w+)?(?:\.trace)?")
 """A stage, such as `DECODE`, is a recording of its own by the same worker."""
 
+BESIDE = (DEVICE_EVENTS, CAPTURED)
+"""Added to the name of a trace, these name the files whose events are in its columns."""
+
 OURS = (CAPTURED, DEVICE_EVENTS, GRAPH_CAPTURE)
 
 RANK_FOLDER = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)

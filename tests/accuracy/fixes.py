@@ -122,7 +122,7 @@ def _made(folder: Path) -> Path:
 def _proposals(recorded: Path, program: Program) -> tuple[list[Proposal], list[Unfixed]]:
     """The fixes of the program's own rule, and the places without one."""
     job = Job(source_roots=(program.path.parent,))
-    fixer = Fixer({rule.name(): rule for rule in job.of_profiles}, job.source_roots)
+    fixer = Fixer(job)
     answers = [each.answer for each in analyse(job, recorded, FIXES) if each.answer is not None]
     found = [each for answer in answers for each in fixer.proposals(answer)]
     proposals = [each for each in found if isinstance(each, Proposal) and each.fix.rule == program.rule]

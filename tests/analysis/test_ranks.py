@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 import tb_tidy_plugin
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, ranges_text, world_size_of
-from tb_tidy_plugin.analysis.rank_parts import RANK_PART, RANK_PARTS, typical_step
-from tb_tidy_plugin.analysis.ranks import ranks_of, worst_first
+from tb_tidy_plugin.analysis.rank_parts import RANK_PART, typical_step
+from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.ledger.model import CAUSES
-from tb_tidy_plugin.profile.run import Operation, RankFinding, RankSummary, Run
-from tb_tidy_plugin.report.rank_model import Imbalance, RankRow, Ranks
+from tb_tidy_plugin.profile.rank_summary import Operation, RankFinding, RankSummary
+from tb_tidy_plugin.profile.run import Run
+from tb_tidy_plugin.report.rank_model import RANK_PARTS, Imbalance, RankRow, Ranks, worst_first
 from tests.support.drawn_runs import SITE, STEP_US, draw_run
 from tests.support.recorded_ranks import record
 from tests.support.recordings import shared

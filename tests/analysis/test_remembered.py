@@ -11,19 +11,10 @@ from types import NoneType
 
 import pytest
 
-from tb_tidy_plugin.analysis import paths
-from tb_tidy_plugin.analysis.answers import (
-    COSTS,
-    FIXES,
-    LINES,
-    PLACES,
-    RECIPES,
-    TABLES,
-    Answer,
-    FixesAnswer,
-    Question,
-)
+from tb_tidy_plugin.analysis import assemble, paths
+from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES, Answer, FixesAnswer, Question
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
+from tb_tidy_plugin.analysis.detailed_answers import COSTS, LINES, PLACES
 from tb_tidy_plugin.analysis.engines import Engine
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
@@ -65,7 +56,7 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> Count:
         made.append(file)
         return read_file(file, job)
 
-    monkeypatch.setattr(paths, "read_file", counted)
+    monkeypatch.setattr(assemble, "read_file", counted)
     return lambda: len(made)
 
 
@@ -209,7 +200,7 @@ def test_a_trace_that_changes_while_it_is_read_is_not_kept(
         os.utime(run / TRACE)
         return found
 
-    monkeypatch.setattr(paths, "read_file", changing)
+    monkeypatch.setattr(assemble, "read_file", changing)
     report(run, job)
     assert job.cache.entries() == []
 

@@ -76,9 +76,7 @@ class TestLines:
     def test_of_a_decode_name_its_batch_and_its_floor(self) -> None:
         lines = self.lines(SERVED)
         assert lines[0] == "serving: 1 decode iteration, batch 4, 9,000 KV tokens: 300 µs, 13,333 tokens/s, eager"
-        assert lines[1].endswith(
-            "; reading 128 MiB of weights and 35.2 MiB of KV cache takes 83.9 µs at least (28 %)"
-        )
+        assert lines[1].endswith("; reading 128 MiB of weights and 35.2 MiB of KV cache takes 83.9 µs at least (28 %)")
 
     def test_of_a_prefill_name_its_tokens_once(self) -> None:
         mark = "execute_context_2(512)_generation_0(0)"

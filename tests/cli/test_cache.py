@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,19 @@ def test_a_report_is_kept_and_shown_again(path: Path, cache: Path) -> None:
     (entry,) = cache.iterdir()
     assert entry.name.startswith("report-")
     assert said("check", "--isolated", str(path)) == first
+
+
+def test_a_kept_report_is_shown_without_what_analyses_traces(path: Path) -> None:
+    first = said("check", "--isolated", str(path))
+    code = "import sys, atexit; from tb_tidy_plugin.cli.main import main; "
+    code += "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+    command = [sys.executable, "-c", code, "check", "--isolated", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = set(done.stderr.split())
+    assert (done.stdout, "tb_tidy_plugin.analysis.remembered" in imported) == (first, True)
+    assert not imported & {"numpy", "flask", "libcst", "loky"}
+    packages = {name.split(".")[1] for name in imported if name.startswith("tb_tidy_plugin.")}
+    assert not packages & {"rules", "rulekit", "estimate", "plugin", "capture"}
 
 
 def test_nothing_is_kept_where_that_is_not_wanted(path: Path, cache: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tb_tidy_plugin.analysis import paths
+from tb_tidy_plugin.analysis import assemble
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.main import commands
@@ -47,7 +47,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         files.append(file)
         return read_file(file, job)
 
-    monkeypatch.setattr(paths, "read_file", counted)
+    monkeypatch.setattr(assemble, "read_file", counted)
     return lambda: len(files)
 
 

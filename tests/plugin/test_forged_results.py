@@ -13,7 +13,8 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from tb_tidy_plugin.analysis.answers import COSTS, FIXES, LINES, PLACES, RECIPES, TABLES
+from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES
+from tb_tidy_plugin.analysis.detailed_answers import COSTS, LINES, PLACES
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.plugin import web

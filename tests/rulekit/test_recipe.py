@@ -17,6 +17,7 @@ from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks.statements import complaint_about
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
@@ -28,7 +29,7 @@ from tb_tidy_plugin.rulekit import (
     Sizes,
     known_dtype,
 )
-from tb_tidy_plugin.rulekit.recipe import Recipe, recipe_of
+from tb_tidy_plugin.rulekit.recipe import pair_of, recipe_of
 from tb_tidy_plugin.rulekit.statements import OF_ONE, OF_TWO, OTHERS
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.rules import all_rules
@@ -181,7 +182,7 @@ def test_there_is_evidence_of_each_rule_that_makes_statements() -> None:
 @every_rule
 def test_all_statements_that_the_catalogue_can_make_may_be_run(name: str) -> None:
     for facts in WRITTEN[name]:
-        pair = recipe(name, facts).pair(RULES[name])
+        pair = pair_of(recipe(name, facts), RULES[name])
         assert pair is not None, facts
         assert complaint_about(pair) is None, pair
 
@@ -190,7 +191,7 @@ def test_what_is_found_in_recordings_gives_the_same_statements_again_and_they_ma
     seen = set()
     for rule, match in recorded():
         pair = rule.benchmark(match.evidence)
-        assert kept(rule, match.evidence).pair(type(rule)) == pair
+        assert pair_of(kept(rule, match.evidence), type(rule)) == pair
         assert pair is None or complaint_about(pair) is None
         seen |= {rule.name()} if pair else set()
     assert len(seen) > 9
@@ -275,7 +276,7 @@ def test_each_type_comes_back() -> None:
         Bytes(4096), Nanoseconds(1000), Share(0.5), Share(1), Sizes((64, 3)), 7, 0.5, True, "x", ("x", "y"),
         ((2, Sizes((8, 4))), (1, Sizes())), Bytes(1), None,
     )  # fmt: skip
-    kept(Curious(), given).pair(Curious)
+    pair_of(kept(Curious(), given), Curious)
     assert Curious.seen == given
     for field in fields(given):
         assert types_in(getattr(Curious.seen, field.name)) == types_in(getattr(given, field.name)), field.name
@@ -323,7 +324,7 @@ def test_thresholds_come_along() -> None:
             return Benchmark(f"{self.min_calls:g}", "", "")
 
     made = kept(Limited({"min_calls": 7}), evidence("cat-in-loop", {"calls": 9}))
-    assert made.pair(Limited) == Benchmark("7", "", "")
+    assert pair_of(made, Limited) == Benchmark("7", "", "")
 
 
 @pytest.mark.parametrize(("text", "dtype"), [("float32", "float32"), ("float", ""), ("hub", ""), ("", "")])

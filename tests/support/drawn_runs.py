@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.profile.run import CollectiveColumns, Operation, RankSummary, Run, Site, StepSummary
+from tb_tidy_plugin.profile.rank_summary import CollectiveColumns, Operation, RankSummary, Site, StepSummary
+from tb_tidy_plugin.profile.run import Run
 
 STEP_US = 10_000
 WIRE_US = 500

@@ -1,0 +1,79 @@
+"""Questions about steps, lines and places, whose answers are types of the modules that work them out."""
+
+from __future__ import annotations
+
+from tb_tidy_plugin.analysis.answers import Answer, Question, RankAnswer
+from tb_tidy_plugin.analysis.assemble import Analysis
+from tb_tidy_plugin.analysis.lines import LineCost, OperatorPlaces, line_costs, operator_places
+from tb_tidy_plugin.analysis.runs import summaries_of
+from tb_tidy_plugin.analysis.step_costs import StepCosts
+
+
+class CostsAnswer(RankAnswer, frozen=True):
+    """A report with the content of each step, for a comparison."""
+
+    costs: StepCosts
+
+
+class NotedAnswer(Answer, frozen=True, kw_only=True):
+    """Base of answers about lines. `notes` name files beside the trace that are not used, and say why."""
+
+    notes: list[str]
+
+
+class LinesAnswer(NotedAnswer, frozen=True):
+    """The cost of each line, out of `wall_ns`.
+
+    Attributes:
+        has_stacks: whether Python stacks were recorded.
+        captured: texts of the user's own files as they ran, by name, where the capture kept them.
+    """
+
+    costs: list[LineCost]
+    wall_ns: int
+    has_stacks: bool
+    captured: dict[str, str]
+
+
+class PlacesAnswer(NotedAnswer, frozen=True):
+    """The line of each operator."""
+
+    places: OperatorPlaces
+
+
+def _costs(analysis: Analysis) -> CostsAnswer:
+    report = analysis.report
+    return CostsAnswer(
+        problem=analysis.problem,
+        report=report,
+        summaries=summaries_of(analysis.profile, report),
+        costs=analysis.step_costs,
+    )
+
+
+def _lines(analysis: Analysis) -> LinesAnswer:
+    profile = analysis.profile
+    costs = line_costs(profile, analysis.aligner).lines
+    return LinesAnswer(
+        problem=analysis.problem,
+        costs=costs,
+        wall_ns=profile.time_spent.wall_ns,
+        has_stacks="stacks" in profile.recorded,
+        captured=dict(analysis.sources.captured),
+        notes=_notes(analysis),
+    )
+
+
+def _places(analysis: Analysis) -> PlacesAnswer:
+    places = operator_places(analysis.profile, analysis.aligner)
+    return PlacesAnswer(problem=analysis.problem, places=places, notes=_notes(analysis))
+
+
+def _notes(analysis: Analysis) -> list[str]:
+    """Notes so far: the search for lines, which comes first, adds sources that cannot be read."""
+    return [*analysis.profile.metadata.notes, *analysis.sources.complaints]
+
+
+COSTS = Question("costs", CostsAnswer, _costs)
+LINES = Question("lines", LinesAnswer, _lines, by_measurements=False)
+PLACES = Question("places", PlacesAnswer, _places, by_measurements=False)

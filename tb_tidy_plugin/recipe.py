@@ -1,0 +1,36 @@
+"""What is kept of a match: numbers and text from which its rule makes statements and fixes again.
+
+A cache, and whatever else lies on a disk, may hold what somebody else wrote. So only these are ever kept, and no
+statement. `rulekit/recipe.py` turns evidence into them and back.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+MOST = 100
+
+Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1 << 16)]
+Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=100)]
+Numbers: TypeAlias = Annotated[tuple[Integer, ...], msgspec.Meta(max_length=MOST)]
+Pair: TypeAlias = Annotated[tuple[Integer | float | Text | Numbers, ...], msgspec.Meta(max_length=MOST)]
+Several: TypeAlias = Annotated[tuple[Integer | float | Text | Pair, ...], msgspec.Meta(max_length=1 << 12)]
+Kept: TypeAlias = Integer | float | bool | Text | Several | None
+"""What a field holds: one value, several of them, or several groups of them, such as a number and a shape."""
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All that a rule's `benchmark` reads.
+
+    Attributes:
+        rule: its name.
+        settings: see `AnyRule.settings`.
+        facts: the evidence of the match that costs most, by field.
+    """
+
+    rule: Name
+    settings: Annotated[dict[Name, Integer | float], msgspec.Meta(max_length=MOST)]
+    facts: Annotated[dict[Name, Kept], msgspec.Meta(max_length=MOST)]
