@@ -52,7 +52,7 @@ class TestAnswers:
         assert unknown.may_write(17)
         assert unknown.may_share(3)
         assert aten.is_a("shares", name)
-        assert not any(aten.is_a(kind, name) for kind in get_args(aten.Kind) if kind != "shares")
+        assert not any(aten.is_a(kind, name) for kind in get_args(aten.Trait) if kind != "shares")
 
     def test_of_two_tensors_max_is_pointwise_but_the_name_may_mean_a_reduction(self) -> None:
         assert aten.is_a("reduction", "aten::max")
@@ -259,7 +259,7 @@ class TestLists:
     def test_there_are_choices_of_most_kinds(self) -> None:
         kinds = {kind for _, kind, _ in choices()}
         assert kinds >= {"known", "view", "shares", "in_place", "pointwise", "factory", "reduction", "product", "read"}
-        assert kinds <= {*get_args(aten.Kind)}
+        assert kinds <= {*get_args(aten.Trait)}
 
     def test_each_chosen_operator_is_of_the_kind_that_its_list_states(self) -> None:
         kinds = {aten.plain(name): aten.operator(name).kinds for name in aten.all_of("known")}

@@ -28,7 +28,7 @@ from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin")
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered(Generic[Answer]):
+class Remembered(Generic[_Answer]):
     """Answers of one kind, to one question.
 
     Attributes:
@@ -52,7 +52,7 @@ class Remembered(Generic[Answer]):
 
     cache: Cache
     kind: str
-    answer: type[Answer]
+    answer: type[_Answer]
     asked: object
     roots: tuple[Path, ...] = ()
     by_measurements: bool = True
@@ -75,7 +75,7 @@ class Remembered(Generic[Answer]):
         roots = [text_of(root.absolute()) for root in self.roots]
         return key_of(code_state(), state, beside, measured, named, roots, self.asked)
 
-    def load(self, file: TraceFile, key: str | None) -> Answer | None:
+    def load(self, file: TraceFile, key: str | None) -> _Answer | None:
         """The answer that was kept, None where there is none, or a source is another one by now."""
         content = None if key is None else self.cache.load(self.kind, key)
         if content is None:
@@ -94,7 +94,7 @@ class Remembered(Generic[Answer]):
             return graph_state(folder_of_cache(), name.removeprefix(CACHED_GRAPH))
         return captures_state(file.path) if name == LOOKED_AT else source_state(name, file, self.roots)
 
-    def keep(self, file: TraceFile, key: str | None, answer: Answer, sources: Mapping[str, State]) -> None:
+    def keep(self, file: TraceFile, key: str | None, answer: _Answer, sources: Mapping[str, State]) -> None:
         """Keeps the answer for which `key` was asked before, unless something has changed since, or was unread."""
         if key is None or UNREAD in sources.values() or key != self.key(file):
             return

@@ -20,10 +20,10 @@ from tb_tidy_plugin.profile.memory import peak_bytes_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.rank_summary import (
     CollectiveColumns,
+    CollectiveSite,
     Operation,
     RankFinding,
     RankSummary,
-    Site,
     StepSummary,
 )
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Run
@@ -95,7 +95,7 @@ def _rank_finding(finding: model.Finding) -> RankFinding:
 def _operations(profile: Profile, found: Collectives, kept: Rows) -> tuple[list[Operation], Numbers]:
     """The distinct operations among the collectives that are kept, and the number of each one's."""
     table = NumberTable[Operation]()
-    sites: dict[int, Site | None] = {ABSENT: None}
+    sites: dict[int, CollectiveSite | None] = {ABSENT: None}
     numbers = []
     for at in kept.tolist():
         issue = int(found.issue[at])
@@ -107,9 +107,13 @@ def _operations(profile: Profile, found: Collectives, kept: Rows) -> tuple[list[
     return list(table.values()), np.array(numbers, np.int32)
 
 
-def _site(profile: Profile, row: int) -> Site | None:
+def _site(profile: Profile, row: int) -> CollectiveSite | None:
     frame = place_of(profile, row)
-    return None if frame is None else Site(frame.file, frame.line, frame.function, frame.precision, frame.own_code)
+    return (
+        None
+        if frame is None
+        else CollectiveSite(frame.file, frame.line, frame.function, frame.precision, frame.own_code)
+    )
 
 
 def _positions(step: Rows, found: Collectives) -> Rows:
@@ -328,7 +332,7 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
     )
 
 
-def _place(site: Site, match: RunMatch) -> model.Place:
+def _place(site: CollectiveSite, match: RunMatch) -> model.Place:
     return model.Place(
         file=site.file,
         line=site.line,

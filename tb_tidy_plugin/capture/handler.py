@@ -35,11 +35,11 @@ LOOK_SHARE = 0.1  # of the time of torch's export: at most this long its trace i
 LEAST_LOOK_S = 0.5  # and so long in any case
 FAST = 3  # level of gzip: a fifth of the time of the default, a tenth more bytes
 
-Document: TypeAlias = dict[str, object]
+_Document: TypeAlias = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CaptureOptions:
     """What is captured beside what always is: texts of sources, which tensors are the same."""
 
     sources: bool = True
@@ -66,12 +66,12 @@ def tidy_trace_handler(
     import torch
 
     export = torch.profiler.tensorboard_trace_handler(dir_name, worker_name, use_gzip)
-    return capturing(export, Wanted(sources=sources, tensors=tensors))
+    return capturing(export, CaptureOptions(sources=sources, tensors=tensors))
 
 
 def capturing(
     export: Callable[[Profiler], None],
-    wanted: Wanted,
+    wanted: CaptureOptions,
     step_times: Callable[[], Mapping[str, int] | None] = lambda: None,
     written: Callable[[Path], object] = lambda _: None,
 ) -> Callable[[Profiler], None]:
@@ -124,15 +124,15 @@ class _ExportNoted:
         return getattr(self._prof, name)
 
 
-def write_document(trace: str | os.PathLike[str], document: Document) -> Path:
+def write_document(trace: str | os.PathLike[str], document: _Document) -> Path:
     """Writes the side file of `trace`."""
     text = json.dumps({"version": VERSION, **document}, separators=(",", ":"), allow_nan=False)
     path = Path(f"{os.fspath(trace)}{SUFFIX}")
     return write_whole(path, gzip.compress(text.encode("ascii"), FAST, mtime=0))
 
 
-def _document(prof: Profiler, made_at: float, wanted: Wanted) -> Document:
-    document: Document = {"settings": unless_it_fails("the settings", settings)}
+def _document(prof: Profiler, made_at: float, wanted: CaptureOptions) -> _Document:
+    document: _Document = {"settings": unless_it_fails("the settings", settings)}
     found = unless_it_fails("the calling lines", lambda: _walked(prof, tensors=wanted.tensors))
     if found is None:
         return document

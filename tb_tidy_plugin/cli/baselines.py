@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from tb_tidy_plugin.cli.output import write_whole
-from tb_tidy_plugin.compare.baseline import Baseline, baseline_of, new_findings, read_baseline
+from tb_tidy_plugin.compare.baseline import FindingsBaseline, baseline_of, new_findings, read_baseline
 from tb_tidy_plugin.report.model import Report
 
 R = TypeVar("R")
@@ -22,7 +22,7 @@ R = TypeVar("R")
 class Baselines:
     """What is known already, and where to write what is known from now on."""
 
-    known: Baseline | None
+    known: FindingsBaseline | None
     write_to: Path | None
 
     def new_in(self, report: Report) -> set[str] | None:

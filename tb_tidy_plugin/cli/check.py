@@ -20,7 +20,7 @@ from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.value import Severity
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -49,7 +49,7 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 @with_job
 def check(
     job: Job,
-    path: Place,
+    path: AnyPath,
     verbose: bool,
     bench: bool,
     form: Form | Literal["json", "sarif"],

@@ -21,10 +21,10 @@ from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.private import complaint_about
 from tb_tidy_plugin.trace.cache import default_folder
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.remote import Place, size_of
+from tb_tidy_plugin.trace.remote import AnyPath, size_of
 from tb_tidy_plugin.units import Bytes
 
-State: TypeAlias = Literal["fine", "optional", "wrong"]
+_State: TypeAlias = Literal["fine", "optional", "wrong"]
 """`optional` is missing, and nothing else suffers."""
 
 DISTRIBUTION = "tb-tidy-plugin"
@@ -72,7 +72,7 @@ class Check(msgspec.Struct, frozen=True):
     """
 
     name: str
-    state: State
+    state: _State
     text: str
     advice: str = ""
 
@@ -182,7 +182,7 @@ def of_cache() -> Check:
     return Check("cache", "optional", text, "Set XDG_CACHE_HOME to a folder of your own.")
 
 
-def of_logdir(logdir: Place, *, follow_links: bool = False) -> Check:
+def of_logdir(logdir: AnyPath, *, follow_links: bool = False) -> Check:
     """Whether traces are there and may be read."""
     try:
         files = find_traces(logdir, follow_links=follow_links)

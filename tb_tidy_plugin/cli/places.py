@@ -8,15 +8,17 @@ import click
 
 from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.trace.files import FOLLOW
-from tb_tidy_plugin.trace.remote import Place, place_of
+from tb_tidy_plugin.trace.remote import AnyPath, place_of
 
 
-class PlaceParameter(Kind[Place]):
+class PlaceParameter(Kind[AnyPath]):
     """A path or an address, not looked at yet."""
 
     name = "path"
 
-    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Place:
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> AnyPath:
         return place_of(value)
 
 

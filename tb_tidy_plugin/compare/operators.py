@@ -14,7 +14,7 @@ from tb_tidy_plugin.report.step_model import Lane
 Signature: TypeAlias = tuple[str, str]
 """A name and input shapes as text."""
 
-Costs: TypeAlias = Callable[[StepCosts], Sequence[CallCosts]]
+_Costs: TypeAlias = Callable[[StepCosts], Sequence[CallCosts]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def kernel_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[
     return sorted((each for each in found if _kernel_size(each)), key=lambda each: -_kernel_size(each))
 
 
-def per_step(side: Sequence[Chosen], costs: Costs) -> dict[Signature, PerStep]:
+def per_step(side: Sequence[Chosen], costs: _Costs) -> dict[Signature, PerStep]:
     """What operators or kernels take on average in the steps of one side, by name and shapes."""
     sums: dict[Signature, PerStep] = {}
     for each in side:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.configuration.devices import devices_of
-from tb_tidy_plugin.configuration.files import Configuration, Settings, near
+from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, near
 from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRules:
     """What a command line says about rules; where it says something, that counts.
 
     Attributes:
@@ -47,16 +47,18 @@ def known_rules(configuration: Configuration) -> tuple[type[AnyRule], ...]:
     return with_user_rules(configuration, catalogue())
 
 
-def job_of(configuration: Configuration, wanted: Wanted | None = None) -> Job:
+def job_of(configuration: Configuration, wanted: WantedRules | None = None) -> Job:
     """Rules with the user's thresholds, ignores and limits by a configuration, and by a command line, which goes first.
 
     Raises:
         ConfigurationError: they name something that does not exist.
         NotFoundError: `wanted.only` names a rule that does not exist.
     """
-    settings, wanted = configuration.settings, wanted or Wanted()
+    settings, wanted = configuration.settings, wanted or WantedRules()
     limits = limits_of(settings.limits | dict(wanted.limits), str(configuration.path))
-    if settings == Settings(limits=settings.limits) and not (wanted.only or wanted.select or wanted.ignore):
+    if settings == ConfigurationSettings(limits=settings.limits) and not (
+        wanted.only or wanted.select or wanted.ignore
+    ):
         return Job(limits=limits)
     known = known_rules(configuration)
     if not configuration.lacks_rules:
@@ -93,7 +95,9 @@ def rules_called(names: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[
     return tuple(dict.fromkeys(called))
 
 
-def _chosen(configuration: Configuration, wanted: Wanted, known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
+def _chosen(
+    configuration: Configuration, wanted: WantedRules, known: Sequence[type[AnyRule]]
+) -> tuple[type[AnyRule], ...]:
     settings = configuration.settings
     if wanted.only:
         return rules_called(wanted.only, known)

@@ -29,8 +29,8 @@ MOST_NODES = 50_000
 """Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
 
 Call = cst.Call
-Span = tuple[int, int, int, int]
-Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+_Span = tuple[int, int, int, int]
+_Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
 class Code:
@@ -153,15 +153,15 @@ class Code:
         """The functions called `name`."""
         return [node for node in self.nodes if isinstance(node, cst.FunctionDef) and node.name.value == name]
 
-    def statement_on(self, line: int) -> Statement | None:
+    def statement_on(self, line: int) -> _Statement | None:
         """The innermost statement on a line; None where there is none."""
-        found: Statement | None = None
+        found: _Statement | None = None
         for node in self.nodes:
             if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and line in self.lines(node):
                 found = node
         return found
 
-    def statements_on(self, lines: Iterable[int]) -> list[Statement]:
+    def statements_on(self, lines: Iterable[int]) -> list[_Statement]:
         """The innermost statements on these lines, each once."""
         found = (self.statement_on(line) for line in lines)
         return list(dict.fromkeys(each for each in found if each is not None))
@@ -245,7 +245,7 @@ class Code:
             raise Unfixable(str(reason)) from None
         return next(call for call in self.calls if self._ast_span(call) == made)
 
-    def _ast_span(self, node: cst.CSTNode) -> Span:
+    def _ast_span(self, node: cst.CSTNode) -> _Span:
         """Where a node stands, as `ast` counts: lines from 1, and bytes."""
         place = self._positions[node]
         ends = (place.start.line, place.start.column), (place.end.line, place.end.column)
@@ -322,7 +322,7 @@ class Code:
             raise Unfixable("A comment stands beside the argument.")
         return [Splice(start, end, "")]
 
-    def wrapped(self, statement: Statement, header: str) -> list[Splice]:
+    def wrapped(self, statement: _Statement, header: str) -> list[Splice]:
         """Puts a statement of its own lines under `header`, such as `with torch.no_grad():`.
 
         Raises:
@@ -559,7 +559,7 @@ def method_of(call: cst.Call) -> str:
     return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
 
 
-def _span(node: ast.expr) -> Span:
+def _span(node: ast.expr) -> _Span:
     return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.causes import GRAPH_LAUNCH, LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import BEGIN_CAPTURE, Host
-from tb_tidy_plugin.ledger.limits import Limits, communication_of
+from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
 from tb_tidy_plugin.ledger.model import (
     CAUSES,
     KINDS,
@@ -27,7 +27,7 @@ from tb_tidy_plugin.ledger.model import (
     Owner,
     Piece,
     Proof,
-    Recording,
+    RecordingKind,
     StepLength,
     Window,
 )
@@ -35,7 +35,7 @@ from tb_tidy_plugin.ledger.owners import Names, names_of, owner_of, shown_name
 from tb_tidy_plugin.profile.intervals import Intervals, distinct
 from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.step_bounds import Span, Work
+from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.units import Nanoseconds, Share
 
@@ -92,7 +92,7 @@ class Account:
     segments: Segments = field(repr=False)
     entry: Rows = field(repr=False)
     calls: Rows = field(repr=False)
-    limits: Limits = field(repr=False)
+    limits: WorkLimits = field(repr=False)
 
     def overlaps(self, time: Intervals) -> Rows:
         """How many ns of `time` lie in each entry."""
@@ -169,11 +169,13 @@ def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledg
 class _Book:
     """Adds segments up."""
 
-    def __init__(self, profile: Profile, work: Work, span: Span, host: Host, segments: Segments, names: Names) -> None:
+    def __init__(
+        self, profile: Profile, work: DeviceWork, span: StepSpan, host: Host, segments: Segments, names: Names
+    ) -> None:
         self.profile, self.work, self.span, self.host = profile, work, span, host
         self.segments, self.names = segments, names
         self.length = segments.ends - segments.starts
-        self.limits = Limits(profile)
+        self.limits = WorkLimits(profile)
 
     def entries(self) -> tuple[list[Entry], Rows]:
         """All entries, the largest first, and for each segment the position of its entry."""
@@ -262,8 +264,8 @@ class _Book:
             owners=owners,
         )
 
-    def _known(self, cause: Cause, mine: Rows) -> advice.Known:
-        return advice.Known(
+    def _known(self, cause: Cause, mine: Rows) -> advice.Circumstances:
+        return advice.Circumstances(
             decodes=self._decodes,
             has_stacks="stacks" in self.profile.recorded,
             why_unknown=self.limits.why_unknown,
@@ -339,10 +341,10 @@ class _Book:
             )
         ]
 
-    def recording(self, entries: list[Entry]) -> tuple[Recording, str | None]:
+    def recording(self, entries: list[Entry]) -> tuple[RecordingKind, str | None]:
         """What kind of time was recorded, and the sentence that says so."""
         start_up, compiling = self._once(entries, OF_START_UP), self._once(entries, OF_COMPILATION)
-        kind: Recording = "steady"
+        kind: RecordingKind = "steady"
         share = 0.0
         table = self.profile.table
         runtime = table.category == Category.RUNTIME

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, Recording
+from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, RecordingKind
 from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
 
 NEAR_LIMIT = 0.7
@@ -128,7 +128,7 @@ MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32
 RECORD_SHAPES = "Record with record_shapes=True to see how near its limit it is."
 BATCH = "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
 
-BANNERS: Mapping[Recording, str] = {
+BANNERS: Mapping[RecordingKind, str] = {
     "start-up": "This recording holds start-up: {share} of it are calls that a job makes once. Warm up, then record.",
     "compilation": "This recording holds compilation: {share} of it. Record after all is compiled.",
     "capture": "This recording holds the capture of a graph, in which the device runs nothing. Record replays.",
@@ -158,7 +158,7 @@ def title_of(cause: Cause, kind: Kind | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Circumstances:
     """What advice depends on besides an entry's cause, kind and limit.
 
     Attributes:
@@ -175,7 +175,9 @@ class Known:
     is_narrow: bool
 
 
-def advised(cause: Cause, kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
+def advised(
+    cause: Cause, kind: Kind | None, limit: Limit | None, known: Circumstances
+) -> tuple[str | None, str | None]:
     """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
     if cause == "compute":
         return _on_compute(kind, limit, known)
@@ -184,7 +186,7 @@ def advised(cause: Cause, kind: Kind | None, limit: Limit | None, known: Known) 
     return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
 
 
-def _on_compute(kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
+def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) -> tuple[str | None, str | None]:
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
     by_kind = {**BY_KIND, **NARROW} if known.is_narrow else BY_KIND

@@ -42,7 +42,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class MeetingPlace:
+class CollectivePlace:
     """The collectives that one place of the source begins with tensors of one size.
 
     Attributes:
@@ -78,7 +78,7 @@ def arrivals_of(run: Run) -> tuple[Arrival | None, ...]:
     return tuple(Arrival(*values) if values[0] else None for values in columns)
 
 
-def meeting_places_of(run: Run) -> tuple[MeetingPlace, ...]:
+def meeting_places_of(run: Run) -> tuple[CollectivePlace, ...]:
     """Where ranks meet, the longest waiting first."""
     meetings = in_steps(run.meetings)
     steps = max(len(np.unique(meetings.step)), 1)
@@ -86,7 +86,7 @@ def meeting_places_of(run: Run) -> tuple[MeetingPlace, ...]:
     return tuple(found)
 
 
-def _places(run: Run, meetings: Meetings, steps: int) -> Iterator[MeetingPlace]:
+def _places(run: Run, meetings: Meetings, steps: int) -> Iterator[CollectivePlace]:
     last, waits = _last(meetings), meetings.waits_ns().sum(axis=1)
     lines: dict[Operation, list[int]] = {}
     for line, operation in enumerate(meetings.operations):
@@ -95,7 +95,7 @@ def _places(run: Run, meetings: Meetings, steps: int) -> Iterator[MeetingPlace]:
     for operation, mine in lines.items():
         (column, times), *_ = Counter(last[mine].tolist()).most_common(1)
         waited_ns = int(waits[mine].sum()) // (others * steps)
-        yield MeetingPlace(operation, len(mine), run.ranks[column].rank, times, waited_ns)
+        yield CollectivePlace(operation, len(mine), run.ranks[column].rank, times, waited_ns)
 
 
 def _last(meetings: Meetings) -> Numbers:

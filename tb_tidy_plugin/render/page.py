@@ -90,7 +90,7 @@ def page_blocks(runs: Sequence[ToldOnce], problems: Sequence[Problem], muted_fin
 
 def _profile(profile: ProfileReport, anchor: str, elsewhere: int) -> Iterator[Block]:
     unit = "trace" if profile.steps.basis in {"whole_trace", "none"} else "step"
-    yield doc.Figures(tuple(_figures(profile, unit)))
+    yield doc.FigureStrip(tuple(_figures(profile, unit)))
     yield from serving_section(profile)
     yield from chart_blocks(ledger, unit) if (ledger := told(profile)) else _time_use(profile, unit)
     yield Paragraph((_recorded(profile),), style="muted")
@@ -285,7 +285,7 @@ def _card(finding: Finding, anchor: str, outcomes: Sequence[Outcome], unit: str)
     blocks: list[Block] = [
         sentence(f"{finding.message}."),
         Paragraph(kind, style="muted"),
-        doc.Figures(tuple(_worth(finding, unit))),
+        doc.FigureStrip(tuple(_worth(finding, unit))),
     ]
     blocks += [section("Why", *why, level=5)] if why else []
     blocks += [section("Source", *_source(finding, unit), level=5), section("Fix", *_fix(finding), level=5)]

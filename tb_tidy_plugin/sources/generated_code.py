@@ -99,7 +99,7 @@ class _Call:
     node: str = ""
 
 
-class Graph:
+class InductorGraph:
     """Inductor's last graph, as text.
 
     Attributes:
@@ -170,7 +170,7 @@ def kernel_sources(graph_text: str, code: str, *, is_backward: bool) -> list[Ker
         code: the Python code that it made of the graph.
         is_backward: whether the graph computes gradients.
     """
-    graph = Graph(graph_text)
+    graph = InductorGraph(graph_text)
     try:
         calls = _Code(code, graph).calls
         _name_products(calls, graph)
@@ -184,7 +184,7 @@ class _Code:
     """Calls of generated code, with what each reads and writes; values are named as far as inputs and results tell."""
 
     text: str
-    graph: Graph
+    graph: InductorGraph
     calls: list[_Call] = field(default_factory=list)
     holds: dict[str, _Value] = field(default_factory=dict)
 
@@ -297,7 +297,7 @@ def _name(value: _Value, node: str, *, is_read: bool = False) -> bool:
     return is_new
 
 
-def _name_products(calls: Sequence[_Call], graph: Graph) -> None:
+def _name_products(calls: Sequence[_Call], graph: InductorGraph) -> None:
     """Finds the node of each kernel that is an operator of PyTorch, and with it what goes in and out."""
     left = [call for call in calls if call.operator and call.is_sound]
     values = {id(value): value for call in calls for value in (*call.reads, *call.writes)}
@@ -321,7 +321,7 @@ def _name_products(calls: Sequence[_Call], graph: Graph) -> None:
                 is_new = True
 
 
-def _fits(call: _Call, node: _Node, graph: Graph) -> bool:
+def _fits(call: _Call, node: _Node, graph: InductorGraph) -> bool:
     """Whether a call may be the one of a node."""
     return (
         node.operator.partition("::")[2] == call.operator
@@ -333,7 +333,7 @@ def _fits(call: _Call, node: _Node, graph: Graph) -> bool:
     )  # fmt: skip
 
 
-def _lines(call: _Call, calls: Sequence[_Call], graph: Graph, is_backward: bool) -> Iterator[SourceLine]:
+def _lines(call: _Call, calls: Sequence[_Call], graph: InductorGraph, is_backward: bool) -> Iterator[SourceLine]:
     """Lines of what a call computes, the main one first; none where one of them is not known."""
     if call.operator:
         nodes = [graph.nodes[call.node]] if call.node else []
@@ -351,7 +351,7 @@ def _lines(call: _Call, calls: Sequence[_Call], graph: Graph, is_backward: bool)
     yield from dict.fromkeys(place for place in places if place is not None)
 
 
-def _between(call: _Call, operators: set[str], graph: Graph) -> list[_Node]:
+def _between(call: _Call, operators: set[str], graph: InductorGraph) -> list[_Node]:
     """The nodes between what a kernel writes and what it reads, in the graph's order; none where they do not close."""
     writes = [value.node for value in call.writes if value.is_read]
     reads = {value.node for value in call.reads}

@@ -74,8 +74,8 @@ def test_nothing_is_left_of_a_tensorboard_that_was_busy(logs: Path, tmp_path: Pa
 SLOW_COMPARISON = "from tb_tidy_plugin.plugin import comparison_worker as it; it.answer_to = wait"
 SLOW_TIMELINE = "from tb_tidy_plugin.plugin import timeline_worker as it; it.read_timeline = wait"
 NOTHING = comparison_worker.SideAsked("", [], 0, "", [])
-COMPARE = comparison_worker.Question(NOTHING, NOTHING)
-TIMELINE = timeline_worker.Question(b"w.json", "", timeline_worker.Lanes())
+COMPARE = comparison_worker.ComparisonQuestion(NOTHING, NOTHING)
+TIMELINE = timeline_worker.FileQuestion(b"w.json", "", timeline_worker.LanesQuestion())
 
 
 @pytest.mark.parametrize(("module", "question"), [(SLOW_COMPARISON, COMPARE), (SLOW_TIMELINE, TIMELINE)])

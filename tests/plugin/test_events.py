@@ -7,7 +7,7 @@ import pytest
 
 from tb_tidy_plugin.plugin.events import EventColumns, columns_of, page_of
 from tb_tidy_plugin.plugin.models import EventRow
-from tb_tidy_plugin.profile.inputs import Sizes
+from tb_tidy_plugin.profile.inputs import InputSizes
 from tb_tidy_plugin.profile.timeline import shapes_text
 from tb_tidy_plugin.sources.places import place_of
 from tests.support.drawn import A100, draw, row_of
@@ -117,5 +117,5 @@ def test_pages_join_to_the_whole() -> None:
         ([((4, 3), (2,)), (5,)], "[4×3, 2], 5"),
     ],
 )
-def test_shapes_in_one_line(dims: list[Sizes], text: str) -> None:
+def test_shapes_in_one_line(dims: list[InputSizes], text: str) -> None:
     assert shapes_text(dims) == text

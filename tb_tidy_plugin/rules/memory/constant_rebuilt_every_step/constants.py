@@ -18,7 +18,7 @@ from tb_tidy_plugin.profile.model_work import function_of, of_the_model
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.writes import (
     HANDS_OUT,
-    Span,
+    RowSpan,
     Writes,
     shapes_of_views,
     sizes_in,
@@ -190,7 +190,7 @@ def _unwritten_run(
     return None if writes.may_reach(alone.shapes, _lives(profile, calls, alone)) else alone
 
 
-def _lives(profile: Profile, calls: Sequence[int], run: _Run) -> list[Span]:
+def _lives(profile: Profile, calls: Sequence[int], run: _Run) -> list[RowSpan]:
     """For each of `calls` when what it makes, as `run` does, may be written to.
 
     From then on to the end of the step; and to where a later step makes it again, for which it may have been kept.
