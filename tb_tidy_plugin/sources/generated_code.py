@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from tb_tidy_plugin import aten
 
 FORWARD = re.compile(r"^    def forward\(self(?P<inputs>.*)\):$", re.MULTILINE)
-INPUT = re.compile(r'(?P<name>\w+): "(?P<type>[^"]*)"')
+INPUT = re.compile(r'\b(?P<name>\w+): "(?P<type>[^"]*)"')
 PLACE = re.compile(r"^ +#.*? File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>.+?), code: (?P<text>.*)$")
 NODE = re.compile(r'^ +(?P<name>\w+)(?:: "[^"]*")? = (?P<value>.*?)(?:;  .*)?$')
 TARGET = re.compile(r"^torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<given>.*)\)$")
 NAMED = re.compile(r"^\w+=")
 ITEM = re.compile(r"^(?P<of>\w+)\[(?P<at>\d{1,4})\]$")
-NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*(?![\w(.'\"]| ?=[^=])")
+VALUE_NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*(?![\w(.'\"]| ?=[^=])")
 BODY = re.compile(r"^(?P<indent> *)def call\((?:self, )?args\):\n(?P<body>(?:(?P=indent) +.*\n|\n)+)", re.MULTILINE)
 CPP = re.compile(
     r"^(\w+) = async_compile\.cpp_pybinding\(.*?'''.*?^extern \"C\" .*?kernel\((.*?)\)$", re.DOTALL | re.MULTILINE
@@ -135,7 +135,7 @@ class InductorGraph:
         if (item := ITEM.match(value)) is not None:
             return _Node(name, "getitem", (item["of"],), place, int(item["at"]))
         target = TARGET.match(value)
-        given = NAME.findall(target["given"] if target else value)
+        given = VALUE_NAME.findall(target["given"] if target else value)
         inputs = tuple(each for each in given if each in self.nodes or each in self.inputs)
         return _Node(name, f"{target['space']}::{target['name']}" if target else "", inputs, place)
 
@@ -201,7 +201,7 @@ class _Code:
 
     def _statement(self, text: str, signatures: Mapping[str, Sequence[str]]) -> None:
         if text.endswith(" = args"):
-            for name in NAME.findall(text.removesuffix(" = args")):
+            for name in VALUE_NAME.findall(text.removesuffix(" = args")):
                 self.holds[name] = _Value(name)
         elif text.startswith("return "):
             self._return(text.removeprefix("return ").strip("()"))
@@ -221,7 +221,7 @@ class _Code:
 
     def _values(self, given: str) -> list[_Value]:
         """Values of the tensors among arguments, which are read."""
-        found = [self.holds[name] for name in NAME.findall(given) if name in self.holds]
+        found = [self.holds[name] for name in VALUE_NAME.findall(given) if name in self.holds]
         return [value for value in found if value.is_written and not self._is_size(value)]
 
     def _is_size(self, value: _Value) -> bool:
@@ -233,7 +233,7 @@ class _Code:
         call = _Call(kernel, "", [], [], is_sound=len(arguments) >= sum(role is not None for _, role in roles))
         written: list[str] = []
         for (parameter, role), argument in zip(roles, arguments, strict=False):
-            names = [name for name in NAME.findall(argument) if name in self.holds]
+            names = [name for name in VALUE_NAME.findall(argument) if name in self.holds]
             if role is None:
                 call.is_sound &= "*" not in parameter and not parameter.startswith("arg_")
                 continue

@@ -24,7 +24,7 @@ from tb_tidy_plugin.trace.cache import State, state_of
 SETTING = "TORCHINDUCTOR_CACHE_DIR"
 KEY = re.compile(r"[a-z0-9]{3,100}")
 NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|]')
-FRAME = re.compile(
+STACK_FRAME = re.compile(
     r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in (?P<function>.+)\n(?P<text>.*)$', re.MULTILINE
 )
 MAX_BYTES = 32 << 20
@@ -114,5 +114,5 @@ def _named(content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _frames(text: str) -> list[SourceLine]:
-    found = FRAME.finditer(text)
+    found = STACK_FRAME.finditer(text)
     return [SourceLine(each["file"], int(each["line"]), each["function"], each["text"].strip()) for each in found]
