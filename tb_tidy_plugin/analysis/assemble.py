@@ -29,6 +29,7 @@ from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.analysis.remembered import CACHED_GRAPH
 from tb_tidy_plugin.analysis.serving import serving_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
 from tb_tidy_plugin.benchmarks.store import Measurements
@@ -44,7 +45,6 @@ from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
-from tb_tidy_plugin.sources.inductor_cache import LOOKED_AT as CACHED_GRAPH
 from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files

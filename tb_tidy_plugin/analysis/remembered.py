@@ -16,8 +16,6 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.store import SUFFIX as MEASURED
 from tb_tidy_plugin.benchmarks.store import cache_state
-from tb_tidy_plugin.sources.inductor_cache import LOOKED_AT as CACHED_GRAPH
-from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.files import TraceFile
@@ -27,6 +25,9 @@ from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin")
+
+CACHED_GRAPH = "<graph in Inductor's cache> "
+"""Before a key, stands for that graph among the sources that an answer depends on; no source has this name."""
 
 _Answer = TypeVar("_Answer")
 
@@ -91,6 +92,8 @@ class Remembered(Generic[_Answer]):
 
     def _state(self, name: str, file: TraceFile) -> State:
         if name.startswith(CACHED_GRAPH):
+            from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
+
             return graph_state(folder_of_cache(), name.removeprefix(CACHED_GRAPH))
         return captures_state(file.path) if name == LOOKED_AT else source_state(name, file, self.roots)
 

@@ -30,9 +30,6 @@ STACK_FRAME = re.compile(
 MAX_BYTES = 32 << 20
 """Of an entry: larger ones would take seconds to look through."""
 
-LOOKED_AT = "<graph in Inductor's cache> "
-"""Before a key, stands for that graph among the sources that an answer depends on; no source has this name."""
-
 CODE, GRAPH, STACKS = "source_code", "inductor_post_grad_graph_str", "cache_linemap"
 
 
