@@ -124,7 +124,7 @@ def without_writing(name: str) -> str:
     return name[:-1] if name.startswith(PREFIX) and name.endswith("_") and not name.endswith("__") else name
 
 
-def plain(name: str) -> str:
+def short_name(name: str) -> str:
     """`add` for `aten::add`, as texts for people show it; other operators keep their names."""
     return name.removeprefix(PREFIX)
 

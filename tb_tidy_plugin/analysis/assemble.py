@@ -11,7 +11,7 @@ import numpy as np
 
 from tb_tidy_plugin.analysis.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
-from tb_tidy_plugin.analysis.described import devices_of, steps_of
+from tb_tidy_plugin.analysis.described import described_devices, described_steps
 from tb_tidy_plugin.analysis.findings import (
     Known,
     TracedFinding,
@@ -228,14 +228,14 @@ def _profile_report(
     return model.ProfileReport(
         worker=file.worker,
         span=file.span,
-        rank=rank_of(file, profile),
+        rank=_rank_of(file, profile),
         path=str(file.path),
         events=len(table) - int(profile.replayed.inserted.sum()),
         duration_ns=profile.time_spent.wall_ns,
         origin_ns=table.origin_ns,
         recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
-        devices=devices_of(profile),
-        steps=steps_of(profile),
+        devices=described_devices(profile),
+        steps=described_steps(profile),
         breakdown=breakdown_of(profile, lanes),
         lanes=lanes_of(profile, lanes),
         quality=quality_of(profile, estimates),
@@ -288,7 +288,7 @@ def _outcome(rule: str, outcome: RuleOutcome) -> model.Outcome:
             return model.Outcome(rule=rule, status="failed", reason=error)
 
 
-def rank_of(file: TraceFile, profile: Profile) -> int | None:
+def _rank_of(file: TraceFile, profile: Profile) -> int | None:
     """The rank by the trace's own metadata, else by the file's name, else by its folder's, else None."""
     if profile.metadata.rank is not None:
         return profile.metadata.rank

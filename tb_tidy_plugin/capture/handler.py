@@ -20,7 +20,7 @@ from tb_tidy_plugin.capture.compiled import compiled_code, files_in
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.live_tree import Walk, walk
 from tb_tidy_plugin.capture.losses import loss_said, say_not_exported
-from tb_tidy_plugin.capture.own_files import OwnFiles, sources_of
+from tb_tidy_plugin.capture.own_files import OwnFiles, own_sources
 from tb_tidy_plugin.capture.settings import settings
 from tb_tidy_plugin.files import write_whole
 
@@ -145,7 +145,7 @@ def _document(prof: Profiler, made_at: float, wanted: CaptureOptions) -> _Docume
         document["compiled"] = compiled
     if wanted.sources:
         names = walked.files | (files_in(compiled) if compiled else set())
-        document["sources"] = unless_it_fails("the sources", lambda: list(sources_of(names, own, made_at)))
+        document["sources"] = unless_it_fails("the sources", lambda: list(own_sources(names, own, made_at)))
     return document
 
 

@@ -18,7 +18,7 @@ import msgspec
 from tb_tidy_plugin import child
 from tb_tidy_plugin.compiled import DECODER, EXTENSIONS, is_stale
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.private import complaint_about
+from tb_tidy_plugin.private import complaint_about_folder
 from tb_tidy_plugin.trace.cache import default_folder
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.remote import AnyPath, size_of
@@ -172,7 +172,7 @@ def of_tensorboard() -> Check:
 def of_cache() -> Check:
     """Whether results can be kept for the next time."""
     folder = default_folder()
-    if problem := complaint_about(folder):
+    if problem := complaint_about_folder(folder):
         return Check("cache", "optional", f"{problem.error} Traces are read again each time.", problem.advice)
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if there.is_dir() and os.access(there, os.W_OK | os.X_OK):

@@ -8,7 +8,7 @@ import click
 
 from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.trace.files import FOLLOW
-from tb_tidy_plugin.trace.remote import AnyPath, place_of
+from tb_tidy_plugin.trace.remote import AnyPath, path_or_url
 
 
 class PlaceParameter(Kind[AnyPath]):
@@ -19,7 +19,7 @@ class PlaceParameter(Kind[AnyPath]):
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> AnyPath:
-        return place_of(value)
+        return path_or_url(value)
 
 
 PLACE = PlaceParameter()

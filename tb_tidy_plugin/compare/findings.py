@@ -81,7 +81,7 @@ def together_cost(alike: Sequence[Finding]) -> Finding:
     return msgspec.structs.replace(largest, cost_ns=cost_ns, share=share, saving=saving)
 
 
-def state_of(pair: FindingPair) -> FindingState:
+def finding_state(pair: FindingPair) -> FindingState:
     """What became of a finding."""
     if pair.base is None:
         return "new"
@@ -103,7 +103,7 @@ def changes(pairs: Sequence[FindingPair], realised_ns: int | None) -> list[Findi
 
 def _promise(pair: FindingPair) -> int | None:
     """What the baseline expected of the part of a finding that is gone."""
-    if pair.base is None or pair.base.saving is None or state_of(pair) not in {"gone", "better"}:
+    if pair.base is None or pair.base.saving is None or finding_state(pair) not in {"gone", "better"}:
         return None
     if pair.candidate is None or not pair.base.cost_ns:
         return pair.base.saving.expected_ns
@@ -124,7 +124,7 @@ def _change(pair: FindingPair, promised_ns: int, realised_ns: int | None) -> Fin
     return FindingChange(
         id=known.id,
         rule=known.rule,
-        state=state_of(pair),
+        state=finding_state(pair),
         message=known.message,
         action=known.action,
         severity=known.severity,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.configuration.devices import devices_of
+from tb_tidy_plugin.configuration.devices import configured_devices
 from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, near
 from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
-from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
+from tb_tidy_plugin.configuration.selectors import check_selectors, chosen_rules, named_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ def job_of(configuration: Configuration, wanted: WantedRules | None = None) -> J
     thresholds = _thresholds(configuration, known)
     rules = _chosen(configuration, wanted, known)
     ignored = {
-        glob: frozenset(rule.name() for rule in named(selectors, known))
+        glob: frozenset(rule.name() for rule in named_rules(selectors, known))
         for glob, selectors in settings.per_path_ignores.items()
     }
     return Job(
         tuple(rule(thresholds.get(rule.name())) for rule in rules),
         PathIgnores(ignored),
         limits=limits,
-        devices=devices_of(settings.devices, str(configuration.path)),
+        devices=configured_devices(settings.devices, str(configuration.path)),
     )
 
 
@@ -104,9 +104,9 @@ def _chosen(
     check_selectors(wanted.select, known, "`--select`")
     check_selectors(wanted.ignore, known, "`--ignore`")
     if wanted.select:
-        return chosen(wanted.select, wanted.ignore, known)
-    gone = named(wanted.ignore, known)
-    return tuple(rule for rule in chosen(settings.select, settings.ignore, known) if rule not in gone)
+        return chosen_rules(wanted.select, wanted.ignore, known)
+    gone = named_rules(wanted.ignore, known)
+    return tuple(rule for rule in chosen_rules(settings.select, settings.ignore, known) if rule not in gone)
 
 
 def _check_all_selectors(configuration: Configuration, known: Sequence[type[AnyRule]]) -> None:

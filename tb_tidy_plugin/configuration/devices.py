@@ -19,7 +19,7 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 """Keys with TFLOP/s, and the dtypes of a trace that they are for."""
 
 
-def devices_of(given: Mapping[str, Mapping[str, float]], where: str) -> dict[str, DeviceModel]:
+def configured_devices(given: Mapping[str, Mapping[str, float]], where: str) -> dict[str, DeviceModel]:
     """Devices by name, as `[devices]` gives them.
 
     Raises:

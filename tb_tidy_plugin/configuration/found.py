@@ -76,7 +76,7 @@ def _used(path: Path, settings: ConfigurationSettings, doubt: str, run_folders: 
     data = _only_data(settings)
     if data == settings:
         return Configuration(settings, path)
-    from tb_tidy_plugin.configuration.user_rules import source_of
+    from tb_tidy_plugin.configuration.user_rules import content_of
 
     runs = trust.identities(run_folders)
     sources = {}
@@ -84,7 +84,7 @@ def _used(path: Path, settings: ConfigurationSettings, doubt: str, run_folders: 
         doubt = doubt or _doubt_of_place(path, runs)
         for name in settings.rules:
             if name.endswith(".py") and not doubt:
-                content = source_of(path.parent / name)
+                content = content_of(path.parent / name)
                 sources[name] = content.data
                 doubt = content.doubt or _doubt_of_place(path.parent / name, runs)
     except OSError as problem:

@@ -31,7 +31,7 @@ from tb_tidy_plugin.ledger.model import (
     StepLength,
     Window,
 )
-from tb_tidy_plugin.ledger.owners import Names, names_of, owner_of, shown_name
+from tb_tidy_plugin.ledger.owners import Names, ledger_name, names_of, owner_of
 from tb_tidy_plugin.profile.intervals import Intervals, distinct
 from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.profile import Profile
@@ -325,7 +325,7 @@ class _Book:
         if row == ABSENT:
             return Piece(start_ns=start_ns, end_ns=end_ns, event="")
         table = self.profile.table
-        name = shown_name(table.names[table.name[row]])
+        name = ledger_name(table.names[table.name[row]])
         return Piece(start_ns=start_ns, end_ns=end_ns, event=name, event_id=int(table.file_order[row]))
 
     def steps(self) -> list[LedgerStep]:

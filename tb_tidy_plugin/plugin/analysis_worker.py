@@ -25,7 +25,7 @@ from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.trace.cache import Cache, State
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import held_to
-from tb_tidy_plugin.trace.remote import AnyPath, place_of, size_of
+from tb_tidy_plugin.trace.remote import AnyPath, path_or_url, size_of
 from tb_tidy_plugin.units import Bytes
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def main() -> None:
         output.write(msgspec.json.encode(message) + b"\n")
         output.flush()
 
-    file = TraceFile(request.run, request.worker, request.span, place_of(sys.argv[1]))
+    file = TraceFile(request.run, request.worker, request.span, path_or_url(sys.argv[1]))
     analyse(file, send, request)
 
 
@@ -148,7 +148,7 @@ def analyse(file: TraceFile, send: _Send, request: AnalysisRequest) -> None:
         job = replace(checked, source_roots=roots, cache=Cache(folder), progress=progress)
         with held_to(job.limits):
             analysis = read_file(file, job)
-            findings = findings_of(analysis)
+            findings = first_findings(analysis)
             send(findings)
             send(AnalysisProgress("analysing", ADDING_UP, CHECKED_PART))
             send(result_of(analysis, findings))
@@ -179,7 +179,7 @@ def throttled(path: AnyPath, send: _Send, rules: int) -> Callable[[TraceFile, st
     return report
 
 
-def findings_of(analysis: Analysis) -> FirstFindings:
+def first_findings(analysis: Analysis) -> FirstFindings:
     """The report, whose paths are text from now on."""
     problem = analysis.problem
     return FirstFindings(

@@ -85,11 +85,11 @@ def main() -> None:
     child.end_with_input()
     child.step_back(nice=NICE)
     allowance.enforce()
-    output.write(answer_to(question))
+    output.write(_answer_to(question))
     output.close()
 
 
-def answer_to(question: bytes) -> bytes:
+def _answer_to(question: bytes) -> bytes:
     """The comparison, or why there is none, as JSON like the question."""
     from tb_tidy_plugin.compare.compare import compared
 

@@ -35,7 +35,7 @@ class MuteStore:
 
     def __init__(self, logdirs: Sequence[Logdir]) -> None:
         """The file lies in the first folder that is on this machine, else on the first store that can be written."""
-        local = next((folder_of(logdir) for logdir in logdirs if not logdir.is_remote), None)
+        local = next((_folder_of(logdir) for logdir in logdirs if not logdir.is_remote), None)
         store = next((RemotePath(logdir.path.rstrip("/")) for logdir in logdirs if is_store(logdir)), None)
         folder = local or store
         self._file: AnyPath | None = folder / NAME if folder else None
@@ -90,7 +90,7 @@ class MuteStore:
         return Mutes(findings=_sound(found.findings), rules=_sound(found.rules))
 
 
-def folder_of(logdir: Logdir) -> Path:
+def _folder_of(logdir: Logdir) -> Path:
     """Where the runs of a logdir on this machine are; beside the trace where it is one trace."""
     path = Path(logdir.path)
     return path.parent if logdir.is_trace else path

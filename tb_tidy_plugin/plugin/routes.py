@@ -17,7 +17,7 @@ from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import benchmark_routes, models, queries, tables, timeline_models, timeline_routes
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, printable
 from tb_tidy_plugin.plugin.comparisons import AskedSide, RowFilter
-from tb_tidy_plugin.plugin.events import EventColumns, page_of
+from tb_tidy_plugin.plugin.events import EventColumns, events_page
 from tb_tidy_plugin.plugin.export import exported
 from tb_tidy_plugin.plugin.queries import Query, given
 from tb_tidy_plugin.plugin.scan import Key
@@ -168,7 +168,7 @@ def _events(served: Served, asked: queries.EventsQuery) -> models.EventsAnswer:
     if columns is None:
         raise NotFoundError(f"This profile has no finding `{asked.finding}`.", "Reload the report.")
     found = msgspec.json.decode(columns, type=EventColumns)
-    return page_of(found, asked.offset, asked.limit, asked.order, descending=asked.descends)
+    return events_page(found, asked.offset, asked.limit, asked.order, descending=asked.descends)
 
 
 # Tables beside the report

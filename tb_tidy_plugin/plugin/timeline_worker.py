@@ -20,7 +20,7 @@ from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.analysis_worker import OUT_OF_MEMORY, printable
 from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.limits import Limits, held_to
-from tb_tidy_plugin.trace.remote import place_of
+from tb_tidy_plugin.trace.remote import path_or_url
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
@@ -140,7 +140,7 @@ class Shelf:
         if key not in self._known:
             self._make_room(question.path)
             cache = Cache(None if question.cache is None else Path(os.fsdecode(question.cache)))
-            self._known[key] = read_timeline(place_of(os.fsdecode(question.path)), cache, limits)
+            self._known[key] = read_timeline(path_or_url(os.fsdecode(question.path)), cache, limits)
         self._known.move_to_end(key)
         return self._known[key]
 

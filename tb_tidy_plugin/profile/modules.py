@@ -109,7 +109,7 @@ class ModuleTree:
         return (self.module >= module) & (self.module <= last)
 
 
-def operators_of(profile: Profile, tree: ModuleTree, module: int, *, nested: bool = True) -> Rows:
+def operators_inside(profile: Profile, tree: ModuleTree, module: int, *, nested: bool = True) -> Rows:
     """Rows of the operators of a module, of both passes; with `nested` of modules inside it too."""
     return np.flatnonzero(tree.rows_of(module, nested=nested) & (profile.table.category == Category.OPERATOR))
 

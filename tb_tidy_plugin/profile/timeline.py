@@ -267,13 +267,13 @@ def _launches(table: EventTable, steps: int, order: Rows) -> Numbers:
 def _shapes(table: EventTable) -> tuple[Numbers, tuple[str, ...]]:
     """Shapes of each row as a number of their text; number 0 is none."""
     signatures = signatures_of(table, np.arange(len(table)))
-    texts = [shapes_text(inputs.dims) for inputs in signatures.inputs]
+    texts = [shapes_line(inputs.dims) for inputs in signatures.inputs]
     known = list(dict.fromkeys(["", *texts]))
     numbers = {text: number for number, text in enumerate(known)}
     return np.array([numbers[text] for text in texts], np.int32)[signatures.number], tuple(known)
 
 
-def shapes_text(dims: Sequence[InputSizes]) -> str:
+def shapes_line(dims: Sequence[InputSizes]) -> str:
     """Input shapes in one line (`64×3×224×224, 64`); what is no tensor is left out."""
     return ", ".join(text for shape in dims if (text := _shape_text(shape)))
 

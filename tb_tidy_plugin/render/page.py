@@ -81,7 +81,7 @@ def page_blocks(runs: Sequence[ToldOnce], problems: Sequence[Problem], muted_fin
             found = (*_worth_most(run, f"run-{at}", "step"), *_findings(run, f"run-{at}", "step"))
             yield section(f"{run.run or '.'} · all ranks together", *ranks_blocks(run.ranks), *found, level=2)
         for number, (profile, count) in enumerate(zip(run.profiles, elsewhere, strict=True), 1):
-            title = words.names_of(run.run or ".", profile, with_span=False)
+            title = words.profile_names(run.run or ".", profile, with_span=False)
             yield section(title, *_profile(profile, f"profile-{at}-{number}", count), level=2)
     if problems:
         shown = (msgspec.structs.replace(problem, path=_recording(problem.path)) for problem in problems)

@@ -10,7 +10,7 @@ from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
 from tb_tidy_plugin.render.serving import serving_section
-from tb_tidy_plugin.render.words import ODDITIES, names_of, part_text, problem_paragraph, time_text
+from tb_tidy_plugin.render.words import ODDITIES, part_text, problem_paragraph, profile_names, time_text
 from tb_tidy_plugin.report.figures import (
     CpuFigures,
     DeviceKernelRow,
@@ -60,7 +60,7 @@ def _profile(profile: ProfileSummary, wanted: SummaryOptions) -> Section:
     blocks += [_operators(report, figures, wanted), *_kernels(figures, wanted), _modules(figures, wanted)]
     blocks += [_memory(device, wanted) for device in figures.memory] or [_missing("Memory", figures, "memory")]
     blocks.append(section("CPU work", *_cpu(figures.cpu, wanted)))
-    return Section((names_of(profile.run, report),), tuple(blocks))
+    return Section((profile_names(profile.run, report),), tuple(blocks))
 
 
 def _missing(title: str, figures: Figures, table: str) -> Section:

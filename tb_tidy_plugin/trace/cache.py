@@ -27,7 +27,7 @@ import msgspec
 from platformdirs import user_cache_path
 
 from tb_tidy_plugin.files import DRAFT, drafted
-from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, complaint_about, is_own, opened
+from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, complaint_about_folder, is_own, opened
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.visible import log_called
 
@@ -91,7 +91,7 @@ class Cache:
 
     def usable(self) -> Cache:
         """This cache, or one that keeps nothing where the folder may hold what others wrote, which is said once."""
-        problem = complaint_about(self.folder) if self.folder else None
+        problem = complaint_about_folder(self.folder) if self.folder else None
         if problem is None:
             return self
         say_once(logging.WARNING, str(problem))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.head import is_trace_at, traces_by_content
-from tb_tidy_plugin.trace.names import RANK_FOLDER, is_trace_name, may_be_trace, named
+from tb_tidy_plugin.trace.names import RANK_FOLDER, is_trace_name, may_be_trace, name_parts
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.visible import log_called
 
@@ -295,5 +295,5 @@ def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
 
 
 def _file(run: str, path: AnyPath, rank_folder: str = "") -> TraceFile:
-    worker, span = named(path.name)
+    worker, span = name_parts(path.name)
     return TraceFile(run, f"{rank_folder}/{worker}" if rank_folder else worker, span, path)

@@ -57,7 +57,7 @@ def may_be_trace(name: str) -> bool:
     return JSON_NAME.fullmatch(name) is not None and not name.endswith(OURS)
 
 
-def named(name: str) -> NameParts:
+def name_parts(name: str) -> NameParts:
     """The worker and the span in a file's name; a file may be called anything."""
     if match := TRACE_NAME.fullmatch(name):
         return NameParts(match["worker"], match["span"] or "")

@@ -147,7 +147,7 @@ AnyPath: TypeAlias = Path | RemotePath
 """Where a file or folder is: on this machine, or on a store."""
 
 
-def place_of(path: str | os.PathLike[str]) -> AnyPath:
+def path_or_url(path: str | os.PathLike[str]) -> AnyPath:
     """An address such as `s3://…`, or a path on this machine."""
     name = os.fspath(path)
     return RemotePath(name.rstrip("/")) if ADDRESS.match(name) else Path(name)

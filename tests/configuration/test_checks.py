@@ -10,7 +10,7 @@ import pytest
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.configuration.checks import WantedRules, job_of, known_rules
 from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings
-from tb_tidy_plugin.configuration.selectors import chosen
+from tb_tidy_plugin.configuration.selectors import chosen_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.rules import catalogue
 from tests.support.user_rule import write_rule
@@ -70,7 +70,7 @@ class TestSelection:
         assert names(asked(select=select, ignore=ignore)) == expected
 
     def test_the_order_is_that_of_the_catalogue(self) -> None:
-        rules = chosen(["TT5", "TT3"], [], catalogue())
+        rules = chosen_rules(["TT5", "TT3"], [], catalogue())
         assert list(rules) == [rule for rule in catalogue() if rule in rules]
 
 

@@ -16,7 +16,7 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, findings_of, result_of
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, first_findings, result_of
 from tb_tidy_plugin.plugin.timeline_worker import (
     About,
     Crop,
@@ -70,7 +70,7 @@ def check_file(path: Path) -> Report:
     for file in find_traces(path):
         with suppress(TraceError):  # it is among the report's problems
             analysis = read_file(file, Job())
-            msgspec.json.decode(msgspec.json.encode(result_of(analysis, findings_of(analysis))), type=AnalysisResult)
+            msgspec.json.decode(msgspec.json.encode(result_of(analysis, first_findings(analysis))), type=AnalysisResult)
             _check_timeline(timeline_of(analysis.profile.table, analysis.profile.steps))
     _check_forms(report)
     failed = [

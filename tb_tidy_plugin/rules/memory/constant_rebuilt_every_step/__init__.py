@@ -133,7 +133,7 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
             anchor=run[0],
             events=(*run, *profile.device_activity_of_all(rows_of(run)).tolist()),
             evidence=Evidence(
-                names=tuple(aten.plain(profile.name(row)) for row in run),
+                names=tuple(aten.short_name(profile.name(row)) for row in run),
                 sizes=Sizes(profile.inputs(run[0]).integers(0)),
                 numbers=_numbers(profile, run[1:]),
                 elements=constant.elements,

@@ -151,7 +151,7 @@ def _repeated(profile: Profile, factories: Rows, least: int) -> list[_Repeated]:
 
 def _is_of_numbers(factory: str, inputs: Inputs) -> bool:
     """Whether a factory is given no tensor but the one whose shape it takes: `linspace` may begin at a tensor."""
-    takes_shape = factory.endswith("_like") or aten.plain(factory).startswith("new_")
+    takes_shape = factory.endswith("_like") or aten.short_name(factory).startswith("new_")
     return takes_shape or next(tensors_in(inputs), None) is None
 
 

@@ -142,7 +142,7 @@ class DtypePingPong(Rule[Evidence]):
 
     def _match(self, profile: Profile, there: Cast, back: Cast, between: Sequence[str]) -> Match[Evidence]:
         events = slower_side(profile, (there.row, back.row, *gradients_of(profile, (there.row, back.row))))
-        others = tuple(dict.fromkeys(aten.plain(name) for name in between if not is_passing(name)))
+        others = tuple(dict.fromkeys(aten.short_name(name) for name in between if not is_passing(name)))
         return Match(
             anchor=there.row,
             events=events,
