@@ -322,6 +322,40 @@ class Code:
             raise Unfixable("A comment stands beside the argument.")
         return [Splice(start, end, "")]
 
+    def without_call(self, call: cst.Call) -> Splice:
+        """Takes the call of a method out; the object whose method it was stays.
+
+        Raises:
+            Unfixable: a comment stands there.
+        """
+        place = self._positions[call].end  # before parentheses that stand around the call
+        start, end = self.span(self.receiver(call))[1], self._starts[place.line - 1] + place.column
+        if "#" in self.text[start:end]:
+            raise Unfixable(f"A comment stands beside the call of `{method_of(call)}`.")
+        return Splice(start, end, "")
+
+    def indexed_by_names(self, lines: Iterable[int]) -> list[tuple[cst.Subscript, cst.BaseExpression]]:
+        """The expressions `x[index]` that these lines read, with the index: a name, an attribute, a call or an item."""
+        found = []
+        for statement in self.statements_on(lines):
+            for node in self.inside(statement):
+                index = _only_index(node)
+                if isinstance(node, cst.Subscript) and index is not None and self._is_read(node):
+                    found.append((node, index))
+        return found
+
+    def _is_read(self, node: cst.CSTNode) -> bool:
+        """Whether an expression is not what a statement binds, changes in place, deletes or annotates."""
+        binding = (cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor)
+        below: cst.CSTNode = node
+        for above in self.around(node):
+            if isinstance(above, (cst.AssignTarget, cst.Annotation, cst.Del)):
+                return False
+            if isinstance(above, binding) and above.target is below:
+                return False
+            below = above
+        return True
+
     def wrapped(self, statement: Statement, header: str) -> list[Splice]:
         """Puts a statement of its own lines under `header`, such as `with torch.no_grad():`.
 
@@ -557,6 +591,16 @@ class Code:
 def method_of(call: cst.Call) -> str:
     """The name of the method that a call calls; empty for a call of a function."""
     return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+
+
+def _only_index(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The index of `x[index]` where it may be a tensor; None where it is a slice, a number, a text or a tuple."""
+    if not isinstance(node, cst.Subscript) or len(node.slice) != 1 or isinstance(node.slice[0].comma, cst.Comma):
+        return None
+    index = node.slice[0].slice
+    if not isinstance(index, cst.Index) or index.star:
+        return None
+    return index.value if isinstance(index.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) else None
 
 
 def _span(node: ast.expr) -> Span:

@@ -32,6 +32,9 @@ FACTS: Mapping[str, Mapping[str, object]] = {
     "fp32-on-ordinary-cores": {"has_bfloat16": True},
     "hidden-contiguous-copy": {"is_needed": False},
     "garbage-collected-in-step": {"explicit": True},
+    "dtype-ping-pong": {"dtype": "bfloat16", "other": "float32"},
+    "weights-cast-every-call": {"dtype": "bfloat16"},
+    "index-gradient-accumulated": {"table": Sizes((9, 4)), "picked": Sizes((5, 4))},
 }
 """Those facts of a match that its fixer reads."""
 
@@ -279,6 +282,57 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
         "def gelu(x):\n    y = torch.tanh(0.8 * x)  # here\n    return 0.5 * x * (1 + y)",
         {"def gelu(x):": "@torch.compile\ndef gelu(x):"},
     ),
+    (
+        "dtype-ping-pong",
+        "x = torch.relu(layer(x.bfloat16())).float()  # here",
+        {"x = torch.relu(layer(x.bfloat16())).float()  # here": "x = torch.relu(layer(x.bfloat16()))  # here"},
+    ),
+    (
+        "weights-cast-every-call",
+        """\
+class Net(nn.Module):
+    def build(self):
+        self.first = nn.Linear(
+            8, 9
+        )
+        self.last = nn.Conv1d(9, 8, 1, bias=False)
+    def run(self, x):
+        return self.last(torch.relu(self.first(x)))  # here""",
+        {
+            "        )": "        ).to(torch.bfloat16)",
+            "        self.last = nn.Conv1d(9, 8, 1, bias=False)": (
+                "        self.last = nn.Conv1d(9, 8, 1, bias=False).to(torch.bfloat16)"
+            ),
+        },
+    ),
+    (
+        "weights-cast-every-call",
+        "model = Net().eval()\ny = model(x)  # here",
+        {"model = Net().eval()": "model = Net().eval().to(torch.bfloat16)"},
+    ),
+    (
+        "index-gradient-accumulated",
+        'y = torch.cat([self.h[edge["from"]], f(self.h[edge["to"]])])  # here',
+        {
+            'y = torch.cat([self.h[edge["from"]], f(self.h[edge["to"]])])  # here': (
+                'y = torch.cat([self.h.index_select(0, edge["from"]), f(self.h.index_select(0, edge["to"]))])  # here'
+            )
+        },
+    ),
+    (
+        "embedding-gradient-dense",
+        "table = nn.Embedding(100_000, 8)\nopt = optim.SGD(table.parameters(), 0.1)\ny = table(x)  # here",
+        {"table = nn.Embedding(100_000, 8)": "table = nn.Embedding(100_000, 8, sparse=True)"},
+    ),
+    (
+        "embedding-gradient-dense",
+        "opt = optim.Adagrad(ps, lr=0.1)\ny = nn.functional.embedding(x, w, sparse=False)  # here",
+        {
+            "y = nn.functional.embedding(x, w, sparse=False)  # here": (
+                "y = nn.functional.embedding(x, w, sparse=True)  # here"
+            )
+        },
+    ),
 ]
 
 DECLINED: list[tuple[str, str, str]] = [
@@ -342,7 +396,55 @@ DECLINED: list[tuple[str, str, str]] = [
         "def f(x):\n    for y in x:\n        x = x + y  # here\n    return x",
         "function of their",
     ),
+    ("dtype-ping-pong", "y = x.float() + z.float()  # here", "one cast to float32"),
+    ("dtype-ping-pong", "y = x.half() + z.to(torch.float, copy=True)  # here", "one cast to float32"),
+    ("dtype-ping-pong", "y = (\n    x  # kept\n    .float()\n)  # here", "comment stands beside"),
+    ("weights-cast-every-call", "y = F.linear(x, w)  # here", "do not call a layer"),
+    ("weights-cast-every-call", "y = net.first(x)  # here", "do not call a layer"),
+    ("index-gradient-accumulated", "y = h[0] + h[:, i] + h[a:b] + h[..., i]  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "y = h[order[i]]  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "h[i] = y  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "h[i] += y  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "del h[i]  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "y = h[\n    i  # rows\n]  # here", "beside a comment"),
+    ("embedding-gradient-dense", "t = nn.Embedding(9, 9)\ny = t(x)  # here", "does not make the optimizer"),
+    (
+        "embedding-gradient-dense",
+        "t = nn.Embedding(9, 9)\no = optim.AdamW(t.parameters())\ny = t(x)  # here",
+        "does not take sparse",
+    ),
+    (
+        "embedding-gradient-dense",
+        "t = nn.Embedding(9, 9)\no = optim.SGD(ps, lr=0.1, momentum=0.9)\ny = t(x)  # here",
+        "does not take sparse",
+    ),
+    (
+        "embedding-gradient-dense",
+        "t = nn.Embedding(9, 9)\no = optim.SGD(ps)\nnn.utils.clip_grad_norm_(ps, 1)\ny = t(x)  # here",
+        "cannot be clipped",
+    ),
+    ("embedding-gradient-dense", "o = optim.SGD(ps)\ny = model(x)  # here", "do not look up"),
     ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
+]
+
+
+# Rule, source and the source afterwards, where lines come or go.
+LAYOUTS: list[tuple[str, str, str]] = [
+    (
+        "dtype-ping-pong",
+        "y = (\n\tlayer(x)\n\t.to(dtype=torch.float)\n)  # here",
+        "y = (\n\tlayer(x)\n)  # here",
+    ),
+    (
+        "dtype-ping-pong",
+        "y = f'{(x.float()).sum()}' + \"é\"  # here",
+        "y = f'{(x).sum()}' + \"é\"  # here",
+    ),
+    (
+        "index-gradient-accumulated",
+        "y = g(h[\n\tsrc.long()\n])  # here",
+        "y = g(h.index_select(0, src.long()))  # here",
+    ),
 ]
 
 
@@ -391,6 +493,24 @@ def test_a_second_time_is_declined(rule: str, source: str, lines: dict[str, str]
     compile(once, "train.py", "exec")
     with pytest.raises(Unfixable):
         changed(rule, once)
+
+
+@pytest.mark.parametrize(("rule", "source", "expected"), LAYOUTS, ids=[case[0] for case in LAYOUTS])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_odd_layouts_keep_their_form(rule: str, source: str, expected: str, newline: str) -> None:
+    before, after = ((TRAIN + text + "\n").replace("\n", newline) for text in (source, expected))
+    assert spliced(before, changed(rule, before).splices) == after
+
+
+def test_indices_of_several_dimensions_are_looked_up() -> None:
+    rule = RULES["index-gradient-accumulated"]
+    given = facts(rule, {"table": Sizes((9, 4)), "picked": Sizes((2, 5, 4))})
+    source, spot = f"{TRAIN}y = self.table[words] + 1\n", Spot(range(4, 5), "<module>")
+    change = rule().fixer(Code(source), spot, given)
+    assert spliced(source, change.splices) == f"{TRAIN}y = torch.nn.functional.embedding(words, self.table) + 1\n"
+    deep = facts(rule, {"table": Sizes((9, 4, 4)), "picked": Sizes((2, 5, 4, 4))})
+    with pytest.raises(Unfixable, match="several dimensions"):
+        rule().fixer(Code(source), spot, deep)
 
 
 def test_a_list_of_arrays_is_stacked() -> None:
