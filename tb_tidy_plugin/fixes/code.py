@@ -1,6 +1,6 @@
 """A user's module as a syntax tree, asked by fixers for calls, names and statements.
 
-The only module that imports LibCST, which the extra `fix` installs. LibCST says where something stands; the change is
+LibCST, which the extra `fix` installs, says where something stands; the change is
 made in the text (`fixes.change`), so that comments, line ends and everything else keep their form.
 """
 
@@ -367,11 +367,19 @@ class Code:
         for around in self.around(statement):
             if isinstance(around, cst.With) and any(self.source(item.item) in header for item in around.items):
                 raise Unfixable("The statement is in such a block already.")
+        return self.under(statement, header)
+
+    def under(self, statement: Statement, header: str) -> list[Splice]:
+        """Puts a statement under `header`, with all statements in it.
+
+        Raises:
+            Unfixable: the statement shares its lines, or holds text whose lines cannot be indented.
+        """
         start, end = self.span(statement)
         first = self.line_start(start)
         if self.text[first:start].strip(" \t"):
             raise Unfixable("The statement shares its line with another one.")
-        for node in self.inside(statement):
+        for node in self.below(statement):
             is_text = isinstance(node, (cst.SimpleString, cst.FormattedString))
             if is_text and len(self.lines(node)) > 1:
                 raise Unfixable("The statement holds a text of several lines.")
@@ -586,6 +594,14 @@ class Code:
         return are_simple and all(
             isinstance(part, (cst.Assign, cst.AnnAssign, cst.Return)) or _is_text(part) for part in parts
         )
+
+
+def only_statements(body: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
+    """The statements of a body; none where one of them has a body of its own."""
+    if isinstance(body, cst.SimpleStatementSuite):
+        return list(body.body)
+    found = [part for line in body.body if isinstance(line, cst.SimpleStatementLine) for part in line.body]
+    return found if all(isinstance(line, cst.SimpleStatementLine) for line in body.body) else []
 
 
 def method_of(call: cst.Call) -> str:

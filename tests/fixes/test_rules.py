@@ -423,6 +423,77 @@ DECLINED: list[tuple[str, str, str]] = [
         "t = nn.Embedding(9, 9)\no = optim.SGD(ps)\nnn.utils.clip_grad_norm_(ps, 1)\ny = t(x)  # here",
         "cannot be clipped",
     ),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):\n    a.mul_(0.9).add_(p, alpha=0.2)  # here",
+        "may not add up",
+    ),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):\n    a.mul_(d).add_(p, alpha=1 - e)  # here",
+        "may not add up",
+    ),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):\n    a.mul_(d)\n    p.add_(a, alpha=1 - d)  # here",
+        "may not add up",
+    ),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):\n    a.mul_(d)\n    print(a)\n    a.add_(p, alpha=1 - d)  # here",
+        "does more than",
+    ),
+    ("moving-average-per-parameter", "for a, p in zip(xs, ys):\n    a.lerp_(q, w)  # here", "not those of `zip`"),
+    ("moving-average-per-parameter", "for a, p in zip(xs, ys):\n    a.lerp_(p, w[a])  # here", "not those of `zip`"),
+    ("moving-average-per-parameter", "for a in xs:\n    a.lerp_(ys[a], w)  # here", "through `zip`"),
+    ("moving-average-per-parameter", "a.lerp_(b, w)  # here", "not in a loop"),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):  # slowly\n    a.lerp_(p, w)  # here",
+        "A comment stands",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if torch.isnan(g).any():  # here\n        a()\n    b(g)",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if torch.isfinite(g).all():  # here\n        good += 1",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if g is None or torch.isnan(g).any():  # here\n        a()",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if x is not None and torch.isnan(g).any():  # here\n        a()",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if torch.isnan(g).any():  # here\n        a()\n    else:\n        b()",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    assert not torch.isnan(g).any() and g is not None  # here",
+        "more than to check",
+    ),
+    ("finite-check-per-tensor", "for g in make(f):\n    assert torch.isfinite(g).all()  # here", "a second time"),
+    ("finite-check-per-tensor", "assert torch.isfinite(g).all()  # here", "not in a loop"),
+    (
+        "finite-check-per-tensor",
+        "for x in xs:\n    def f(g):\n        assert torch.isfinite(g).all()  # here",
+        "not in a loop",
+    ),
+    (
+        "finite-check-per-tensor",
+        'for g in gs:\n    assert torch.isfinite(g).all(), """a\nb"""  # here',
+        "several lines",
+    ),
     ("embedding-gradient-dense", "o = optim.SGD(ps)\ny = model(x)  # here", "do not look up"),
     ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
 ]
@@ -444,6 +515,84 @@ LAYOUTS: list[tuple[str, str, str]] = [
         "index-gradient-accumulated",
         "y = g(h[\n\tsrc.long()\n])  # here",
         "y = g(h.index_select(0, src.long()))  # here",
+    ),
+    (
+        "moving-average-per-parameter",
+        (
+            "@torch.no_grad()\ndef update(average, model, decay=0.99):\n"
+            "    for a, p in zip(average.parameters(), model.parameters()):\n"
+            "        a.mul_(decay).add_(p, alpha=1 - decay)  # here"
+        ),
+        (
+            "@torch.no_grad()\ndef update(average, model, decay=0.99):\n"
+            "    torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), 1 - decay)  # here"
+        ),
+    ),
+    (
+        "moving-average-per-parameter",
+        "for p, a in zip(model.parameters(), averages, strict=True):\n    a.lerp_(p.data, weight=0.01)  # here",
+        "torch._foreach_lerp_(list(averages), [p.data for p in model.parameters()], 0.01)  # here",
+    ),
+    (
+        "moving-average-per-parameter",
+        (
+            "for one, two in zip(self.target_network.parameters(), self.network.parameters()):\n"
+            "\tone.data.copy_((1. - self.tau) * one.data + two.data * self.tau)  # here\nf()"
+        ),
+        (
+            "torch._foreach_lerp_(\n"
+            "\t[one.data for one in self.target_network.parameters()],\n"
+            "\t[two.data for two in self.network.parameters()],\n"
+            "\tself.tau,\n)  # here\nf()"
+        ),
+    ),
+    (
+        "moving-average-per-parameter",
+        (
+            "if late:\n    for (_, a), (_, p) in zip(old.items(), new.items()):\n"
+            "        a.mul_(0.9)\n        a.add_(p, alpha=0.1)  # here"
+        ),
+        "if late:\n    torch._foreach_lerp_([a for (_, a) in old.items()], [p for (_, p) in new.items()], 0.1)  # here",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for gradient in gradients:\n    assert torch.isfinite(gradient).all(), f'é'  # here",
+        (
+            "if not torch.isfinite(torch.nn.utils.get_total_norm(gradients)):\n"
+            "    for gradient in gradients:\n        assert torch.isfinite(gradient).all(), f'é'  # here"
+        ),
+    ),
+    (
+        "finite-check-per-tensor",
+        (
+            "def check(self):\n\tfor name, p in self.net.named_parameters():\n\t\tif p.grad is None: continue\n"
+            "\t\tif (~p.grad.isfinite()).any().item():  # here\n\t\t\traise ValueError(\n"
+            "\t\t\t\tname,  # as told\n\n\t\t\t)\n\treturn"
+        ),
+        (
+            "def check(self):\n\tif not torch.isfinite(torch.nn.utils.get_total_norm("
+            "[p.grad for name, p in self.net.named_parameters() if p.grad is not None])):\n"
+            "\t\tfor name, p in self.net.named_parameters():\n\t\t\tif p.grad is None: continue\n"
+            "\t\t\tif (~p.grad.isfinite()).any().item():  # here\n\t\t\t\traise ValueError(\n"
+            "\t\t\t\t\tname,  # as told\n\n\t\t\t\t)\n\treturn"
+        ),
+    ),
+    (
+        "finite-check-per-tensor",
+        "if any(torch.isnan(p.grad).any() or p.grad.isinf().any() for p in ps if p.requires_grad):  # here\n    stop()",
+        (
+            "if not torch.isfinite(torch.nn.utils.get_total_norm("
+            "[p.grad for p in ps if p.grad is not None if p.requires_grad])) and "
+            "any(torch.isnan(p.grad).any() or p.grad.isinf().any() for p in ps if p.requires_grad):  # here\n    stop()"
+        ),
+    ),
+    (
+        "finite-check-per-tensor",
+        "print(all(bool(torch.isfinite(w).all()) for w in net.parameters()))  # here",
+        (
+            "print((bool(torch.isfinite(torch.nn.utils.get_total_norm(net.parameters()))) or "
+            "all(bool(torch.isfinite(w).all()) for w in net.parameters())))  # here"
+        ),
     ),
 ]
 
@@ -472,7 +621,7 @@ def _empty(kind: object) -> object:
 
 def test_at_least_fifteen_rules_change_code_and_each_has_a_case() -> None:
     assert len(FIXERS) >= 15
-    assert sorted({rule for rule, _, _ in CASES}) == FIXERS
+    assert sorted({rule for rule, _, _ in (*CASES, *LAYOUTS)}) == FIXERS
 
 
 @pytest.mark.parametrize(("rule", "source", "lines"), CASES, ids=[case[0] for case in CASES])
@@ -500,6 +649,8 @@ def test_a_second_time_is_declined(rule: str, source: str, lines: dict[str, str]
 def test_odd_layouts_keep_their_form(rule: str, source: str, expected: str, newline: str) -> None:
     before, after = ((TRAIN + text + "\n").replace("\n", newline) for text in (source, expected))
     assert spliced(before, changed(rule, before).splices) == after
+    with pytest.raises(Unfixable):
+        changed(rule, after)
 
 
 def test_indices_of_several_dimensions_are_looked_up() -> None:
