@@ -131,7 +131,10 @@ class Code:
 
     def qualified(self, node: cst.CSTNode) -> str:
         """The imported name that an expression stands for, such as `torch.optim.SGD`; empty where it is not one."""
-        known = self._names.get(node, ())
+        start = node
+        while isinstance(start, cst.Attribute):
+            start = start.value
+        known = self._names.get(node, ()) if isinstance(start, cst.Name) else ()  # LibCST names `f().x` `f.x`
         found = known() if callable(known) else known  # worked out when it is asked for
         names = {name.name for name in found if name.source is QualifiedNameSource.IMPORT}
         return names.pop() if len(names) == 1 else ""

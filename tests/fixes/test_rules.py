@@ -494,6 +494,50 @@ DECLINED: list[tuple[str, str, str]] = [
         'for g in gs:\n    assert torch.isfinite(g).all(), """a\nb"""  # here',
         "several lines",
     ),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.ones(len(x))  # here\n    f(m)", "all that it uses"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.rand(9)  # here\n    f(m)", "all that it uses"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.empty(9)  # here\n    f(m)", "all that it uses"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.zeros(9)  # here\n    m[0] += x", "writes to `m`"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.zeros(9)  # here\n    m.add_(x)", "writes to `m`"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.zeros(9)  # here\n    f(x, out=m)", "writes to `m`"),
+    (
+        "constant-rebuilt-every-step",
+        "for x in xs:\n    m = torch.zeros(9)  # here\n    m = m + x",
+        "more than one value",
+    ),
+    ("constant-rebuilt-every-step", "for x in xs:\n    f(torch.zeros(9))  # here", "a name"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.zeros(9)  # here", "only statement"),
+    (
+        "constant-rebuilt-every-step",
+        "for x in xs:\n    if x:\n        m = torch.zeros(9)  # here\n        f(m)",
+        "all that it uses",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        "def step():\n    m = torch.zeros(late)  # here\n    f(m)\nlate = 9",
+        "all that it uses",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        (
+            "class Net(nn.Module):\n    def __init__(self):\n        self.n = 1\n    def grow(self):\n"
+            "        self.n += 1\n    def forward(self):\n        m = torch.zeros(self.n)  # here\n        return m"
+        ),
+        "may depend on what the module",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        "class Net:\n    def forward(self):\n        m = torch.zeros(9)  # here\n        return m",
+        "not in a module",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        (
+            "class Net(nn.Module):\n    def __init__(self):\n        self.n = 1\n    def forward(self):\n"
+            "        m = torch.zeros(self.n).mul_(x)  # here\n        return m"
+        ),
+        "writes to the tensor",
+    ),
     ("embedding-gradient-dense", "o = optim.SGD(ps)\ny = model(x)  # here", "do not look up"),
     ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
 ]
@@ -594,6 +638,87 @@ LAYOUTS: list[tuple[str, str, str]] = [
             "all(bool(torch.isfinite(w).all()) for w in net.parameters())))  # here"
         ),
     ),
+    (
+        "constant-rebuilt-every-step",
+        """\
+n = 9
+for epoch in range(9):
+\tfor x in xs:
+\t\tmask = torch.ones(n, n).triu(1).bool()  # here
+\t\ty = attend(x, mask)""",
+        """\
+n = 9
+mask = torch.ones(n, n).triu(1).bool()
+for epoch in range(9):
+\tfor x in xs:
+\t\ty = attend(x, mask)""",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        """\
+def build(n, /, device="é"):
+    def step(x):
+        # of the last 9
+        window = torch.hann_window(n, device=device)  # here
+        return x * window
+    return step""",
+        """\
+def build(n, /, device="é"):
+    window = torch.hann_window(n, device=device)
+    def step(x):
+        # of the last 9
+        return x * window
+    return step""",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        """\
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.n, self.m = n, 2
+
+    def mask(self):
+        near = torch.ones(self.n, self.n)  # here
+        return near.tril().triu(-self.m).bool()
+
+    def forward(self, x):
+        return attend(x, self.mask())""",
+        """\
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.n, self.m = n, 2
+        self.register_buffer("kept_mask", torch.ones(self.n, self.n).tril().triu(-self.m).bool(), persistent=False)
+
+    def mask(self):
+        return self.kept_mask
+
+    def forward(self, x):
+        return attend(x, self.mask())""",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        """\
+SIZE = 9
+class Net(torch.nn.Module):
+\tdef __init__(self):
+\t\tsuper().__init__()
+
+\tdef forward(self, x):
+\t\tplaces = torch.arange(SIZE, dtype=torch.long, device=x.device)  # here
+\t\treturn f(x + places, places)""",
+        """\
+SIZE = 9
+class Net(torch.nn.Module):
+\tdef __init__(self):
+\t\tsuper().__init__()
+\t\tself.register_buffer("kept_places", torch.arange(SIZE, dtype=torch.long), persistent=False)
+
+\tdef forward(self, x):
+\t\tplaces = self.kept_places  # here
+\t\treturn f(x + places, places)""",
+    ),
 ]
 
 
@@ -649,8 +774,9 @@ def test_a_second_time_is_declined(rule: str, source: str, lines: dict[str, str]
 def test_odd_layouts_keep_their_form(rule: str, source: str, expected: str, newline: str) -> None:
     before, after = ((TRAIN + text + "\n").replace("\n", newline) for text in (source, expected))
     assert spliced(before, changed(rule, before).splices) == after
-    with pytest.raises(Unfixable):
-        changed(rule, after)
+    if HERE in after:
+        with pytest.raises(Unfixable):
+            changed(rule, after)
 
 
 def test_indices_of_several_dimensions_are_looked_up() -> None:
