@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
+from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold, aten
 
@@ -113,9 +113,9 @@ class WeightsCastEveryCall(Rule[Evidence]):
         splices = tuple(Splice(code.span(each)[1], code.span(each)[1], added) for each in layers or made)
         if any(code.source(each).endswith(added) for each in layers or made):
             raise Unfixable(f"The weights are cast to {evidence.dtype} where they are made.")
-        how = f"all layers keep their weights in {evidence.dtype}, norms as well"
+        how = f"weights are stored in {evidence.dtype}" + ("" if layers else ", those of norms as well")
         check = f"Nothing trains or saves the weights, and each call runs under autocast to {evidence.dtype}."
-        return Change(splices, SAME_RESULTS if layers else changes_behaviour(how), check)
+        return Change(splices, changes_behaviour(how), check)
 
 
 def _is_made(code: "Code", call: "Call") -> bool:
