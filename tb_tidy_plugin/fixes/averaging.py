@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
-from tb_tidy_plugin.fixes.code import Code, method_of, only_statements
+from tb_tidy_plugin.fixes.code import WIDTH, Code, method_of, only_statements
 
 CHECK = "Both lists hold equally many floating-point tensors, of equal shapes and dtypes."
-WIDTH = 100
-"""Longer calls take a line for each argument."""
-
 PAIR = 2
 SIMPLE = (cst.Name, cst.Attribute, cst.Integer, cst.Float)
 NEAR = 1e-9

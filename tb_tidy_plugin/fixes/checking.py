@@ -11,7 +11,7 @@ from typing import TypeGuard
 import libcst as cst
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
-from tb_tidy_plugin.fixes.code import Code, method_of
+from tb_tidy_plugin.fixes.code import WIDTH, Code, method_of
 
 NORM = "nn.utils.get_total_norm"
 BAD, GOOD = frozenset({"isnan", "isinf"}), frozenset({"isfinite"})
@@ -55,6 +55,9 @@ def _loop_guarded(code: Code, loop: cst.For) -> Change:
         raise Unfixable(UNCLEAR)
     tensor = _one(code, loop, _checked_by(code, loop.body))
     test = f"not {_is_finite(code, tensor, loop.target, loop.iter, code.source(loop))}"
+    if len(indentation := code.indentation(loop)) + len(test) > WIDTH:
+        outer = f"{code.newline}{indentation}"
+        test = test.replace("(", f"({outer}{code.module.default_indent}", 1)[:-1] + f"{outer})"
     return _change(code.under(loop, f"if {test}:"), code.source(loop.iter))
 
 

@@ -28,6 +28,9 @@ from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear
 MOST_NODES = 50_000
 """Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
 
+WIDTH = 100
+"""Of a line in characters: longer new calls take several lines."""
+
 Call = cst.Call
 Span = tuple[int, int, int, int]
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement

@@ -614,8 +614,8 @@ LAYOUTS: list[tuple[str, str, str]] = [
             "\t\t\t\tname,  # as told\n\n\t\t\t)\n\treturn"
         ),
         (
-            "def check(self):\n\tif not torch.isfinite(torch.nn.utils.get_total_norm("
-            "[p.grad for name, p in self.net.named_parameters() if p.grad is not None])):\n"
+            "def check(self):\n\tif not torch.isfinite(\n\t\ttorch.nn.utils.get_total_norm("
+            "[p.grad for name, p in self.net.named_parameters() if p.grad is not None])\n\t):\n"
             "\t\tfor name, p in self.net.named_parameters():\n\t\t\tif p.grad is None: continue\n"
             "\t\t\tif (~p.grad.isfinite()).any().item():  # here\n\t\t\t\traise ValueError(\n"
             "\t\t\t\t\tname,  # as told\n\n\t\t\t\t)\n\treturn"
