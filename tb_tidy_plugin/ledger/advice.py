@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, Recording
 from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
+from tb_tidy_plugin.vocabulary import Phase
 
 NEAR_LIMIT = 0.7
 """From this share of its limit on, work is as fast as it gets without being changed itself."""
@@ -126,7 +127,14 @@ WAITING = (
 )
 MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32 and leave the matrix units unused."
 RECORD_SHAPES = "Record with record_shapes=True to see how near its limit it is."
-BATCH = "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
+BATCH = "Decode is bound by reading weights: batch more requests{quantise}."
+STORE_NARROW = ", or store weights in FP8 or INT8"
+PREFILL = "Tune the products for these sizes (TunableOp, hipBLASLt or the server's own tables){quantise}."
+COMPUTE_NARROW = ", or compute them in FP8"
+SERVER_LAUNCHES = (
+    "Let the server replay graphs: start vLLM without --enforce-eager, SGLang without --disable-cuda-graph, and "
+    "capture the sizes that are served."
+)
 
 BANNERS: Mapping[Recording, str] = {
     "start-up": "This recording holds start-up: {share} of it are calls that a job makes once. Warm up, then record.",
@@ -162,23 +170,27 @@ class Known:
     """What advice depends on besides an entry's cause, kind and limit.
 
     Attributes:
-        decodes: whether a server decodes in the steps. has_stacks: whether Python's functions were recorded.
+        serving: what a server does in the steps, `decode` where it may; None where no server marks them.
+        has_stacks: whether Python's functions were recorded.
         why_unknown: why a limit is not known, where it is not.
         in_graph: whether the work is a replayed graph's, with operators that are not known.
-        is_narrow: whether it computes with 16 bits or fewer.
+        is_narrow: whether it computes with 16 bits or fewer. is_quantised: whether its weights have 8 bits or fewer.
     """
 
-    decodes: bool
+    serving: Phase | None
     has_stacks: bool
     why_unknown: str
     in_graph: bool
     is_narrow: bool
+    is_quantised: bool
 
 
 def advised(cause: Cause, kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
     """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
     if cause == "compute":
         return _on_compute(kind, limit, known)
+    if cause == "launch_pace" and known.serving in {"prefill", "decode"}:
+        return SERVER_LAUNCHES, None
     if cause == "host_work" and not known.has_stacks:
         return HIDDEN_HOST_WORK, None
     return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
@@ -189,16 +201,28 @@ def _on_compute(kind: Kind | None, limit: Limit | None, known: Known) -> tuple[s
         return MIXED, None
     by_kind = {**BY_KIND, **NARROW} if known.is_narrow else BY_KIND
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
-        reads_weights = kind == "matrix" and known.decodes and limit.bound == "memory"
-        usual = BATCH if reads_weights else by_kind.get(kind or "other", by_kind["other"])
+        usual = _of_server(kind, limit, known) or by_kind.get(kind or "other", by_kind["other"])
         what = "peak rate" if limit.bound == "compute" else "memory bandwidth"
         return _at_limit(kind, limit.share_reached, what, usual)
     unknown = f"Its efficiency is not known because {GRAPH if known.in_graph else known.why_unknown}."
-    if kind in READS_WEIGHTS and known.decodes:
-        return BATCH, unknown
+    if kind in READS_WEIGHTS and known.serving == "decode":
+        return _batch(known), unknown
     if kind not in NEEDS_LIMIT:
         return by_kind.get(kind or "other"), None
     return RECORD_SHAPES if known.why_unknown == NO_SHAPES and not known.in_graph else None, unknown
+
+
+def _of_server(kind: Kind | None, limit: Limit, known: Known) -> str | None:
+    """What a server can do about matrix products; None where it can do what all programs can."""
+    if kind == "matrix" and known.serving == "decode" and limit.bound == "memory":
+        return _batch(known)
+    if kind == "matrix" and known.serving == "prefill" and known.is_narrow:
+        return PREFILL.format(quantise="" if known.is_quantised else COMPUTE_NARROW)
+    return None
+
+
+def _batch(known: Known) -> str:
+    return BATCH.format(quantise="" if known.is_quantised else STORE_NARROW)
 
 
 def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple[str | None, str | None]:
