@@ -116,6 +116,14 @@ NARROW: Mapping[Kind, str] = {
 }
 """The same for work of 16 bits or fewer, which need not be told to use them."""
 
+FUSE_MORE = "Fuse it with the operators before and after it: the server's fused kernels, or torch.compile."
+SERVED: Mapping[Kind, str] = {
+    "attention": "Try another attention backend: SGLang's --attention-backend, vLLM's VLLM_ATTENTION_BACKEND.",
+    "normalisation": FUSE_MORE,
+    "pointwise": FUSE_MORE,
+}
+"""The same for servers of language models, whose kernels are fused already."""
+
 HIDDEN_HOST_WORK = (
     "Record with with_stack=True to see whose it is. An operator's first calls choose and load kernels: warm up before."
 )
@@ -184,12 +192,17 @@ class Known:
     is_narrow: bool
     is_quantised: bool
 
+    @property
+    def serves_text(self) -> bool:
+        """Whether a language model is served."""
+        return self.serving is not None and self.serving != "diffusion"
+
 
 def advised(cause: Cause, kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
     """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
     if cause == "compute":
         return _on_compute(kind, limit, known)
-    if cause == "launch_pace" and known.serving in {"prefill", "decode"}:
+    if cause == "launch_pace" and known.serves_text:
         return SERVER_LAUNCHES, None
     if cause == "host_work" and not known.has_stacks:
         return HIDDEN_HOST_WORK, None
@@ -199,7 +212,7 @@ def advised(cause: Cause, kind: Kind | None, limit: Limit | None, known: Known) 
 def _on_compute(kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
-    by_kind = {**BY_KIND, **NARROW} if known.is_narrow else BY_KIND
+    by_kind = {**BY_KIND, **(NARROW if known.is_narrow else {}), **(SERVED if known.serves_text else {})}
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
         usual = _of_server(kind, limit, known) or by_kind.get(kind or "other", by_kind["other"])
         what = "peak rate" if limit.bound == "compute" else "memory bandwidth"

@@ -285,13 +285,15 @@ def test_advice_does_not_name_what_is_there_already() -> None:
     assert "FP8" not in (advice.advised("compute", "matrix", limit, quantised)[0] or "")
 
 
-def test_a_server_that_launches_slowly_has_graphs_of_its_own() -> None:
+def test_a_server_of_text_has_graphs_and_fused_kernels_of_its_own() -> None:
     known = advice.Known(
         serving="decode", has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False
     )
     assert advice.advised("launch_pace", None, None, known) == (advice.SERVER_LAUNCHES, None)
+    assert advice.advised("compute", "normalisation", None, known) == (advice.FUSE_MORE, None)
     diffusion = replace(known, serving="diffusion")
     assert advice.advised("launch_pace", None, None, diffusion) == (advice.BY_CAUSE["launch_pace"], None)
+    assert advice.advised("compute", "normalisation", None, diffusion) == (advice.BY_KIND["normalisation"], None)
 
 
 def test_host_work_of_unknown_functions_asks_for_stacks() -> None:
