@@ -22,6 +22,7 @@ from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamily, KernelFamilyRow
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Rows
+from tb_tidy_plugin.vocabulary import KnownBy
 
 MOST_ROWS = 20_000
 KEY_DIGITS = 12
@@ -65,12 +66,13 @@ class _Work:
 
 @dataclass(slots=True)
 class _Sum:
-    """What one row adds up. replayed: pieces of work of replayed graphs whose operator is known."""
+    """What one row adds up. replayed: pieces of work of replayed graphs whose operator is known, as `known_by` says."""
 
     count: int = 0
     total_ns: int = 0
     work: _Work = field(default_factory=_Work)
     replayed: int = 0
+    known_by: KnownBy | None = None
 
 
 def device_kernels(profile: Profile, estimates: WorkEstimates) -> tuple[list[KernelFamilyRow], list[DeviceKernelRow]]:
@@ -88,8 +90,10 @@ def device_kernels(profile: Profile, estimates: WorkEstimates) -> tuple[list[Ker
     total = np.zeros(len(groups), np.int64)
     np.add.at(total, number, duration)
     replayed = np.bincount(number, profile.replayed.known[rows] != ABSENT, len(groups)).astype(np.int64).tolist()
+    known_by = profile.replayed.least_by_group(rows, number, len(groups))
     sums = [
-        _Sum(many, ns, replayed=of_graphs) for many, ns, of_graphs in zip(count, total.tolist(), replayed, strict=True)
+        _Sum(many, ns, replayed=of_graphs, known_by=known)
+        for many, ns, of_graphs, known in zip(count, total.tolist(), replayed, known_by, strict=True)
     ]
     named = [_described(profile, *group) for group in groups.tolist()]
     _add_work(profile, estimates, _Placed(rows, call, number), [family for family, *_ in named], sums)
@@ -180,6 +184,7 @@ def _rows(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[D
                 roofline=share,
                 tensor_cores=uses_tensor_cores(name) if family not in {"fill", *OVER_THE_BUS, "on_device"} else None,
                 replayed=each.replayed,
+                known_by=each.known_by,
             )
         )
     found.sort(key=lambda row: -row.total_ns)

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.replay import known_by_of
 from tb_tidy_plugin.profile.user_operators import user_operators
 from tb_tidy_plugin.report.generated import Generated, generated_of
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
-from tb_tidy_plugin.vocabulary import Precision
+from tb_tidy_plugin.vocabulary import KnownBy, Precision
 
 
 class OperatorPlace(Model, frozen=True):
@@ -53,6 +54,7 @@ class LineCost:
         calls: their number.
         shared: how many lines the kernel of compiled code that is for most lines computes; 1 without such kernels. Its
             time stands with its main line.
+        known_by: the least certain way in which calls of replayed graphs are known to be the line's; null without any.
     """
 
     file: str
@@ -61,6 +63,7 @@ class LineCost:
     device_ns: int
     calls: int
     shared: int = 1
+    known_by: KnownBy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +128,22 @@ def line_costs(profile: Profile, aligner: Aligner, budget_s: float = math.inf) -
             left_out.append(frame)
         else:
             _add(profile, sums, calls)
-    return LineCosts([LineCost(file, line, *cost) for (file, line), cost in sorted(sums.items())], left_out)
+    costs = [
+        LineCost(file, line, host_ns, device_ns, calls, shared, known_by_of(known))
+        for (file, line), (host_ns, device_ns, calls, shared, known) in sorted(sums.items())
+    ]
+    return LineCosts(costs, left_out)
 
 
 def _add(profile: Profile, sums: dict[tuple[str, int], list[int]], calls: Sequence[tuple[int, Frame]]) -> None:
-    device_ns = _device_ns(profile, [row for row, _ in calls])
+    device_ns, known = _device_ns(profile, [row for row, _ in calls]), profile.replayed.known
     for (row, place), on_device_ns in zip(calls, device_ns, strict=True):
-        cost = sums.setdefault((place.file, place.line), [0, 0, 0, 1])
+        cost = sums.setdefault((place.file, place.line), [0, 0, 0, 1, ABSENT])
         cost[0] += profile.duration_ns(row)
         cost[1] += on_device_ns
         cost[2] += 1
         cost[3] = max(cost[3], 1 + len(place.also))
+        cost[4] = max(cost[4], int(known[row]))
 
 
 def _kernels(profile: Profile, aligner: Aligner) -> list[tuple[int, Frame]]:

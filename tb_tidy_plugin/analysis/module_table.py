@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tb_tidy_plugin.profile.modules import Cost, Module, ModuleTree
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import ModuleRow
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.vocabulary import KnownBy
 
 
 def module_rows(profile: Profile, modules: ModuleTree) -> list[ModuleRow]:
     """One row per module, in pre-order."""
     on_device = any(_allocated(module, on_device=True) for module in modules.modules)
-    return [_row(profile, module, on_device=on_device) for module in modules.modules]
+    rows = np.flatnonzero(modules.module != ABSENT)
+    known_by = profile.replayed.least_by_group(rows, modules.module[rows], len(modules.modules))
+    return [
+        _row(profile, module, known, on_device=on_device)
+        for module, known in zip(modules.modules, known_by, strict=True)
+    ]
 
 
-def _row(profile: Profile, module: Module, *, on_device: bool) -> ModuleRow:
+def _row(profile: Profile, module: Module, known_by: KnownBy | None, *, on_device: bool) -> ModuleRow:
     table, frame = profile.table, None
     if module.forward_frame != ABSENT:
         frame = parse_frame(table.names[table.name[module.forward_frame]])
@@ -36,6 +44,7 @@ def _row(profile: Profile, module: Module, *, on_device: bool) -> ModuleRow:
         device_forward_ns=module.forward.device_ns,
         device_backward_ns=module.backward.device_ns,
         allocated_bytes=_allocated(module, on_device=on_device),
+        known_by=known_by,
     )
 
 

@@ -19,7 +19,6 @@ from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.modules import ModuleTree
 from tb_tidy_plugin.profile.operators import totals, work_of_groups
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.replay import KNOWN_BY
 from tb_tidy_plugin.profile.signatures import Shapes
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.generated import generated_of
@@ -253,14 +252,11 @@ def _leads(profile: Profile, keys: Rows, count: int) -> list[tuple[str, int]]:
 
 def _replayed(profile: Profile, keys: Rows, count: int) -> list[tuple[int, KnownBy | None]]:
     """For each group its calls that stand for those of a graph's capture, and the least certain way they are known."""
-    rows, known = profile.nested.rows, profile.replayed.known
+    rows = profile.nested.rows
     mine = np.flatnonzero((keys != ABSENT) & profile.replayed.inserted[rows])
     calls = np.bincount(keys[mine], minlength=count)
-    least = np.full(count, ABSENT, np.int64)
-    np.maximum.at(least, keys[mine], known[rows[mine]])
-    return [
-        (many, None if at == ABSENT else KNOWN_BY[at]) for many, at in zip(calls.tolist(), least.tolist(), strict=True)
-    ]
+    least = profile.replayed.least_by_group(rows[mine], keys[mine], count)
+    return list(zip(calls.tolist(), least, strict=True))
 
 
 def _kernel_rows(profile: Profile, keys: Rows, count: int) -> list[list[KernelRow]]:

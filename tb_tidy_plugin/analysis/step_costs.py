@@ -24,6 +24,7 @@ from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Rows, Times
+from tb_tidy_plugin.vocabulary import KnownBy
 
 WaitKind: TypeAlias = Literal["data_loading", "garbage_collection", "compilation", "allocator", "synchronisation"]
 
@@ -51,6 +52,7 @@ class CallCosts(Model, frozen=True):
         calls: how many in each of them.
         host_ns: self time of the calls; of kernels nothing.
         device_ns: time of the device work that they launched themselves; of kernels their own.
+        known_by: the least certain way in which those of replayed graphs are known; null without any.
     """
 
     name: str
@@ -59,6 +61,7 @@ class CallCosts(Model, frozen=True):
     calls: list[int]
     host_ns: list[int]
     device_ns: list[int]
+    known_by: KnownBy | None = None
 
 
 class StepCosts(Model, frozen=True):
@@ -182,6 +185,7 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
     cells, cell = np.unique(label * count + entries.step, return_inverse=True)
     columns = (np.ones(len(label), np.int64), entries.host_ns, entries.device_ns)
     calls, host_ns, device_ns = (_summed(values, cell.reshape(-1), len(cells)) for values in columns)
+    known_by = profile.replayed.least_by_group(profile.nested.rows[entries.call], label, len(labels))
     edges = np.searchsorted(cells, np.arange(len(labels) + 1) * count).tolist()
     found = [
         CallCosts(
@@ -191,8 +195,9 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
             calls=calls[low:high].tolist(),
             host_ns=host_ns[low:high].tolist(),
             device_ns=device_ns[low:high].tolist(),
+            known_by=known,
         )
-        for (name, shapes), low, high in zip(labels, edges, edges[1:], strict=False)
+        for (name, shapes), known, low, high in zip(labels, known_by, edges, edges[1:], strict=False)
     ]
     return sorted(found, key=lambda row: -max(sum(row.host_ns), sum(row.device_ns)))
 

@@ -40,7 +40,10 @@ class TableHead(Head, frozen=True):
 
 
 class OperatorsRow(Row, frozen=True):
-    """Calls of operators that share a name, shapes, a line or a module; times over the whole recording."""
+    """Calls of operators that share a name, shapes, a line or a module; times over the whole recording.
+
+    `known_by` is how those of replayed graphs are known from the capture, null without any.
+    """
 
     name: Quoted
     where: Quoted
@@ -50,6 +53,7 @@ class OperatorsRow(Row, frozen=True):
     device_us: float | None
     roofline: float | None
     findings: list[str]
+    known_by: str | None
 
 
 def operators(folder: Folder, asked: arguments.OperatorsQuestion) -> WholeAnswer:
@@ -84,11 +88,15 @@ def _operators_row(row: OperatorRow) -> OperatorsRow:
         microseconds(row.device_total_ns) if row.device_total_ns is not None else None,
         round(row.roofline, 3) if row.roofline is not None else None,
         row.findings[:FINDINGS],
+        row.known_by,
     )
 
 
 class KernelsRow(Row, frozen=True):
-    """Kernels, copies or fills with one name that one operator launched; times over the whole recording."""
+    """Kernels, copies or fills with one name that one operator launched; times over the whole recording.
+
+    `known_by` is how the operator is known where replayed graphs launched them, else null.
+    """
 
     name: Quoted
     operator: Quoted
@@ -98,6 +106,7 @@ class KernelsRow(Row, frozen=True):
     share: float
     roofline: float | None
     tensor_cores: bool | None
+    known_by: str | None
 
 
 def kernels(folder: Folder, asked: arguments.KernelsQuestion) -> WholeAnswer:
@@ -117,6 +126,7 @@ def kernels(folder: Folder, asked: arguments.KernelsQuestion) -> WholeAnswer:
             round(row.share, 4),
             round(row.roofline, 3) if row.roofline is not None else None,
             row.tensor_cores,
+            row.known_by,
         )
         for row in found
     ]

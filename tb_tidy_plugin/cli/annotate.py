@@ -23,6 +23,7 @@ from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.render.terminal import plain
+from tb_tidy_plugin.render.words import KNOWN_BY
 from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
@@ -135,7 +136,7 @@ def _page(lines: Sequence[str], costs: dict[int, LineCost], wall_ns: int, *, has
                 rows.append(([""] * len(headings), ""))
             last, cost = number, costs.get(number)
             figures = _figures(cost, wall_ns, has_device=has_device) if cost else [""] * (len(headings) - 1)
-            rows.append(([str(number), *figures], lines[number - 1] + _shared(cost)))
+            rows.append(([str(number), *figures], lines[number - 1] + _remark(cost)))
     widths = [max(map(len, column)) for column in zip(*(figures for figures, _ in rows), strict=True)]
     page = Text()
     for figures, source in rows:
@@ -144,8 +145,13 @@ def _page(lines: Sequence[str], costs: dict[int, LineCost], wall_ns: int, *, has
     return page
 
 
-def _shared(cost: LineCost | None) -> str:
-    return f"  # shared by {cost.shared} lines" if cost and cost.shared > 1 else ""
+def _remark(cost: LineCost | None) -> str:
+    """Of kernels that compute several lines, and of replayed graphs."""
+    if cost is None:
+        return ""
+    shared = [f"shared by {cost.shared} lines"] if cost.shared > 1 else []
+    replayed = [f"replayed: {KNOWN_BY[cost.known_by]}"] if cost.known_by else []
+    return f"  # {', '.join(shared + replayed)}" if shared or replayed else ""
 
 
 def _figures(cost: LineCost, wall_ns: int, *, has_device: bool) -> list[str]:

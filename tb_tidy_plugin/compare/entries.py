@@ -10,17 +10,20 @@ from dataclasses import dataclass, field
 from tb_tidy_plugin.compare.model import EntryChange, LedgerChange, OwnerChange
 from tb_tidy_plugin.compare.recording import Chosen
 from tb_tidy_plugin.ledger.model import Entry, Owner
+from tb_tidy_plugin.profile.replay import least_certain_of
+from tb_tidy_plugin.vocabulary import KnownBy
 
 PATH = re.compile(r"[/\\]+")
 
 
 @dataclass(slots=True)
 class _Sum:
-    """Times of one entry over the steps of one side, in ns."""
+    """Times of one entry over the steps of one side, in ns, and how replayed owners are known."""
 
     entry: Entry
     total_ns: int = 0
     owners: Counter[str] = field(default_factory=Counter)
+    known_by: dict[str, KnownBy | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ def _account(side: Sequence[Chosen]) -> _Account:
                 for owner in entry.owners:
                     if name := name_of(owner):
                         into.owners[name] += owner.ns * time_ns // max(entry.ns_total, 1)
+                        if owner.replayed is not None:
+                            into.known_by[name] = least_certain_of(owner.replayed, into.known_by.get(name))
     steps = sum(len(each.ledger_steps) for each in side)
     return _Account(sums, shared_out({key: each.total_ns for key, each in sums.items()}, steps), steps)
 
@@ -84,10 +89,15 @@ def shared_out(totals: Mapping[str, int], steps: int) -> dict[str, int]:
 
 def _change(key: str, before: _Account, after: _Account) -> EntryChange:
     entry = (after.sums.get(key) or before.sums[key]).entry
-    names = [side.sums[key].owners for side in (before, after) if key in side.sums]
+    sums = [side.sums[key] for side in (before, after) if key in side.sums]
     owners = [
-        OwnerChange(name=name, base_ns=_of_owner(before, key, name), candidate_ns=_of_owner(after, key, name))
-        for name in dict.fromkeys(name for side in names for name in side)
+        OwnerChange(
+            name=name,
+            base_ns=_of_owner(before, key, name),
+            candidate_ns=_of_owner(after, key, name),
+            known_by=least_certain_of(*(each.known_by.get(name) for each in sums)),
+        )
+        for name in dict.fromkeys(name for each in sums for name in each.owners)
     ]
     return EntryChange(
         id=key,

@@ -9,7 +9,7 @@ import msgspec
 from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.report.value import Model, Severity
-from tb_tidy_plugin.vocabulary import Verdict
+from tb_tidy_plugin.vocabulary import KnownBy, Verdict
 
 SCHEMA_VERSION = 1
 
@@ -89,12 +89,14 @@ class PartChange(Model, frozen=True):
 class OwnerChange(Model, frozen=True):
     """What one owner has of an entry: an operator, else a function, an annotation or a kernel.
 
-    A time is null where the ledger of that side, which names five owners, does not name this one.
+    A time is null where the ledger of that side, which names five owners, does not name this one. `known_by` is the
+    least certain way in which either side knows it from the capture of a replayed graph, null where both recorded it.
     """
 
     name: str
     base_ns: int | None
     candidate_ns: int | None
+    known_by: KnownBy | None = None
 
 
 class EntryChange(Model, frozen=True):
@@ -129,7 +131,7 @@ class LedgerChange(Model, frozen=True):
 class OperatorChange(Model, frozen=True):
     """Self time per step of one operator with one set of shapes, on both sides; 0 where it is not called.
 
-    `device_*` are null where there is no device.
+    `device_*` are null where there is no device. `known_by` as in `OwnerChange`.
     """
 
     name: str
@@ -140,10 +142,14 @@ class OperatorChange(Model, frozen=True):
     candidate_ns: int
     base_device_ns: int | None
     candidate_device_ns: int | None
+    known_by: KnownBy | None = None
 
 
 class KernelChange(Model, frozen=True):
-    """Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did."""
+    """Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did.
+
+    `known_by` as in `OwnerChange`: how the shapes are known.
+    """
 
     name: str
     shapes: str
@@ -151,6 +157,7 @@ class KernelChange(Model, frozen=True):
     candidate_calls: float
     base_ns: int
     candidate_ns: int
+    known_by: KnownBy | None = None
 
 
 class SettingChange(Model, frozen=True):

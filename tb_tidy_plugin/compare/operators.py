@@ -9,7 +9,9 @@ from typing import TypeAlias
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.compare.model import KernelChange, OperatorChange, PartChange
 from tb_tidy_plugin.compare.recording import Chosen
+from tb_tidy_plugin.profile.replay import least_certain_of
 from tb_tidy_plugin.report.step_model import Lane
+from tb_tidy_plugin.vocabulary import KnownBy
 
 Signature: TypeAlias = tuple[str, str]
 """A name and input shapes as text."""
@@ -19,15 +21,21 @@ _Costs: TypeAlias = Callable[[StepCosts], Sequence[CallCosts]]
 
 @dataclass(frozen=True, slots=True)
 class PerStep:
-    """Means over the steps of a recording, and over recordings."""
+    """Means over the steps of a recording, and over recordings; `known_by` is the least certain of all."""
 
     calls: float = 0.0
     host_ns: float = 0.0
     device_ns: float = 0.0
+    known_by: KnownBy | None = None
 
     def plus(self, other: PerStep) -> PerStep:
         """The sum."""
-        return PerStep(self.calls + other.calls, self.host_ns + other.host_ns, self.device_ns + other.device_ns)
+        return PerStep(
+            self.calls + other.calls,
+            self.host_ns + other.host_ns,
+            self.device_ns + other.device_ns,
+            least_certain_of(self.known_by, other.known_by),
+        )
 
 
 NOTHING = PerStep()
@@ -64,7 +72,8 @@ def mean_per_step(side: Sequence[Chosen], costs: _Costs) -> dict[Signature, PerS
             here = [at for at, step in enumerate(row.step) if step in steps]
             if here:
                 columns = (row.calls, row.host_ns, row.device_ns)
-                mean = PerStep(*(share * sum(column[at] for at in here) for column in columns))
+                calls, host_ns, device_ns = (share * sum(column[at] for at in here) for column in columns)
+                mean = PerStep(calls, host_ns, device_ns, row.known_by)
                 sums[row.name, row.shapes] = sums.get((row.name, row.shapes), NOTHING).plus(mean)
     return sums
 
@@ -79,6 +88,7 @@ def _operator(key: Signature, before: PerStep, after: PerStep, *, has_device: bo
         candidate_ns=round(after.host_ns),
         base_device_ns=round(before.device_ns) if has_device else None,
         candidate_device_ns=round(after.device_ns) if has_device else None,
+        known_by=least_certain_of(before.known_by, after.known_by),
     )
 
 
@@ -90,6 +100,7 @@ def _kernel(key: Signature, before: PerStep, after: PerStep) -> KernelChange:
         candidate_calls=after.calls,
         base_ns=round(before.device_ns),
         candidate_ns=round(after.device_ns),
+        known_by=least_certain_of(before.known_by, after.known_by),
     )
 
 

@@ -38,6 +38,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.vocabulary import Phase
 
 WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
 """Kinds of work that are a part, or more, of what the operator's formula counts."""
@@ -266,18 +267,21 @@ class _Book:
 
     def _known(self, cause: Cause, mine: Rows) -> advice.Circumstances:
         return advice.Circumstances(
-            decodes=self._decodes,
+            serving=self._serving,
             has_stacks="stacks" in self.profile.recorded,
             why_unknown=self.limits.why_unknown,
             in_graph=self._is_in_graph(mine),
             is_narrow=cause == "compute" and self.limits.is_narrow(self.segments.take(mine)),
+            is_quantised=cause == "compute" and self.limits.is_quantised(self.segments.take(mine)),
         )
 
     @cached_property
-    def _decodes(self) -> bool:
-        """Whether the steps are a server's batches of which any may decode."""
-        is_serving = self.span.source == "serving_step"
-        return is_serving and any(merged([name]).phase not in {"prefill", "diffusion"} for name in self.span.names)
+    def _serving(self) -> Phase | None:
+        """What a server's batches do: `decode` where any of them may; None where no server marks steps."""
+        if self.span.source != "serving_step":
+            return None
+        phases = {merged([name]).phase for name in self.span.names}
+        return next(iter(phases)) if phases in ({"prefill"}, {"diffusion"}) else "decode"
 
     def _owners(self, mine: Rows) -> list[Owner]:
         keys, number = np.unique(self.names.key[mine], return_inverse=True)

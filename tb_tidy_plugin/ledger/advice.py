@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, RecordingKind
 from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
+from tb_tidy_plugin.vocabulary import Phase
 
 NEAR_LIMIT = 0.7
 """From this share of its limit on, work is as fast as it gets without being changed itself."""
@@ -115,6 +116,14 @@ NARROW: Mapping[Kind, str] = {
 }
 """The same for work of 16 bits or fewer, which need not be told to use them."""
 
+FUSE_MORE = "Fuse it with the operators before and after it: the server's fused kernels, or torch.compile."
+SERVED: Mapping[Kind, str] = {
+    "attention": "Try another attention backend: SGLang's --attention-backend, vLLM's VLLM_ATTENTION_BACKEND.",
+    "normalisation": FUSE_MORE,
+    "pointwise": FUSE_MORE,
+}
+"""The same for servers of language models, whose kernels are fused already."""
+
 HIDDEN_HOST_WORK = (
     "Record with with_stack=True to see whose it is. An operator's first calls choose and load kernels: warm up before."
 )
@@ -126,7 +135,14 @@ WAITING = (
 )
 MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32 and leave the matrix units unused."
 RECORD_SHAPES = "Record with record_shapes=True to see how near its limit it is."
-BATCH = "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
+BATCH = "Decode is bound by reading weights: batch more requests{quantise}."
+STORE_NARROW = ", or store weights in FP8 or INT8"
+PREFILL = "Tune the products for these sizes (TunableOp, hipBLASLt or the server's own tables){quantise}."
+COMPUTE_NARROW = ", or compute them in FP8"
+SERVER_LAUNCHES = (
+    "Let the server replay graphs: start vLLM without --enforce-eager, SGLang without --disable-cuda-graph, and "
+    "capture the sizes that are served."
+)
 
 BANNERS: Mapping[RecordingKind, str] = {
     "start-up": "This recording holds start-up: {share} of it are calls that a job makes once. Warm up, then record.",
@@ -162,17 +178,24 @@ class Circumstances:
     """What advice depends on besides an entry's cause, kind and limit.
 
     Attributes:
-        decodes: whether a server decodes in the steps. has_stacks: whether Python's functions were recorded.
+        serving: what a server does in the steps, `decode` where it may; None where no server marks them.
+        has_stacks: whether Python's functions were recorded.
         why_unknown: why a limit is not known, where it is not.
         in_graph: whether the work is a replayed graph's, with operators that are not known.
-        is_narrow: whether it computes with 16 bits or fewer.
+        is_narrow: whether it computes with 16 bits or fewer. is_quantised: whether its weights have 8 bits or fewer.
     """
 
-    decodes: bool
+    serving: Phase | None
     has_stacks: bool
     why_unknown: str
     in_graph: bool
     is_narrow: bool
+    is_quantised: bool
+
+    @property
+    def serves_text(self) -> bool:
+        """Whether a language model is served."""
+        return self.serving is not None and self.serving != "diffusion"
 
 
 def advised(
@@ -181,6 +204,8 @@ def advised(
     """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
     if cause == "compute":
         return _on_compute(kind, limit, known)
+    if cause == "launch_pace" and known.serves_text:
+        return SERVER_LAUNCHES, None
     if cause == "host_work" and not known.has_stacks:
         return HIDDEN_HOST_WORK, None
     return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
@@ -189,18 +214,30 @@ def advised(
 def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) -> tuple[str | None, str | None]:
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
-    by_kind = {**BY_KIND, **NARROW} if known.is_narrow else BY_KIND
+    by_kind = {**BY_KIND, **(NARROW if known.is_narrow else {}), **(SERVED if known.serves_text else {})}
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
-        reads_weights = kind == "matrix" and known.decodes and limit.bound == "memory"
-        usual = BATCH if reads_weights else by_kind.get(kind or "other", by_kind["other"])
+        usual = _of_server(kind, limit, known) or by_kind.get(kind or "other", by_kind["other"])
         what = "peak rate" if limit.bound == "compute" else "memory bandwidth"
         return _at_limit(kind, limit.share_reached, what, usual)
     unknown = f"Its efficiency is not known because {GRAPH if known.in_graph else known.why_unknown}."
-    if kind in READS_WEIGHTS and known.decodes:
-        return BATCH, unknown
+    if kind in READS_WEIGHTS and known.serving == "decode":
+        return _batch(known), unknown
     if kind not in NEEDS_LIMIT:
         return by_kind.get(kind or "other"), None
     return RECORD_SHAPES if known.why_unknown == NO_SHAPES and not known.in_graph else None, unknown
+
+
+def _of_server(kind: Kind | None, limit: Limit, known: Circumstances) -> str | None:
+    """What a server can do about matrix products; None where it can do what all programs can."""
+    if kind == "matrix" and known.serving == "decode" and limit.bound == "memory":
+        return _batch(known)
+    if kind == "matrix" and known.serving == "prefill" and known.is_narrow:
+        return PREFILL.format(quantise="" if known.is_quantised else COMPUTE_NARROW)
+    return None
+
+
+def _batch(known: Circumstances) -> str:
+    return BATCH.format(quantise="" if known.is_quantised else STORE_NARROW)
 
 
 def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple[str | None, str | None]:

@@ -14,7 +14,7 @@ from tb_tidy_plugin.profile.collectives import collectives_of
 from tb_tidy_plugin.profile.devices import FP8
 from tb_tidy_plugin.profile.float32 import float32_kernels
 from tb_tidy_plugin.profile.flops import PLAUSIBLE, WorkEstimates, device_of
-from tb_tidy_plugin.profile.kernels import NARROW
+from tb_tidy_plugin.profile.kernels import NARROW, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
@@ -105,6 +105,18 @@ class WorkLimits:
         """Whether most of device work computes with 16 bits or fewer already."""
         length = segments.ends - segments.starts
         return bool(length[self._narrow[segments.work]].sum() > MOSTLY * length.sum())
+
+    def is_quantised(self, segments: Segments) -> bool:
+        """Whether most of device work has a name that says that its weights have 8 bits or fewer."""
+        length = segments.ends - segments.starts
+        return bool(length[self._quantised[segments.work]].sum() > MOSTLY * length.sum())
+
+    @cached_property
+    def _quantised(self) -> Mask:
+        """By row."""
+        table = self.profile.table
+        found: Mask = np.isin(table.name, numbers_where(table.names, QUANTISED.search))
+        return found
 
     def rate(self, rows: Rows, length_ns: Times) -> Rate | None:
         """How fast operators of the host ran, None where nothing is known of any.

@@ -20,7 +20,7 @@ from tb_tidy_plugin.report.figures import (
 from tb_tidy_plugin.report.model import Problem, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.vocabulary import Precision
+from tb_tidy_plugin.vocabulary import KnownBy, Precision
 
 BenchmarkObstacle: TypeAlias = Literal["off", "reachable", "no_torch"]
 BenchmarkProgress: TypeAlias = Literal["queued", "measuring", "done", "failed", "cancelled"]
@@ -215,6 +215,7 @@ class LineColumns(Model, frozen=True):
         device_ns: time of the kernels, copies and fills that they launch.
         calls: their number.
         shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
+        known_by: the least certain way in which calls of replayed graphs are known to be the line's; null without any.
         left_out: functions whose lines are not counted, since going through their calls would have taken too long.
     """
 
@@ -224,6 +225,7 @@ class LineColumns(Model, frozen=True):
     device_ns: list[int]
     calls: list[int]
     shared: list[int]
+    known_by: list[KnownBy | None]
     left_out: list[str]
 
 
@@ -301,8 +303,8 @@ class OperatorsAnswer(Model, frozen=True):
 class KernelsAnswer(Model, frozen=True):
     """`GET api/kernels`: one page of the device's work, sorted and filtered by the server.
 
-    `families` are all, whatever is filtered. `missing` says why there is nothing and which option records it, null
-    where there is something.
+    `families` are all, whatever is filtered, and `empty` the columns of which no row has a value. `missing` says why
+    there is nothing and which option records it, null where there is something.
     """
 
     total: int
@@ -310,6 +312,7 @@ class KernelsAnswer(Model, frozen=True):
     rows: list[DeviceKernelRow]
     families: list[KernelFamilyRow]
     missing: str | None
+    empty: list[str] = msgspec.field(default_factory=list)
 
 
 class ModulesAnswer(Model, frozen=True):

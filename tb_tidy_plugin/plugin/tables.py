@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,7 @@ from tb_tidy_plugin.plugin.models import (
     ModulesAnswer,
     OperatorsAnswer,
 )
-from tb_tidy_plugin.report.chosen import OPERATOR_ORDERS, chosen_kernels, chosen_operators, ordered
+from tb_tidy_plugin.report.chosen import KERNEL_ORDERS, OPERATOR_ORDERS, chosen_kernels, chosen_operators, ordered
 from tb_tidy_plugin.report.figures import (
     CpuFigures,
     DeviceKernelRow,
@@ -87,6 +88,7 @@ def line_columns(costs: LineCosts, wall_ns: int) -> dict[str, LineColumns]:
             device_ns=[cost.device_ns for cost in found],
             calls=[cost.calls for cost in found],
             shared=[cost.shared for cost in found],
+            known_by=[cost.known_by for cost in found],
             left_out=list(dict.fromkeys(functions.get(file, ()))),
         )
         for file, found in lines.items()
@@ -128,13 +130,17 @@ def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> Operat
         missing=tables.missing.get(group),
         host_ns=sum(row.host_self_ns for row in rows),
         device_ns=_sum([row.device_self_ns for row in rows]),
-        empty=[name for name in OPERATOR_ORDERS if all(getattr(row, name) in {None, ""} for row in rows)],
+        empty=_empty(rows, OPERATOR_ORDERS),
     )
 
 
 def _sum(values: list[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
+
+
+def _empty(rows: Sequence[OperatorRow] | Sequence[DeviceKernelRow], columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if all(getattr(row, name) in {None, ""} for row in rows)]
 
 
 def kernels_answer(tables: Tables, page: Page) -> KernelsAnswer:
@@ -147,6 +153,7 @@ def kernels_answer(tables: Tables, page: Page) -> KernelsAnswer:
         rows=found[page.offset : page.offset + page.limit],
         families=msgspec.json.decode(tables.families, type=list[KernelFamilyRow]),
         missing=tables.missing.get("kernels"),
+        empty=_empty(rows, KERNEL_ORDERS),
     )
 
 

@@ -83,6 +83,9 @@ NARROW = re.compile(
 )
 """Names of products and convolutions of 16 bits or fewer."""
 
+QUANTISED = re.compile(r"fp8|e4m3|e5m2|_F8|(?<!u)int8|i8i8|fp4|e2m1|w[48]a(?:8|16)|awq|gptq|marlin", re.IGNORECASE)
+"""Names of products whose weights have 8 bits or fewer."""
+
 
 def uses_float32_cores(name: str) -> bool:
     """Whether the kernel's name says that it multiplies in float32 without matrix units."""

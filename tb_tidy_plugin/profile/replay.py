@@ -48,6 +48,17 @@ if TYPE_CHECKING:
 KNOWN_BY: tuple[KnownBy, ...] = get_args(KnownBy)
 """By the numbers of `graph_match`."""
 
+
+def known_by_of(at: int) -> KnownBy | None:
+    """The way with this number, None for `ABSENT`."""
+    return None if at == ABSENT else KNOWN_BY[at]
+
+
+def least_certain_of(*known: KnownBy | None) -> KnownBy | None:
+    """Of several ways the least certain one; None without any."""
+    return known_by_of(max((KNOWN_BY.index(each) for each in known if each is not None), default=ABSENT))
+
+
 LEAST_CERTAIN = 0.9
 """Part of a replay's time that must be certain: a foreign capture has up to 0.15, the right one has 1."""
 
@@ -82,13 +93,17 @@ class Replayed:
 
     def known_by(self, row: int) -> KnownBy | None:
         """How the operator of a row is known, None for what was recorded as it is."""
-        at = int(self.known[row])
-        return None if at == ABSENT else KNOWN_BY[at]
+        return known_by_of(int(self.known[row]))
 
     def least_certain(self, rows: Rows) -> KnownBy | None:
         """The least certain way in which one of `rows` is known; None where all of them were recorded as they are."""
-        at = int(self.known[rows].max(initial=ABSENT))
-        return None if at == ABSENT else KNOWN_BY[at]
+        return known_by_of(int(self.known[rows].max(initial=ABSENT)))
+
+    def least_by_group(self, rows: Rows, groups: Rows, count: int) -> list[KnownBy | None]:
+        """For each of `count` groups the same of those of `rows` whose entry in `groups` is its number."""
+        least = np.full(count, ABSENT, np.int64)
+        np.maximum.at(least, groups, self.known[rows])
+        return [known_by_of(at) for at in least.tolist()]
 
     def operator_name(self, row: int) -> str | None:
         """Name of the operator of replayed device work, None for all else."""
@@ -322,7 +337,8 @@ class _Plan:
 
     Attributes:
         rows: of the source, in pre-order. start_ns, end_ns: of each, after the launch begins.
-        known: how each is known. cause: for each kernel the position of its operator, `ABSENT` for none.
+        known: the least certain way in which a kernel inside each is known.
+        cause: for each kernel the position of its operator, `ABSENT` for none.
     """
 
     rows: Rows
@@ -422,9 +438,11 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
     causing = np.where(nearest[cause] == ABSENT, inner[cause], nearest[cause])
     position = np.full(tree.size + 1, ABSENT, np.int64)
     position[rows] = np.arange(len(rows))
-    known = np.full(len(rows), int(pairs.known.max(initial=ABSENT)), np.int32)
-    paired = np.flatnonzero(causing != ABSENT)
-    known[position[causing[paired]]] = pairs.known[paired]
+    known = np.full(len(rows) + 1, ABSENT, np.int32)
+    np.maximum.at(known, position[inner[cause]], pairs.known)  # all that has no place goes to the one behind the last
+    within = np.stack([np.arange(len(rows)), last + 1], axis=1).reshape(-1)
+    known[-1] = ABSENT
+    known = np.maximum.reduceat(known, within)[::2] if len(rows) else known[:0]
     return _Plan(rows, start, start[last] + 1, known, position[causing])
 
 

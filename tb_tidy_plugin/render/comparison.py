@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tb_tidy_plugin.compare.model import Comparison, EntryChange, FindingChange, FindingState, Side
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
-from tb_tidy_plugin.render.words import part_text, time_text
+from tb_tidy_plugin.render.words import known_by_mark, part_text, time_text
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.units import plural
@@ -150,7 +150,8 @@ def _named(change: EntryChange) -> Line:
     if not owners or owners[0].base_ns == owners[0].candidate_ns:
         return (change.title,)
     times = f"{time_text(owners[0].base_ns)} → {time_text(owners[0].candidate_ns)}"
-    return (change.title, doc.BREAK, doc.Span(f"{owners[0].name}: {times}", "muted"))
+    name = f"{owners[0].name}{known_by_mark(owners[0].known_by)}"
+    return (change.title, doc.BREAK, doc.Span(f"{name}: {times}", "muted"))
 
 
 def _operators(comparison: Comparison) -> Block:
@@ -160,7 +161,7 @@ def _operators(comparison: Comparison) -> Block:
         if row.base_device_ns or row.candidate_device_ns:
             times = (row.base_device_ns or 0, row.candidate_device_ns or 0)
         shapes = row.shapes if len(row.shapes) <= LONGEST_SHAPES else f"{row.shapes[: LONGEST_SHAPES - 1]}…"
-        rows.append(((row.name,), (shapes,), *_change(*times)))
+        rows.append(((f"{row.name}{known_by_mark(row.known_by)}",), (shapes,), *_change(*times)))
     return doc.Table(("operator", "shapes"), CHANGE, tuple(rows))
 
 

@@ -162,7 +162,8 @@ def _name(entry: Entry, owner: Owner) -> str:
         return f"{_function(owner.library)}{called}"
     if entry.cause in OF_DEVICE and owner.kernel:
         kernel = owner.kernel if len(owner.kernel) <= LONGEST_KERNEL else f"{owner.kernel[: LONGEST_KERNEL - 1]}…"
-        return f"{owner.operator}: {kernel}" if owner.operator else kernel
+        operator = f"{owner.operator}{words.known_by_mark(owner.replayed)}"
+        return f"{operator}: {kernel}" if owner.operator else kernel
     for name in (owner.operator, owner.mark, owner.neighbours, owner.kernel):
         if name:
             return name

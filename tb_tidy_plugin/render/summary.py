@@ -10,7 +10,7 @@ from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
 from tb_tidy_plugin.render.serving import serving_section
-from tb_tidy_plugin.render.words import ODDITIES, part_text, problem_paragraph, profile_names, time_text
+from tb_tidy_plugin.render.words import ODDITIES, known_by_mark, part_text, problem_paragraph, profile_names, time_text
 from tb_tidy_plugin.report.figures import (
     CpuFigures,
     DeviceKernelRow,
@@ -118,7 +118,7 @@ def _operators(report: ProfileReport, figures: Figures, wanted: SummaryOptions) 
         device = (time_text(row.device_total_ns), YES_OR_NO[row.tensor_cores]) if has_device else ()
         found = len({rules[finding] for finding in row.findings if finding in rules})
         times = (str(Count(row.calls)), time_text(row.host_self_ns), time_text(row.host_total_ns))
-        shown.append((_label(row, wanted.group), *times, *device, str(found or "")))
+        shown.append((f"{_label(row, wanted.group)}{known_by_mark(row.known_by)}", *times, *device, str(found or "")))
     device_titles = ("device total", "tensor cores") if has_device else ()
     titles = (ROWS_ARE[wanted.group], "calls", "CPU self", "CPU total", *device_titles, "findings")
     return section(f"{title}: {len(shown)} of {_whole(len(rows))}", _table(titles, shown))
@@ -167,7 +167,7 @@ def _per_second(rate: float | None, unit: str) -> str:
 
 def _kernel(row: DeviceKernelRow) -> str:
     """Operator and kernel; names of libraries' kernels have hundreds of characters, of which the first tell."""
-    text = f"{row.operator}: {row.name}" if row.operator else row.name
+    text = f"{row.operator}{known_by_mark(row.known_by)}: {row.name}" if row.operator else row.name
     return text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
 
 
@@ -199,7 +199,7 @@ def _modules(figures: Figures, wanted: SummaryOptions) -> Section:
         device = (time_text((row.device_forward_ns or 0) + (row.device_backward_ns or 0)),) if has_device else ()
         memory = (_size(row.allocated_bytes),) if has_memory else ()
         times = (str(Count(row.calls)), time_text(row.forward_ns), time_text(row.backward_ns))
-        shown.append(("  " * row.depth + row.name, *times, *device, *memory))
+        shown.append(("  " * row.depth + row.name + known_by_mark(row.known_by), *times, *device, *memory))
     titles = ("module", "calls", "forward", "backward", *["device"] * has_device, *["allocated"] * has_memory)
     return section(f"Modules: {len(shown)} of {_whole(len(rows))}", _table(titles, shown))
 

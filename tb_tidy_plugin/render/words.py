@@ -36,6 +36,13 @@ KNOWN_BY: Mapping[KnownBy, str] = {
     "renamed": "by its place",
     "donor": "by an eager iteration",
 }
+
+
+def known_by_mark(known_by: KnownBy | None) -> str:
+    """What stands behind the name of an operator that is known from a graph's capture; empty for all others."""
+    return f" [replayed: {KNOWN_BY[known_by]}]" if known_by else ""
+
+
 CHECKS: Mapping[Status, str] = {"failed": "Failed checks", "clean": "Passed checks", "not_checked": "Not checked"}
 ODDITIES: Mapping[Oddity | None, str] = {"warmup": "warm-up", "outlier": "outlier", None: ""}
 

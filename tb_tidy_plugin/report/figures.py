@@ -104,6 +104,7 @@ class DeviceKernelRow(Model, frozen=True):
         roofline: least time that the known device needs for the work, as a share of the time taken; never above 1.
         tensor_cores: null where the name does not tell.
         replayed: how many of them a replayed graph launched, with an operator known from its capture.
+        known_by: the least certain way in which that is known; null without any.
     """
 
     key: str
@@ -119,6 +120,7 @@ class DeviceKernelRow(Model, frozen=True):
     roofline: float | None
     tensor_cores: bool | None
     replayed: int
+    known_by: KnownBy | None = None
 
 
 class KernelFamilyRow(Model, frozen=True):
@@ -138,7 +140,8 @@ class ModuleRow(Model, frozen=True):
     """One `nn.Module` at one place in the hierarchy, in pre-order.
 
     `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
-    `places` counts in how many places the same object is called.
+    `places` counts in how many places the same object is called. `known_by` is the least certain way in which work of
+    replayed graphs in it is known to be its, null without any.
     """
 
     name: str
@@ -157,6 +160,7 @@ class ModuleRow(Model, frozen=True):
     device_forward_ns: int | None
     device_backward_ns: int | None
     allocated_bytes: int | None
+    known_by: KnownBy | None = None
 
 
 class MemoryHolder(Model, frozen=True):

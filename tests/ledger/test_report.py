@@ -207,14 +207,21 @@ def test_products_of_unknown_efficiency_ask_for_shapes_where_there_are_none(*, s
 
 
 def test_a_server_reads_the_weights_of_experts_for_each_batch() -> None:
-    assert _of_experts("execute_context_0(0)_generation_8(8)") == advice.BATCH
+    assert _of_experts("execute_context_0(0)_generation_8(8)") == (
+        "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
+    )
     assert _of_experts("execute_context_2(512)_generation_0(0)") is None, "which computes more than it reads"
 
 
-def _of_experts(mark: str) -> str | None:
+def test_weights_of_eight_bits_or_fewer_need_not_be_stored_in_eight() -> None:
+    said = _of_experts("execute_context_0(0)_generation_8(8)", "_matmul_ogs_NNT_bf16xbf16xmxfp4_fused_moe")
+    assert said == "Decode is bound by reading weights: batch more requests."
+
+
+def _of_experts(mark: str, kernel: str = "fused_moe_kernel") -> str | None:
     made = Made().mark(mark, 1, 100).graph(20, [(30, 900)])
     for event in made.events:
-        event["name"] = event["name"].replace("gemm", "fused_moe_kernel")
+        event["name"] = event["name"].replace("gemm", kernel)
     (entry, *_) = made.account().ledger.entries
     assert entry.kind == "mixture_of_experts"
     return entry.advice
@@ -262,13 +269,31 @@ def test_communication_is_split_where_all_ranks_are_there() -> None:
 
 def test_advice_does_not_name_what_is_there_already() -> None:
     limit = Limit(share_reached=0.5, bound="compute", known_share=1, by="shapes")
-    known = advice.Circumstances(decodes=False, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False)
+    known = advice.Circumstances(
+        serving=None, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False
+    )
     wide, _ = advice.advised("compute", "matrix", limit, known)
     narrow, _ = advice.advised("compute", "matrix", limit, replace(known, is_narrow=True))
     assert (wide or "").startswith("Use bfloat16 or float16, larger batches")
     assert (
         narrow == "Use larger batches, and sizes that are multiples of 64. It reaches 50 % of the device's peak rate."
     )
+    prefill, _ = advice.advised("compute", "matrix", limit, replace(known, is_narrow=True, serving="prefill"))
+    assert (prefill or "").startswith("Tune the products for these sizes")
+    assert "FP8" in (prefill or "")
+    quantised = replace(known, is_narrow=True, serving="prefill", is_quantised=True)
+    assert "FP8" not in (advice.advised("compute", "matrix", limit, quantised)[0] or "")
+
+
+def test_a_server_of_text_has_graphs_and_fused_kernels_of_its_own() -> None:
+    known = advice.Circumstances(
+        serving="decode", has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False
+    )
+    assert advice.advised("launch_pace", None, None, known) == (advice.SERVER_LAUNCHES, None)
+    assert advice.advised("compute", "normalisation", None, known) == (advice.FUSE_MORE, None)
+    diffusion = replace(known, serving="diffusion")
+    assert advice.advised("launch_pace", None, None, diffusion) == (advice.BY_CAUSE["launch_pace"], None)
+    assert advice.advised("compute", "normalisation", None, diffusion) == (advice.BY_KIND["normalisation"], None)
 
 
 def test_host_work_of_unknown_functions_asks_for_stacks() -> None:

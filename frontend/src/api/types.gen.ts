@@ -439,12 +439,15 @@ export interface CodeLine {
 }
 /**
  * Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did.
+ *
+ * `known_by` as in `OwnerChange`: how the shapes are known.
  */
 export interface KernelChange {
   base_calls: number;
   base_ns: number;
   candidate_calls: number;
   candidate_ns: number;
+  known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
   name: string;
   shapes: string;
 }
@@ -531,17 +534,19 @@ export interface EntryChange {
 /**
  * What one owner has of an entry: an operator, else a function, an annotation or a kernel.
  *
- * A time is null where the ledger of that side, which names five owners, does not name this one.
+ * A time is null where the ledger of that side, which names five owners, does not name this one. `known_by` is the
+ * least certain way in which either side knows it from the capture of a replayed graph, null where both recorded it.
  */
 export interface OwnerChange {
   base_ns: number | null;
   candidate_ns: number | null;
+  known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
   name: string;
 }
 /**
  * Self time per step of one operator with one set of shapes, on both sides; 0 where it is not called.
  *
- * `device_*` are null where there is no device.
+ * `device_*` are null where there is no device. `known_by` as in `OwnerChange`.
  */
 export interface OperatorChange {
   base_calls: number;
@@ -550,6 +555,7 @@ export interface OperatorChange {
   candidate_calls: number;
   candidate_device_ns: number | null;
   candidate_ns: number;
+  known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
   name: string;
   shapes: string;
 }
@@ -820,10 +826,11 @@ export interface JobQuery {
 /**
  * `GET api/kernels`: one page of the device's work, sorted and filtered by the server.
  *
- * `families` are all, whatever is filtered. `missing` says why there is nothing and which option records it, null
- * where there is something.
+ * `families` are all, whatever is filtered, and `empty` the columns of which no row has a value. `missing` says why
+ * there is nothing and which option records it, null where there is something.
  */
 export interface KernelsAnswer {
+  empty?: string[];
   families: KernelFamilyRow[];
   missing: string | null;
   offset: number;
@@ -881,6 +888,7 @@ export interface KernelFamilyRow {
  *     roofline: least time that the known device needs for the work, as a share of the time taken; never above 1.
  *     tensor_cores: null where the name does not tell.
  *     replayed: how many of them a replayed graph launched, with an operator known from its capture.
+ *     known_by: the least certain way in which that is known; null without any.
  */
 export interface DeviceKernelRow {
   bytes_per_second: number | null;
@@ -913,6 +921,7 @@ export interface DeviceKernelRow {
     | "to_host";
   flops_per_second: number | null;
   key: string;
+  known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
   mean_ns: number;
   name: string;
   operator: string;
@@ -981,7 +990,9 @@ export interface KernelsQuery {
     | "tensor_cores"
     | "-tensor_cores"
     | "replayed"
-    | "-replayed";
+    | "-replayed"
+    | "known_by"
+    | "-known_by";
   span: string;
   worker: string;
 }
@@ -1002,12 +1013,14 @@ export interface LinesAnswer {
  *     device_ns: time of the kernels, copies and fills that they launch.
  *     calls: their number.
  *     shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
+ *     known_by: the least certain way in which calls of replayed graphs are known to be the line's; null without any.
  *     left_out: functions whose lines are not counted, since going through their calls would have taken too long.
  */
 export interface LineColumns {
   calls: number[];
   device_ns: number[];
   host_ns: number[];
+  known_by: (("donor" | "exact" | "renamed" | "unique") | null)[];
   left_out: string[];
   line: number[];
   shared: number[];
@@ -1100,7 +1113,8 @@ export interface ModulesAnswer {
  * One `nn.Module` at one place in the hierarchy, in pre-order.
  *
  * `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
- * `places` counts in how many places the same object is called.
+ * `places` counts in how many places the same object is called. `known_by` is the least certain way in which work of
+ * replayed graphs in it is known to be its, null without any.
  */
 export interface ModuleRow {
   allocated_bytes: number | null;
@@ -1114,6 +1128,7 @@ export interface ModuleRow {
   file: string;
   forward_ns: number;
   forward_self_ns: number;
+  known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
   last: number;
   line: number | null;
   name: string;

@@ -95,6 +95,10 @@ describe('the columns of changed operators', () => {
     ]);
   });
 
+  it('say how replayed ones are known', () => {
+    expect(cells({ ...row, known_by: 'unique' }).at(-1)).toEqual(['Replay known by', 'unique']);
+  });
+
   it('say a number of calls once where it is the same', () => {
     expect(cells({ ...row, candidate_calls: 4 })[2]).toEqual(['Calls per step', '4']);
   });

@@ -4,6 +4,7 @@ import { isHost, partName } from './lanes';
 import { partOf, type Cause, type Kind } from './ledger';
 import { listed } from './recording';
 import { inUnit, plural, timeUnit } from './units';
+import { replayedMark, type KnownFromCapture } from './words';
 
 export type Tone = 'good' | 'bad' | 'even';
 export type Verdict = 'faster' | 'slower' | 'no_clear_difference';
@@ -11,7 +12,7 @@ export type Verdict = 'faster' | 'slower' | 'no_clear_difference';
 interface SideLike { median_ns: number | null; steps: number }
 interface Times { base_ns: number; candidate_ns: number }
 interface Part extends Times { lane: string; part: string }
-interface Owner { name: string; base_ns: number | null; candidate_ns: number | null }
+interface Owner { name: string; base_ns: number | null; candidate_ns: number | null; known_by?: KnownFromCapture | null }
 interface Entry extends Times { title: string; cause: Cause; kind: Kind | null; owners: readonly Owner[] }
 interface Ledgers { base_step_ns: number; candidate_step_ns: number; entries: readonly Entry[] }
 interface Ratio { value: number; low: number; high: number }
@@ -80,7 +81,7 @@ const entryName = (entry: Pick<Entry, 'cause' | 'kind'>): string => `${entry.cau
 /** The owner that changed most, of those that both ledgers name. */
 function ownerText(owners: readonly Owner[]): string {
   const found = owners.find(({ base_ns: base, candidate_ns: candidate }) => base !== null && candidate !== null);
-  return found ? `${found.name} ${fromTo(found.base_ns ?? 0, found.candidate_ns ?? 0)}` : '';
+  return found ? `${found.name}${replayedMark(found.known_by)} ${fromTo(found.base_ns ?? 0, found.candidate_ns ?? 0)}` : '';
 }
 
 const sumOf = (lines: readonly Times[]): Times => lines.reduce((sum, line) => (

@@ -4,6 +4,7 @@ import type { DeviceKernelRow } from '../api/types.gen';
 import { KINDS } from './ledger';
 import { flopsText } from './operators';
 import { count, nanoseconds, partShare } from './units';
+import { FROM_CAPTURE_HINT, fromCaptureText } from './words';
 
 /** A figure or a name of a row: the server can sort by any of them. */
 export type KernelColumn = Exclude<keyof DeviceKernelRow, 'key'>;
@@ -15,6 +16,8 @@ export interface KernelColumnSpec {
   /** What the heading means, for its tooltip. */
   hint: string;
   number: boolean;
+  /** Least width. */
+  px: number;
   /** As CSS for the grid. */
   width: string;
   text: (row: DeviceKernelRow) => string;
@@ -24,8 +27,8 @@ export interface KernelColumnSpec {
 export const familyText = (family: Family): string => (family === 'communication' ? 'Communication' : KINDS[family]);
 export const bytesPerSecond = (rate: number): string => flopsText(rate).replace('FLOP/s', 'B/s');
 
-const figure = (id: KernelColumn, label: string, hint: string, px: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: true, width: `${px}px`, text });
-const words = (id: KernelColumn, label: string, hint: string, px: number, parts: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: false, width: `minmax(${px}px, ${parts}fr)`, text });
+const figure = (id: KernelColumn, label: string, hint: string, px: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: true, px, width: `${px}px`, text });
+const words = (id: KernelColumn, label: string, hint: string, px: number, parts: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: false, px, width: `minmax(${px}px, ${parts}fr)`, text });
 
 export const KERNEL_COLUMNS: readonly KernelColumnSpec[] = [
   words('name', 'Kernel', 'Name of the kernel, copy or fill', 220, 2, (row) => row.name),
@@ -38,10 +41,10 @@ export const KERNEL_COLUMNS: readonly KernelColumnSpec[] = [
   figure('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second of its operators, over all of their device work', 104, (row) => (row.flops_per_second === null ? '–' : flopsText(row.flops_per_second))),
   figure('bytes_per_second', 'B/s', 'Least bytes that its operators must move, per second of their device work', 88, (row) => (row.bytes_per_second === null ? '–' : bytesPerSecond(row.bytes_per_second))),
   figure('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : partShare(row.roofline))),
+  words('known_by', 'Replay known by', FROM_CAPTURE_HINT, 132, 0, (row) => fromCaptureText(row.known_by)),
 ];
 
-export const LEAST_WIDTH = 1200;
-const WORDS = new Set<KernelColumn>(['name', 'operator', 'family']);
+const WORDS = new Set<KernelColumn>(KERNEL_COLUMNS.filter(({ number }) => !number).map(({ id }) => id));
 
 /** Words are sorted from the first, figures from the largest. */
 export const kernelDescendsFirst = (column: KernelColumn): boolean => !WORDS.has(column);

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { costsOfCalls, costsOfPlaces, nextHottest } from './lineCosts';
 
-const COSTS = costsOfCalls({ wall_ns: 100e6, line: [5, 6, 9], host_ns: [10e6, 40e6, 0], device_ns: [0, 2e6, 0], calls: [1, 1200, 3], shared: [1, 3, 1] });
+const COSTS = costsOfCalls({ wall_ns: 100e6, line: [5, 6, 9], host_ns: [10e6, 40e6, 0], device_ns: [0, 2e6, 0], calls: [1, 1200, 3], shared: [1, 3, 1], known_by: [null, 'renamed', null] });
 
 it('gives each line its time, its part of the recording, and all in words', () => {
-  expect(COSTS.get(6)).toEqual({ bar: 1, time: '40 ms', share: '40 %', words: '40 ms in 1,200 calls, 2 ms on the device; 40 % of the recording; shared by 3 lines' });
+  expect(COSTS.get(6)).toEqual({ bar: 1, time: '40 ms', share: '40 %', words: '40 ms in 1,200 calls, 2 ms on the device; 40 % of the recording; shared by 3 lines; replayed: by its place' });
   expect(COSTS.get(5)).toEqual({ bar: 0.25, time: '10 ms', share: '10 %', words: '10 ms in 1 call; 10 % of the recording' });
   expect(COSTS.get(7)).toBeUndefined();
 });

@@ -1,8 +1,11 @@
 /** What lines cost, for the gutter of a source file. */
 
 import { nanoseconds, partShare, plural } from './units';
+import { FROM_CAPTURE, type KnownFromCapture } from './words';
 
-interface Columns { wall_ns: number; line: number[]; host_ns: number[]; device_ns: number[]; calls: number[]; shared: number[] }
+interface Columns {
+  wall_ns: number; line: number[]; host_ns: number[]; device_ns: number[]; calls: number[]; shared: number[]; known_by: (KnownFromCapture | null)[];
+}
 interface PlaceLike { file: string; line: number; ties?: number[]; matches: number; duration_ns: number }
 
 export interface LineCost {
@@ -17,7 +20,7 @@ export interface LineCost {
 export type LineCosts = ReadonlyMap<number, LineCost>;
 
 /** The costs of all calls over the recording. */
-export function costsOfCalls({ wall_ns: wall, line, host_ns: host, device_ns: device, calls, shared }: Columns): LineCosts {
+export function costsOfCalls({ wall_ns: wall, line, host_ns: host, device_ns: device, calls, shared, known_by: known }: Columns): LineCosts {
   const most = Math.max(1, ...host);
   return new Map(line.map((number, at) => {
     const [hostNs, deviceNs] = [host[at] ?? 0, device[at] ?? 0];
@@ -25,7 +28,9 @@ export function costsOfCalls({ wall_ns: wall, line, host_ns: host, device_ns: de
     const onDevice = deviceNs > 0 ? `, ${nanoseconds(deviceNs)} on the device` : '';
     const lines = shared[at] ?? 1;
     const withOthers = lines > 1 ? `; shared by ${lines} lines` : '';
-    const words = `${nanoseconds(hostNs)} in ${plural(calls[at] ?? 0, 'call')}${onDevice}${part && `; ${part} of the recording`}${withOthers}`;
+    const way = known[at];
+    const replayed = way ? `; replayed: ${FROM_CAPTURE[way]}` : '';
+    const words = `${nanoseconds(hostNs)} in ${plural(calls[at] ?? 0, 'call')}${onDevice}${part && `; ${part} of the recording`}${withOthers}${replayed}`;
     return [number, { bar: hostNs / most, time: nanoseconds(hostNs), share: part, words }];
   }));
 }

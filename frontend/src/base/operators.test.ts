@@ -3,7 +3,7 @@ import { operatorRow } from '../testing/fixtures';
 import { columnsOf, descendsFirst, flopsText, leastWidth, titleOf } from './operators';
 
 const ROW = operatorRow('aten::mm', {
-  operators: 3, calls: 1200, shapes: '4×4', file: '/job/train.py', line: 7, function: 'step', module: 'Linear_0',
+  operators: 3, calls: 1200, shapes: '4×4', known_by: 'unique', file: '/job/train.py', line: 7, function: 'step', module: 'Linear_0',
   host_total_ns: 3e6, host_self_ns: 2e6, device_total_ns: 4e6, device_self_ns: null, tensor_cores: null,
   flops_per_second: 81.34e9, roofline: 0.125, low_ns: 1000, median_ns: 2000, high_ns: 9000, slow_calls: 2,
 });
@@ -13,7 +13,7 @@ describe('columns', () => {
   it('have all figures of a device, with units', () => {
     expect(texts('name', true)).toEqual([
       ['Operator', 'aten::mm'], ['Calls', '1,200'], ['Host self', '2 ms'], ['Host total', '3 ms'], ['Device self', '–'],
-      ['Device total', '4 ms'], ['Tensor cores', 'unknown'], ['FLOP/s', '81.3 GFLOP/s'], ['Roofline', '12.5 %'],
+      ['Device total', '4 ms'], ['Tensor cores', 'unknown'], ['FLOP/s', '81.3 GFLOP/s'], ['Roofline', '12.5 %'], ['Replay known by', 'unique'],
     ]);
   });
 
@@ -48,5 +48,5 @@ it('writes rates with three digits', () => {
 
 it('claims nothing where nothing ran on the device or no work is known', () => {
   const row = { ...ROW, device_total_ns: 0, flops_per_second: 0, roofline: null };
-  expect(columnsOf('name', true).slice(-3).map(({ text }) => text(row))).toEqual(['–', '–', '–']);
+  expect(columnsOf('name', true).slice(-4, -1).map(({ text }) => text(row))).toEqual(['–', '–', '–']);
 });

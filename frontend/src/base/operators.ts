@@ -4,6 +4,7 @@ import type { OperatorRow } from '../api/types.gen';
 import { count, nanoseconds, partShare, plural } from './units';
 import { fileName, placeText } from './places';
 import type { Grouping } from './route';
+import { FROM_CAPTURE_HINT, fromCaptureText } from './words';
 
 /** A figure or a name of a row: the server can sort by any of them. */
 export type OperatorColumn = Exclude<keyof OperatorRow, 'key' | 'kernels' | 'findings'>;
@@ -55,6 +56,7 @@ const DEVICE: readonly ColumnSpec[] = [
   number('device_total_ns', 'Device total', 'Time of all launched work, calls inside included', 96, (row) => time(row.device_total_ns)),
   { ...number('tensor_cores', 'Tensor cores', 'Whether the kernels use tensor cores, by their names', 104, coresOf), number: false },
 ];
+const KNOWN: ColumnSpec = { ...number('known_by', 'Replay known by', FROM_CAPTURE_HINT, 132, (row) => fromCaptureText(row.known_by)), number: false };
 const RATE: readonly ColumnSpec[] = [
   number('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second', 100, (row) => (!row.flops_per_second ? '–' : flopsText(row.flops_per_second))),
   number('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : partShare(row.roofline))),
@@ -66,7 +68,7 @@ const SPREAD: readonly ColumnSpec[] = [
 
 /** What leaves no figure in a recording without a device is not shown. */
 export const columnsOf = (by: Grouping, hasDevice: boolean): readonly ColumnSpec[] => [
-  ...LEADS[by], ...COMMON, ...(hasDevice ? DEVICE : []), ...(hasDevice ? RATE : RATE.slice(0, 1)), ...(by === 'shape' ? SPREAD : []),
+  ...LEADS[by], ...COMMON, ...(hasDevice ? DEVICE : []), ...(hasDevice ? RATE : RATE.slice(0, 1)), ...(by === 'shape' ? SPREAD : []), ...(hasDevice ? [KNOWN] : []),
 ];
 
 /** The time that bounds the job: the rows are sorted by it, and each has a bar for its share of it. */
@@ -89,9 +91,9 @@ export function filledColumns(columns: readonly ColumnSpec[], { host_ns: host = 
 const [GAP_PX, EDGES_PX] = [12, 32];
 
 /** Width below which the columns no longer fit. */
-export const leastWidth = (columns: readonly ColumnSpec[]): number => columns.reduce((sum, { px }) => sum + px + GAP_PX, EDGES_PX - GAP_PX);
+export const leastWidth = (columns: readonly { px: number }[]): number => columns.reduce((sum, { px }) => sum + px + GAP_PX, EDGES_PX - GAP_PX);
 
-const WORDS = new Set<OperatorColumn>(Object.values(LEADS).flat().map(({ id }) => id));
+const WORDS = new Set<OperatorColumn>([...Object.values(LEADS).flat(), KNOWN].map(({ id }) => id));
 
 /** Words are sorted from the first, figures from the largest. */
 export const descendsFirst = (column: OperatorColumn): boolean => !WORDS.has(column);

@@ -1,11 +1,12 @@
 /** The closed vocabularies of the report, in words for the user. */
 
-import type { Place, Saving, Steps } from '../api/types.gen';
+import type { Finding, Place, Saving, Steps } from '../api/types.gen';
 import { inUnit, nanoseconds, type TimeUnit } from './units';
 
 type StepBasis = Steps['basis'];
 type SavingBasis = Saving['basis'][number];
 type Precision = Place['precision'];
+export type KnownFromCapture = NonNullable<Finding['known_by']>;
 
 export const STEP_BASIS: Record<StepBasis, string> = {
   profiler_step: 'marked by the profiler',
@@ -31,6 +32,17 @@ export const SAVING_BASIS: Record<SavingBasis, string> = {
   replayed: 'computed from the step’s timeline without it',
   measured: 'measured by a benchmark',
 };
+
+/** How the operator of a replayed kernel is known. */
+export const FROM_CAPTURE: Record<KnownFromCapture, string> = {
+  exact: 'exact', unique: 'unique', renamed: 'by its place', donor: 'by an eager iteration',
+};
+export const FROM_CAPTURE_HINT = 'How it is known from a capture what the kernels of a replayed graph belong to; – where everything was recorded';
+
+/** Behind a name: ` (replayed: exact)`, nothing where it was recorded. */
+export const replayedMark = (known: KnownFromCapture | null | undefined): string => (known ? ` (replayed: ${FROM_CAPTURE[known]})` : '');
+
+export const fromCaptureText = (known: KnownFromCapture | null | undefined): string => (known ? FROM_CAPTURE[known] : '–');
 
 /** How surely a line is the one to change. `definition` is never the calling line itself, and says so. */
 export function precisionText(precision: Precision, ties: readonly number[] = [], generated?: Place['generated']): string {

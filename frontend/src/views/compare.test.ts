@@ -52,7 +52,7 @@ const LEDGER: NonNullable<Comparison['ledger']> = {
   base_step_ns: 100e6, candidate_step_ns: 80.1e6,
   entries: [
     { id: 'data_loading', title: 'The step waits for data', cause: 'data_loading', kind: null, base_ns: 40e6, candidate_ns: 20e6, owners: [{ name: 'fetch', base_ns: 35e6, candidate_ns: null }, { name: 'DataLoader', base_ns: 30e6, candidate_ns: 10e6 }] },
-    { id: 'compute:matrix', title: 'Device: matrix products', cause: 'compute', kind: 'matrix', base_ns: 59.5e6, candidate_ns: 59.6e6, owners: [{ name: 'aten::mm', base_ns: 50e6, candidate_ns: 50.1e6 }] },
+    { id: 'compute:matrix', title: 'Device: matrix products', cause: 'compute', kind: 'matrix', base_ns: 59.5e6, candidate_ns: 59.6e6, owners: [{ name: 'aten::mm', base_ns: 50e6, candidate_ns: 50.1e6, known_by: 'exact' }] },
     { id: 'launch_pace', title: 'The host launches', cause: 'launch_pace', kind: null, base_ns: 3e5, candidate_ns: 2e5, owners: [] },
     { id: 'compute:pointwise', title: 'Device: pointwise', cause: 'compute', kind: 'pointwise', base_ns: 2e5, candidate_ns: 3e5, owners: [] },
   ],
@@ -271,13 +271,13 @@ describe('what came of it', () => {
     const section = await screen.findByRole('region', { name: 'Parts of the step' });
     expect(within(section).getAllByRole('listitem').map((item) => [item.textContent, item.title])).toEqual([
       ['Data loading▼ −20 ms less40 → 20 ms', 'The step waits for data: DataLoader 30 → 10 ms'],
-      ['Matrix products▲ +100 µs more59.5 → 59.6 ms', 'Device: matrix products: aten::mm 50 → 50.1 ms'],
+      ['Matrix products▲ +100 µs more59.5 → 59.6 ms', 'Device: matrix products: aten::mm (replayed: exact) 50 → 50.1 ms'],
       ['2 smaller entries= 0 ns the same500 → 500 µs', 'Launch pace, Pointwise operators'],
       ['All parts▼ −19.9 ms less100 → 80.1 ms', ''],
     ]);
     fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
     expect((await within(section).findAllByRole('row')).map((row) => row.textContent).slice(1, 3)).toEqual([
-      'The step waits for dataMean stepDataLoader 30 → 10 ms40 ms20 ms−20 ms−50 %', 'Device: matrix productsMean stepaten::mm 50 → 50.1 ms59.5 ms59.6 ms+100 µs0 %',
+      'The step waits for dataMean stepDataLoader 30 → 10 ms40 ms20 ms−20 ms−50 %', 'Device: matrix productsMean stepaten::mm (replayed: exact) 50 → 50.1 ms59.5 ms59.6 ms+100 µs0 %',
     ]);
     expect((await within(section).findAllByRole('row'))).toHaveLength(5);
   });

@@ -22,10 +22,11 @@ async function open(shown: Finding, more: (server: TestServer) => void = () => u
 
 describe('the head', () => {
   it('tells what a fix saves, how that is known, and what the finding costs', async () => {
-    const main = await open(finding('a', { saving: saving(18_400_000, { low_ns: 12_000_000, high_ns: 21_300_000, speedup: 1.18, basis: ['replayed', 'measured'] }), cost_ns: 22_100_000, share: 0.175 }));
+    const main = await open(finding('a', { saving: saving(18_400_000, { low_ns: 12_000_000, high_ns: 21_300_000, speedup: 1.18, basis: ['replayed', 'measured'] }), cost_ns: 22_100_000, share: 0.175, known_by: 'unique' }));
     expect(main.textContent).toContain('Fix saves about 18.4 ms of 100 ms per step, 1.18× speed');
     expect(main.textContent).toContain('At least 12 ms, at most 21.3 ms · computed from the timeline, measured');
     expect(main.textContent).toContain('22.1 ms per step17.5 % of the step time');
+    expect(main.textContent).toContain('1 place in the sourceoperators from the graph’s capture: unique');
   });
 
   it('copies the finding and the link', async () => {

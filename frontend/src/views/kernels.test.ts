@@ -19,12 +19,12 @@ const FAMILIES: KernelFamilyRow[] = [
   { family: 'matrix', count: 36, total_ns: 2e6, share: 0.25, flops_per_second: 9.59e13, bytes_per_second: 3.03e12, roofline: 0.571, rated_share: 1 },
   { family: 'to_host', count: 1, total_ns: 6e6, share: 0.75, flops_per_second: null, bytes_per_second: null, roofline: null, rated_share: 0 },
 ];
-const ROWS = [row('Cijk_MT256'), row('Memcpy DtoH', { family: 'to_host', operator: '', flops_per_second: null, bytes_per_second: null, roofline: null })];
+const ROWS = [row('Cijk_MT256', { known_by: 'renamed' }), row('Memcpy DtoH', { family: 'to_host', operator: '', flops_per_second: null, bytes_per_second: null, roofline: null })];
 
-async function open(missing: string | null = null): Promise<TestServer> {
+async function open(missing: string | null = null, empty: string[] = []): Promise<TestServer> {
   const server = serveProfile(report({ recorded: ['shapes', 'device', 'steps'] }), state());
   const [rows, families] = missing === null ? [ROWS, FAMILIES] : [[], []];
-  server.answers['kernels'] = () => ({ total: rows.length, offset: 0, rows, families, missing });
+  server.answers['kernels'] = () => ({ total: rows.length, offset: 0, rows, families, missing, empty });
   await openPage('torchtidy&p.torchtidy.view=kernels');
   await screen.findByRole('heading', { level: 1, name: 'Kernels' });
   return server;
@@ -35,12 +35,18 @@ const lastAsked = (server: TestServer) => new URLSearchParams(server.asked.findL
 
 describe('the kernels', () => {
   it('are rows with their rates, and without those that are not known', async () => {
-    await open();
+    await open(null, ['known_by']);
     const first = (await screen.findByRole('button', { name: 'Cijk_MT256' })).closest<HTMLElement>('[role=row]');
     expect(cells(first)).toEqual(['Cijk_MT256', 'aten::mm', 'Matrix products', '36', '2 ms', '25 %', '55.6 µs', '95.9 TFLOP/s', '3.03 TB/s', '57.1 %']);
     const second = screen.getByRole('button', { name: 'Memcpy DtoH' }).closest<HTMLElement>('[role=row]');
     expect(cells(second).slice(1, 3)).toEqual(['–', 'Copies to the host']);
     expect(cells(second).slice(7)).toEqual(['–', '–', '–']);
+  });
+
+  it('say how replayed ones are known', async () => {
+    await open();
+    await screen.findByRole('columnheader', { name: 'Replay known by' });
+    expect(screen.getAllByRole('row').slice(-2).map((each) => cells(each).at(-1))).toEqual(['by its place', '–']);
   });
 
   it('are sorted, filtered and narrowed to a family by the server', async () => {

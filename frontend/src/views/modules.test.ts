@@ -54,14 +54,14 @@ it('opens by its sign', async () => {
   await vi.waitFor(async () => expect(await names()).toEqual(['Net_0', 'Loss_0']));
 });
 
-it('has times with units, and columns for device and memory only where there are figures', async () => {
+it('has times with units, and columns for device, memory and replays only where there are figures', async () => {
   await open();
   const headings = async () => within(await tree()).getAllByRole('columnheader').map((cell) => cell.textContent);
   expect(await headings()).toEqual(['Module', 'Calls', 'Host', 'Forward', 'Forward self', 'Backward', 'Backward self']);
-  await open([row('Net_0', null, 0, 0, { device_forward_ns: 5e6, device_backward_ns: 7e6, allocated_bytes: 2048 })]);
-  expect((await headings()).slice(-4)).toEqual(['Device', 'Device forward', 'Device backward', 'Allocated']);
+  await open([row('Net_0', null, 0, 0, { device_forward_ns: 5e6, device_backward_ns: 7e6, allocated_bytes: 2048, known_by: 'donor' })]);
+  expect((await headings()).slice(-5)).toEqual(['Device', 'Device forward', 'Device backward', 'Allocated', 'Replay known by']);
   expect((await within(await tree()).findAllByRole('gridcell')).map((cell) => cell.textContent)).toEqual([
-    '3', '10 ms', '4 ms', '1 ms', '6 ms', '2 ms', '12 ms', '5 ms', '7 ms', '2 KiB',
+    '3', '10 ms', '4 ms', '1 ms', '6 ms', '2 ms', '12 ms', '5 ms', '7 ms', '2 KiB', 'by an eager iteration',
   ]);
 });
 

@@ -18,7 +18,7 @@ const ROWS = [
 
 async function open(hash = '', rows: OperatorRow[] = ROWS, missing: string | null = null, leftOut = 0): Promise<TestServer> {
   const server = serveProfile(report({ findings: [finding('a')], recorded: ['shapes', 'device', 'steps'] }), state());
-  server.answers['operators'] = (query) => ({ group: query.get('group') ?? 'name', total: rows.length, offset: 0, rows, left_out: leftOut, missing });
+  server.answers['operators'] = (query) => ({ group: query.get('group') ?? 'name', total: rows.length, offset: 0, rows, left_out: leftOut, missing, empty: ['known_by'] });
   await openPage(`torchtidy&p.torchtidy.view=operators${hash}`);
   await screen.findByRole('heading', { level: 1, name: 'Operators' });
   return server;
@@ -39,7 +39,7 @@ describe('the operators', () => {
 
   it('have shares of the time that bounds the job, and no column without a value', async () => {
     const server = await open();
-    server.answers['operators'] = () => ({ group: 'shape', total: 1, offset: 0, rows: ROWS.slice(0, 1), left_out: 0, missing: null, host_ns: 4e6, device_ns: 20e6, empty: ['roofline', 'flops_per_second', 'tensor_cores', 'slow_calls', 'median_ns', 'shapes'] });
+    server.answers['operators'] = () => ({ group: 'shape', total: 1, offset: 0, rows: ROWS.slice(0, 1), left_out: 0, missing: null, host_ns: 4e6, device_ns: 20e6, empty: ['roofline', 'flops_per_second', 'tensor_cores', 'slow_calls', 'median_ns', 'shapes', 'known_by'] });
     fireEvent.click(screen.getByRole('button', { name: 'Name and shapes' }));
     await vi.waitFor(() => expect(screen.getAllByRole('columnheader').map((each) => each.textContent)).toEqual(['Operator', 'Calls', 'Host self', 'Host total', 'Device self▾', 'Device total']));
     expect(screen.getByText('5 ms · 25 %')).toBeTruthy();

@@ -46,6 +46,9 @@ def why(finding: Finding) -> str:
     return note.text
 
 
+MARKS = [("execute_context_0(0)_generation_8(8)", True), ("execute_diffusion_1_256x256", False)]
+
+
 class TestReports:
     def test_short_kernels_that_end_before_the_next_launch(self) -> None:
         # 19 kernels of 10 µs, one every 50 µs: 18 gaps of 40 µs.
@@ -62,6 +65,12 @@ class TestReports:
         profile = draw(f"serve.py(3): serve 0-1000\n{operators(range(10, 960, 50), 10)}", A100)
         (finding,) = reported(profile)
         assert finding.places[0].function == "serve"
+
+    @pytest.mark.parametrize(("mark", "serves"), MARKS)
+    def test_a_server_is_told_of_its_own_graphs(self, mark: str, *, serves: bool) -> None:
+        profile = draw(f"{mark} 0-1000\n{operators(range(10, 960, 50), 10)}", A100)
+        (finding,) = reported(profile)
+        assert ("--enforce-eager" in finding.fix, "reduce-overhead" in finding.fix) == (serves, not serves)
 
     def test_where_most_of_the_time_goes(self) -> None:
         text = "\n".join(

@@ -3,6 +3,7 @@
 import { useCallback, useMemo } from 'preact/hooks';
 import type { CompareAnswer } from '../../api/types.gen';
 import { changeColumns, type Change, type ChangeColumn } from '../../base/changes';
+import { leastWidth } from '../../base/operators';
 import type { Sides } from '../../base/sides';
 import { count, plural } from '../../base/units';
 import { Choice } from '../../components/Choice';
@@ -57,7 +58,7 @@ function Rows({ table, of }: { table: ChangeTable; of: Kind }) {
   return (
     <div class="change-calls" style={{ height: `${(Math.min(Math.max(total, 1), MOST_ROWS_IN_SIGHT) + 1) * ROW_PX + 2}px` }}>
       <VirtualRows class="server-table" role="table" label={of === 'operators' ? 'Operators' : 'Kernels'} count={total} rowHeight={ROW_PX} headerHeight={ROW_PX}
-        width={columns.length > 7 ? '1180px' : '760px'} header={header} onRange={onRange} order={of}
+        width={`${leastWidth(columns)}px`} header={header} onRange={onRange} order={of}
         row={(index) => <Row columns={columns} row={table.row(index)} number={index + 2} grid={grid} />} />
     </div>
   );

@@ -8,7 +8,7 @@ import { isOfStart } from '../../base/ledger';
 import { isMuted } from '../../base/mutes';
 import { diagnosisOf, actionOf } from '../../base/actionTitles';
 import { count, nanoseconds, plural, share } from '../../base/units';
-import { atMost, basisText, capital, likelihoodText, NO_SAVING, times } from '../../base/words';
+import { atMost, basisText, capital, FROM_CAPTURE, likelihoodText, NO_SAVING, times } from '../../base/words';
 import { Button, CopyButton } from '../../components/Button';
 import { Explained } from '../../components/Explained';
 import { RankBadge } from '../../components/RankBadge';
@@ -60,6 +60,7 @@ export function Figures({ finding }: { finding: Finding }) {
           <dt>Confidence</dt>
           <dd class="worth-value">{capital(finding.confidence)}</dd>
           {finding.places.length > 0 && <dd class="worth-note">{plural(finding.places.length, 'place')} in the source</dd>}
+          {finding.known_by && <dd class="worth-note">operators from the graph’s capture: {FROM_CAPTURE[finding.known_by]}</dd>}
         </div>
       </dl>
       <div class="actions">

@@ -2,8 +2,8 @@
 
 import { useCallback, useEffect, useRef } from 'preact/hooks';
 import type { KernelFamilyRow } from '../../api/types.gen';
-import { bytesPerSecond, familyText, KERNEL_COLUMNS, LEAST_WIDTH, type Family } from '../../base/kernels';
-import { flopsText } from '../../base/operators';
+import { bytesPerSecond, familyText, KERNEL_COLUMNS, type Family } from '../../base/kernels';
+import { flopsText, leastWidth } from '../../base/operators';
 import { count, nanoseconds, partShare, plural } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { Failure } from '../../components/Failure';
@@ -74,8 +74,9 @@ function Rows({ table }: { table: KernelTable }) {
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
   if (total === 0) return <p class="pad muted">Nothing matches the filter.</p>;
+  const columns = KERNEL_COLUMNS.filter(({ id }) => !said.empty?.includes(id));
   return (
-    <ServerTable label="Kernels" columns={KERNEL_COLUMNS} least={LEAST_WIDTH} total={total} row={table.row} onRange={onRange}
+    <ServerTable label="Kernels" columns={columns} least={leastWidth(columns)} total={total} row={table.row} onRange={onRange}
       sort={table.sort.value} onSort={table.sortBy} onOpen={(key) => copyName(table, key)} />
   );
 }

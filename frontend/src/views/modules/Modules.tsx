@@ -3,6 +3,7 @@
 import { useMemo } from 'preact/hooks';
 import type { ModuleRow } from '../../api/types.gen';
 import { bytes, count, nanoseconds, plural } from '../../base/units';
+import { FROM_CAPTURE_HINT, fromCaptureText } from '../../base/words';
 import { ShareBar } from '../../components/ShareBar';
 import { TreeGrid, type TreeColumn } from '../../components/TreeGrid';
 import { NotRecorded, Waiting } from '../../components/Waiting';
@@ -38,10 +39,11 @@ type Column = TreeColumn<ModuleRow>;
 const onHost = (row: ModuleRow): number => row.forward_ns + row.backward_ns;
 const onDevice = (row: ModuleRow): number => (row.device_forward_ns ?? 0) + (row.device_backward_ns ?? 0);
 
-/** Device and memory columns only where a module has such a figure. */
+/** Device, memory and replay columns only where a module has such a figure. */
 function columnsOf(rows: readonly ModuleRow[]): Column[] {
   const device = rows.some((row) => row.device_forward_ns !== null || row.device_backward_ns !== null);
   const memory = rows.some((row) => row.allocated_bytes !== null);
+  const replayed = rows.some((row) => row.known_by);
   const roots = rows.filter((row) => row.parent === null);
   const total = (of: (row: ModuleRow) => number): number => Math.max(1, roots.reduce((sum, row) => sum + of(row), 0));
   const [all, allOnDevice] = [total(onHost), total(onDevice)];
@@ -60,6 +62,7 @@ function columnsOf(rows: readonly ModuleRow[]): Column[] {
       column('Device backward', 'Device time of what the backward pass launched', 112, (row) => time(row.device_backward_ns)),
     ] : []),
     ...(memory ? [column('Allocated', 'Memory allocated in the forward pass, frees not subtracted', 92, (row) => (row.allocated_bytes === null ? '–' : bytes(row.allocated_bytes)))] : []),
+    ...(replayed ? [column('Replay known by', FROM_CAPTURE_HINT, 132, (row) => fromCaptureText(row.known_by))] : []),
   ];
 }
 

@@ -33,7 +33,7 @@ export function Panel({ row, by, hasDevice }: Props) {
       {row.shapes && <p class="path">{row.shapes}</p>}
       {file && line !== null && <Button icon="file" onClick={() => showSource({ file, line })}>{placeText({ file, line })}{row.function && ` · ${row.function}`}</Button>}
       <dl class="facts">
-        {columnsOf(by, hasDevice).filter(({ number, id }) => number || id === 'tensor_cores').map(({ label, hint, text }) => (
+        {columnsOf(by, hasDevice).filter(({ number, id }) => number || id === 'tensor_cores' || (id === 'known_by' && row.known_by)).map(({ label, hint, text }) => (
           <><dt title={hint}>{label}</dt><dd class="number">{text(row)}</dd></>
         ))}
         {row.operators > 1 && <><dt>Operators</dt><dd class="number">{count(row.operators)}</dd></>}

@@ -7,7 +7,7 @@ import { communicationText, folded, isBusy, knownByText, knownText, limitText, p
 import { placeText } from '../../base/places';
 import { actionOf } from '../../base/actionTitles';
 import { count, moment, nanoseconds, partShare, plural, share } from '../../base/units';
-import { capital } from '../../base/words';
+import { capital, replayedMark } from '../../base/words';
 import { Button } from '../../components/Button';
 import { ShareBar } from '../../components/ShareBar';
 import { Message } from '../../components/Spans';
@@ -163,7 +163,7 @@ function More({ row: { entry, ns } }: { row: EntryRow }) {
       )}
       <dl>
         <Fact name={isBusy(entry) ? 'Kernel' : 'Waited for'} text={owner.kernel} />
-        <Fact name="Operator" text={owner.operator} />
+        <Fact name="Operator" text={owner.operator && owner.operator + replayedMark(owner.replayed)} />
         <Fact name="Function" text={placed(owner.library)} />
         <Fact name="Your function" text={placed(owner.own)} />
         <Fact name="Annotation" text={owner.mark} />

@@ -1,15 +1,12 @@
 /** Iterations of an inference server by phase, and how much of the replayed graphs' time has an operator. */
 
-import type { Attribution, DecodeFloor, Graphs, PhaseTotal, ProfileReport } from '../../api/types.gen';
+import type { DecodeFloor, Graphs, PhaseTotal, ProfileReport } from '../../api/types.gen';
 import { bytes, count, nanoseconds, plural, share } from '../../base/units';
+import { fromCaptureText } from '../../base/words';
 import { DataTable } from '../../components/DataTable';
 
 const MODES: Record<PhaseTotal['mode'], string> = {
   graph: 'graph', piecewise: 'graph in pieces', eager: 'eager', no_device: 'nothing on the device',
-};
-
-const KNOWN_BY: Record<NonNullable<Attribution['known_by']>, string> = {
-  exact: 'exact', unique: 'unique', renamed: 'by its place', donor: 'by an eager iteration',
 };
 
 const orDash = <T,>(value: T | null | undefined, text: (known: T) => string): string => (value === null || value === undefined ? '–' : text(value));
@@ -50,6 +47,6 @@ function graphsText({ launches, kernels, time_ns: time, attribution }: Graphs): 
   const launched = `${plural(launches, 'graph launch', 'graph launches')}, ${plural(kernels, 'kernel')}, ${nanoseconds(time)}`;
   const known = attribution.filter((each) => each.known_by !== null);
   if (known.length === 0) return `${launched}. Their operators are not known: record the capture of the graphs, too.`;
-  const ways = known.map((each) => `${each.known_by && KNOWN_BY[each.known_by]} ${share(each.time_ns / Math.max(time, 1))}`).join(', ');
+  const ways = known.map((each) => `${fromCaptureText(each.known_by)} ${share(each.time_ns / Math.max(time, 1))}`).join(', ');
   return `${launched}. ${share(known.reduce((sum, each) => sum + each.time_ns, 0) / Math.max(time, 1))} of their time has an operator (${ways}).`;
 }

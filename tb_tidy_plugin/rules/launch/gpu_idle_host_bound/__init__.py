@@ -37,6 +37,7 @@ which the host did something else than launch. Steps that warm up.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tb_tidy_plugin.profile.iterations import iterations_of
 from tb_tidy_plugin.profile.lanes import devices_of
 from tb_tidy_plugin.rulekit import (
     Confidence,
@@ -72,6 +73,7 @@ class Evidence:
         has_stacks: whether Python stacks were recorded, which slows the host further.
         beyond: the part of the idle time that recording cannot explain, however slow it is.
         recorded: the part of the idle time that recording likely causes.
+        serves: whether the steps are batches of an inference server.
         least, longest: from which part of the step on it is reported, and up to which gap.
     """
 
@@ -86,6 +88,14 @@ class Evidence:
     recorded: Share
     least: Share
     longest: Nanoseconds
+    serves: bool = False
+
+    @property
+    def how(self) -> str:
+        """Whose graphs to use."""
+        if not self.serves:
+            return '`torch.compile` with `mode="reduce-overhead"`, CUDA graphs'
+        return "the server's CUDA graphs (vLLM without `--enforce-eager`, SGLang without `--disable-cuda-graph`)"
 
     @property
     def where(self) -> str:
@@ -114,7 +124,7 @@ class GpuIdleHostBound(Rule[Evidence]):
         "{shallow} of the launches find at most one other piece of work queued. {recorder}. Reported for {least} of "
         "the step or more, without gaps above {longest}"
     )
-    fix = 'Launch less: `torch.compile` with `mode="reduce-overhead"`, CUDA graphs, larger batches or fused operators'
+    fix = "Launch less: {how}, larger batches or fused operators"
     caveat = "`reduce-overhead` records CUDA graphs, which need constant shapes and memory of their own."
 
     min_share = Threshold(0.15, "some gaps are between any two kernels; below this they are not what limits the step")
@@ -159,6 +169,7 @@ class GpuIdleHostBound(Rule[Evidence]):
                 recorded=Share(1 - likely / total_ns),
                 least=Share(self.min_share),
                 longest=Nanoseconds(self.most_gap_ns),
+                serves=any(each.batch.phase != "diffusion" for each in iterations_of(profile)),
             ),
             subject=f"device {nth}",  # of this process: each rank has a device of another number
             confidence=self._confidence(has_stacks, likely / steps / mean_ns, most / steps / mean_ns),

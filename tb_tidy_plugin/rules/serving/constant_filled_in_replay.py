@@ -1,0 +1,142 @@
+"""Constants that each replay of a graph fills again.
+
+## What it finds
+Kernels of a replayed graph that write a constant to a small tensor, 8 times or more in each replay. They read no other
+tensor, so that neither the batch nor a request changes what they write.
+
+## Why it is slow
+A graph replays everything that was captured. A kernel that sets one number takes as long as the shortest kernels do,
+in each layer and each replay, and the next kernel waits for it.
+
+## Example
+```python
+class Attention(torch.nn.Module):
+    def forward(self, q, k, v):
+        offset = torch.zeros(1, dtype=torch.int32, device=q.device)  # a kernel in each layer of each replay
+        return attention(q, k, v, offset)
+```
+
+Use instead:
+```python
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("offset", torch.zeros(1, dtype=torch.int32))  # once, before the graph is captured
+
+    def forward(self, q, k, v):
+        return attention(q, k, v, self.offset)
+```
+
+## How the saving is estimated
+The kernels go. At worst nothing is won, since buffers that a kernel adds to must be cleared each time.
+
+## When it stays quiet
+Kernels with another tensor: what they write may depend on it. Tensors of more than 1,024 elements. Replays of which
+the capture is not known.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
+
+ABSENT = -1
+FILL = "aten::fill_"  # `zeros`, `ones` and `full` call it, too
+COMPILED = re.compile(r"triton_poi_fused_(?:\w+_)?(?:zeros|ones|full|arange)(?:_like)?(?:_\w+)?")
+"""Compiled operators, which name what they were made of, that write a constant where they have one tensor."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Fills of one operator.
+
+    Attributes:
+        operator: its name. elements: of the tensor. times: how often in one replay. replays: how many there are.
+        time: of all of them. least, most: from how often on and up to how many elements it is reported.
+    """
+
+    operator: str
+    elements: int
+    times: int
+    replays: int
+    time: Nanoseconds
+    least: int
+    most: int
+
+    @property
+    def what(self) -> str:
+        """The tensor."""
+        return "one element" if self.elements == 1 else f"{self.elements} elements"
+
+    @property
+    def how_often(self) -> str:
+        """In all replays."""
+        return "" if self.replays == 1 else f" in each of {self.replays} replays"
+
+
+class ConstantFilledInReplay(Rule[Evidence]):
+    """Kernels of a replayed graph that write a constant."""
+
+    code = "TT1508"
+    needs = frozenset({"shapes", "device"})
+    action = "Fill constants before the graph is captured"
+    message = "`{operator}` writes a constant to {what} {times} times{how_often}: {time}"
+    why = (
+        "It reads no other tensor, so that no request changes what it writes. Reported for {least} times or more in a "
+        "replay and up to {most} elements"
+    )
+    fix = "Make the tensor once, in `__init__` or before the capture, and pass it to all layers"
+    caveat = "A buffer that a kernel adds to must be cleared each time: then clear those of all layers by one fill."
+
+    min_times = Threshold(8, "in one replay: layers repeat, and fewer are hardly worth a change")
+    max_elements = Threshold(1024, "of the tensor; larger ones are results that a kernel writes to")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        table, operator = profile.table, profile.replayed.operator
+        work = np.flatnonzero(operator != ABSENT)
+        keys = np.stack([table.name[operator[work]], table.inputs[operator[work]]])
+        calls, number = np.unique(keys, axis=1, return_inverse=True)
+        number = number.reshape(-1)
+        for group in range(calls.shape[1]):
+            rows = work[number == group]
+            elements = self._elements(profile, int(operator[rows[0]])) if self._is_fill(profile, rows) else 0
+            if elements:
+                yield from self._matches(profile, rows, elements)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, 0.0, 0.0, 1.0)
+
+    def _is_fill(self, profile: Profile, rows: Rows) -> bool:
+        replays = len(np.unique(profile.launch[rows]))
+        name = profile.replayed.operator_name(int(rows[0])) or ""
+        is_fill = name == FILL or COMPILED.fullmatch(name) is not None
+        return is_fill and len(rows) >= self.min_times * replays
+
+    def _elements(self, profile: Profile, operator: int) -> int:
+        """Of the only tensor of an operator; 0 where it has another one, or too many elements."""
+        inputs = profile.inputs(operator)
+        shapes = [shape for at in range(len(inputs.dims)) if (shape := inputs.shape(at)) is not None]
+        elements = prod(shapes[0]) if len(shapes) == 1 else 0
+        return elements if elements <= self.max_elements else 0
+
+    def _matches(self, profile: Profile, rows: Rows, elements: int) -> Iterator[Match[Evidence]]:
+        launch = profile.launch[rows]
+        replays = np.unique(launch)
+        name = profile.replayed.operator_name(int(rows[0])) or ""
+        evidence = Evidence(
+            operator=name,
+            elements=elements,
+            times=len(rows) // len(replays),
+            replays=len(replays),
+            time=Nanoseconds(int(profile.table.duration_ns[rows].sum())),
+            least=int(self.min_times),
+            most=int(self.max_elements),
+        )
+        for replay in replays.tolist():
+            mine = tuple(rows[launch == replay].tolist())
+            cause = int(profile.replayed.operator[mine[0]])
+            yield Match(cause, mine, evidence, subject=name, confidence="medium")
