@@ -14,6 +14,11 @@ import pytest
 
 import setup
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 pytestmark = pytest.mark.slow
 
 PARTS = ("_args.pxi", "_events.pxi", "_expected.pxi", "_interned.pxi", "_json.pxi")  # of `_scan.pyx`
@@ -266,6 +271,17 @@ def test_without_a_compiler_the_build_stops_where_one_is_required(translated: Pa
 def test_a_wheel_for_every_platform_on_request(checkout: Path) -> None:
     assert run_setup(checkout, "build", path=os.environ["PATH"], extension="skip").returncode == 0
     assert built(checkout) == []
+
+
+def test_releases_have_a_wheel_for_each_python_that_setup_names() -> None:
+    wheels = tomllib.loads((setup.ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["cibuildwheel"]
+    supported = re.findall(
+        r'"Programming Language :: Python :: 3\.(\d+)"', (setup.ROOT / "setup.py").read_text("utf-8")
+    )
+    assert wheels["build"].split() == [f"cp3{minor}-*" for minor in supported]
+    modes = wheels["environment"]
+    assert modes["TORCHTIDY_EXTENSION"] in setup.EXTENSION_MODES
+    assert modes["TORCHTIDY_FRONTEND"] in setup.MODES
 
 
 def test_an_unknown_mode_of_the_extension_stops_the_build(checkout: Path) -> None:
