@@ -66,7 +66,8 @@ def main(names: Sequence[str]) -> None:
     """Takes the pictures named, all where none is."""
     FOLDER.mkdir(exist_ok=True)
     with _browser() as browser, tempfile.TemporaryDirectory() as folder:
-        with tensorboard("--logdir", str(_logdir(Path(folder))), folder=Path(folder)) as served:
+        sources = ("--torchtidy_source_roots", str(ROOT / "sample_runs" / UNTIDY))
+        with tensorboard("--logdir", str(_logdir(Path(folder))), *sources, folder=Path(folder)) as served:
             for screen in SCREENS:
                 if not names or screen.name in names:
                     _take(browser, served.address, screen)
