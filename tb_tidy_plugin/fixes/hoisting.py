@@ -24,6 +24,7 @@ BUILTINS = frozenset({"abs", "float", "int", "len", "list", "max", "min", "range
 WORDS = frozenset({"True", "False", "None"})
 UNSET = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided"})
 UNWRITTEN = "Nothing writes to the tensor in place"
+CALLED = frozenset({"forward", "__call__"})
 USED_ONCE = 2
 """Places of a name that is assigned, and read once."""
 
@@ -77,10 +78,10 @@ def _before(code: Code, line: cst.SimpleStatementLine) -> Change:
         outermost, block = around, code.parent(around)
     if outermost is None or not isinstance(code.parent(outermost), (cst.IndentedBlock, cst.Module)):
         raise Unfixable("The line is not in a loop or a function before which all that it uses is known.")
-    _hold_unwritten(code, code.module, target.value)
-    if code.bound(target.value) != 1:
-        raise Unfixable(f"The file gives `{target.value}` more than one value.")
-    moved = code.text[slice(*code.span(line))]
+    scope = code.module if isinstance(outermost, cst.FunctionDef) else _scope(code, line) or code.module
+    _hold_kept(code, scope, target.value)
+    start, end = code.span(line)
+    moved = code.text[start : code.line_end(end)].rstrip("\r\n")
     if len(code.lines(line)) > 1:
         raise Unfixable("The constant takes several lines.")
     return Change(
@@ -156,9 +157,9 @@ def _as_buffer(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, line:
         return is_set if _base(name) == me else name not in local and code.bound(name) == 1 and _is_global(code, name)
 
     found, text, gone = _largest(code, function, line, is_known)
-    if found is None or not text:
+    if found is None:
         raise Unfixable("What the line makes may depend on what the module is called with.")
-    name = _name(code, owner, function, found)
+    name = _name(code, owner, function, gone[0].body[0] if gone else code.parent(found))
     if "\n" in text or "\r" in text or "#" in text:
         raise Unfixable("The constant takes several lines.")
     at = code.line_end(code.span(start.body.body[-1])[1])
@@ -197,9 +198,10 @@ def _largest(
         target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
         if not isinstance(target, cst.Name):
             break
-        _hold_unwritten(code, function, target.value)
-        if code.bound(target.value) != 1:
-            raise Unfixable(f"The file gives `{target.value}` more than one value.")
+        _hold_kept(code, function, target.value)
+        end = code.span(assign)[1] if assign is not None else 0
+        if code.text[end : code.line_end(end)].strip():
+            break  # a comment, which stays with its line
         named = target.value
         uses = _uses(code, function, named)
         larger = _around(code, uses[-1], named, is_known) if len(uses) == USED_ONCE else None
@@ -319,18 +321,18 @@ def _without_devices(code: Code, expression: cst.BaseExpression) -> str:
     )
 
 
-def _name(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, found: cst.BaseExpression) -> str:
-    """A name for the buffer, by that of the constant, or of the method that makes it."""
-    assign = code.parent(found)
-    target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
-    name = f"kept_{target.value if isinstance(target, cst.Name) else function.name.value}"
-    if any(isinstance(node, cst.Name) and node.value == name for node in code.below(owner)):
-        raise Unfixable(f"The module has `{name}` already.")
-    return name
+def _name(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, assign: cst.CSTNode | None) -> str:
+    """A name for the buffer: that of the method that makes it, else of the constant."""
+    name = function.name.value
+    if name in CALLED and isinstance(assign, cst.Assign) and isinstance(assign.targets[0].target, cst.Name):
+        name = assign.targets[0].target.value
+    if any(isinstance(node, cst.Name) and node.value == f"kept_{name}" for node in code.below(owner)):
+        raise Unfixable(f"The module has `kept_{name}` already.")
+    return f"kept_{name}"
 
 
-def _hold_unwritten(code: Code, scope: cst.CSTNode, name: str) -> None:
-    """Raises Unfixable where a statement writes to the tensor called `name` in place."""
+def _hold_kept(code: Code, scope: cst.CSTNode, name: str) -> None:
+    """Raises Unfixable where a statement gives `name` another value, or writes to its tensor in place."""
     for node in code.below(scope):
         if isinstance(node, (cst.AssignTarget, cst.AugAssign)):
             is_written = not isinstance(node.target, cst.Name) or isinstance(node, cst.AugAssign)
@@ -343,6 +345,8 @@ def _hold_unwritten(code: Code, scope: cst.CSTNode, name: str) -> None:
             continue
         if is_written:
             raise Unfixable(f"The file writes to `{name}` in place.")
+    if sum(name in _bound_by(node) for node in code.below(scope)) != 1:
+        raise Unfixable(f"The file gives `{name}` more than one value.")
 
 
 def _targets_in_place(target: cst.BaseExpression) -> set[str]:

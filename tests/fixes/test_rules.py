@@ -648,7 +648,7 @@ for epoch in range(9):
 \t\ty = attend(x, mask)""",
         """\
 n = 9
-mask = torch.ones(n, n).triu(1).bool()
+mask = torch.ones(n, n).triu(1).bool()  # here
 for epoch in range(9):
 \tfor x in xs:
 \t\ty = attend(x, mask)""",
@@ -664,7 +664,7 @@ def build(n, /, device="é"):
     return step""",
         """\
 def build(n, /, device="é"):
-    window = torch.hann_window(n, device=device)
+    window = torch.hann_window(n, device=device)  # here
     def step(x):
         # of the last 9
         return x * window
@@ -678,24 +678,19 @@ class Net(nn.Module):
         super().__init__()
         self.n, self.m = n, 2
 
-    def mask(self):
-        near = torch.ones(self.n, self.n)  # here
-        return near.tril().triu(-self.m).bool()
-
     def forward(self, x):
-        return attend(x, self.mask())""",
+        near = torch.ones(self.n, self.n)  # here
+        return attend(x, near.tril().triu(-self.m).bool())""",
         """\
 class Net(nn.Module):
     def __init__(self, n):
         super().__init__()
         self.n, self.m = n, 2
-        self.register_buffer("kept_mask", torch.ones(self.n, self.n).tril().triu(-self.m).bool(), persistent=False)
-
-    def mask(self):
-        return self.kept_mask
+        self.register_buffer("kept_near", torch.ones(self.n, self.n), persistent=False)
 
     def forward(self, x):
-        return attend(x, self.mask())""",
+        near = self.kept_near  # here
+        return attend(x, near.tril().triu(-self.m).bool())""",
     ),
     (
         "constant-rebuilt-every-step",
@@ -777,6 +772,33 @@ def test_odd_layouts_keep_their_form(rule: str, source: str, expected: str, newl
     if HERE in after:
         with pytest.raises(Unfixable):
             changed(rule, after)
+
+
+MASK = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.n, self.m = n, 2
+
+    def mask(self):
+        near = torch.ones(self.n, self.n)
+        return near.tril().triu(-self.m).bool()
+
+    def other(self, near):
+        return self.mask() & near
+"""
+
+
+def test_a_constant_goes_on_to_its_only_use() -> None:
+    rule = RULES["constant-rebuilt-every-step"]
+    change = rule().fixer(Code(MASK), Spot(range(9, 10), "mask"), facts(rule, {}))
+    made = "torch.ones(self.n, self.n).tril().triu(-self.m).bool()"
+    after = MASK.replace("        near = torch.ones(self.n, self.n)\n", "")
+    after = after.replace("near.tril().triu(-self.m).bool()", "self.kept_mask")
+    after = after.replace("n, 2\n", f'n, 2\n        self.register_buffer("kept_mask", {made}, persistent=False)\n')
+    assert spliced(MASK, change.splices) == after
 
 
 def test_indices_of_several_dimensions_are_looked_up() -> None:
