@@ -12,6 +12,7 @@ from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, collide, splice
 from tb_tidy_plugin.fixes.code import Code
 from tb_tidy_plugin.rulekit import Rule, Sizes
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.units import Count
 
 RULES: Mapping[str, type[Rule]] = {rule.name(): rule for rule in catalogue() if issubclass(rule, Rule)}
 FIXERS = sorted(name for name, rule in RULES.items() if rule.can_fix())
@@ -32,6 +33,7 @@ FACTS: Mapping[str, Mapping[str, object]] = {
     "fp32-on-ordinary-cores": {"has_bfloat16": True},
     "hidden-contiguous-copy": {"is_needed": False},
     "garbage-collected-in-step": {"explicit": True},
+    "embedding-gradient-dense": {"rows": Count(100_000)},
     "dtype-ping-pong": {"dtype": "bfloat16", "other": "float32"},
     "weights-cast-every-call": {"dtype": "bfloat16"},
     "index-gradient-accumulated": {"table": Sizes((9, 4)), "picked": Sizes((5, 4))},
@@ -321,7 +323,12 @@ class Net(nn.Module):
     ),
     (
         "embedding-gradient-dense",
-        "table = nn.Embedding(100_000, 8)\nopt = optim.SGD(table.parameters(), 0.1)\ny = table(x)  # here",
+        """\
+table = nn.Embedding(100_000, 8)
+small = nn.Embedding(9, 8)
+some = nn.Embedding(n, 8)
+opt = optim.SGD(table.parameters(), 0.1)
+y = table(x) + small(x) + some(x)  # here""",
         {"table = nn.Embedding(100_000, 8)": "table = nn.Embedding(100_000, 8, sparse=True)"},
     ),
     (
@@ -407,20 +414,20 @@ DECLINED: list[tuple[str, str, str]] = [
     ("index-gradient-accumulated", "h[i] += y  # here", "do not pick rows"),
     ("index-gradient-accumulated", "del h[i]  # here", "do not pick rows"),
     ("index-gradient-accumulated", "y = h[\n    i  # rows\n]  # here", "beside a comment"),
-    ("embedding-gradient-dense", "t = nn.Embedding(9, 9)\ny = t(x)  # here", "does not make the optimizer"),
+    ("embedding-gradient-dense", "t = nn.Embedding(n, 9)\ny = t(x)  # here", "does not make the optimizer"),
     (
         "embedding-gradient-dense",
-        "t = nn.Embedding(9, 9)\no = optim.AdamW(t.parameters())\ny = t(x)  # here",
+        "t = nn.Embedding(n, 9)\no = optim.AdamW(t.parameters())\ny = t(x)  # here",
         "does not take sparse",
     ),
     (
         "embedding-gradient-dense",
-        "t = nn.Embedding(9, 9)\no = optim.SGD(ps, lr=0.1, momentum=0.9)\ny = t(x)  # here",
+        "t = nn.Embedding(n, 9)\no = optim.SGD(ps, lr=0.1, momentum=0.9)\ny = t(x)  # here",
         "does not take sparse",
     ),
     (
         "embedding-gradient-dense",
-        "t = nn.Embedding(9, 9)\no = optim.SGD(ps)\nnn.utils.clip_grad_norm_(ps, 1)\ny = t(x)  # here",
+        "t = nn.Embedding(n, 9)\no = optim.SGD(ps)\nnn.utils.clip_grad_norm_(ps, 1)\ny = t(x)  # here",
         "cannot be clipped",
     ),
     (
@@ -539,6 +546,7 @@ DECLINED: list[tuple[str, str, str]] = [
         "writes to the tensor",
     ),
     ("embedding-gradient-dense", "o = optim.SGD(ps)\ny = model(x)  # here", "do not look up"),
+    ("embedding-gradient-dense", "t = nn.Embedding(7, 9)\no = optim.SGD(ps)\ny = t(x)  # here", "do not look up"),
     ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
 ]
 
