@@ -809,6 +809,40 @@ def test_a_constant_goes_on_to_its_only_use() -> None:
     assert spliced(MASK, change.splices) == after
 
 
+SEVERAL = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 9
+
+    def tables(self):
+        places = torch.arange(self.n)
+        rates = torch.linspace(0, 1, self.n)
+        return places + rates, places * rates
+
+    def places(self, x):
+        x = f(x, torch.ones(self.n), torch.ones(9))
+        return x + f(torch.ones(self.n))
+
+    def forward(self, x):
+        places = torch.zeros(self.n)
+        return f(places, x)
+"""
+
+
+def test_each_constant_of_a_module_has_a_name_of_its_own_so_that_all_changes_fit() -> None:
+    rule, code = RULES["constant-rebuilt-every-step"], Code(SEVERAL)
+    changes = [rule().fixer(code, Spot(range(at, at + 1), ""), facts(rule, {})) for at in (9, 10, 14, 15, 18)]
+    splices = [splice for change in changes for splice in change.splices]
+    assert not collide(splices)
+    names = {"tables_places", "rates", "ones_2", "ones_4", "forward_places"}
+    after = spliced(SEVERAL, splices)
+    assert all(after.count(f'register_buffer("kept_{name}",') == 1 for name in names)
+    assert all(after.count(f"self.kept_{name}") == 1 for name in names)
+
+
 def test_indices_of_several_dimensions_are_looked_up() -> None:
     rule = RULES["index-gradient-accumulated"]
     given = facts(rule, {"table": Sizes((9, 4)), "picked": Sizes((2, 5, 4))})
