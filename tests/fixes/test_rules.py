@@ -13,6 +13,7 @@ from tb_tidy_plugin.fixes.code import Code
 from tb_tidy_plugin.rulekit import Rule, Sizes
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.units import Count
+from tests.support.recordings import ROOT
 
 RULES: Mapping[str, type[Rule]] = {rule.name(): rule for rule in catalogue() if issubclass(rule, Rule)}
 FIXERS = sorted(name for name, rule in RULES.items() if rule.can_fix())
@@ -750,6 +751,12 @@ def _empty(kind: object) -> object:
 def test_at_least_fifteen_rules_change_code_and_each_has_a_case() -> None:
     assert len(FIXERS) >= 15
     assert sorted({rule for rule, _, _ in (*CASES, *LAYOUTS)}) == FIXERS
+
+
+def test_the_page_names_each_rule_that_changes_code() -> None:
+    page = (ROOT / "docs" / "fixes.md").read_text(encoding="utf-8")
+    table = page.partition("## Rules that change code")[2].partition("\n\nA constructor")[0]
+    assert sorted({line.split()[1] for line in table.splitlines() if line.startswith("| ")} - {"rule"}) == FIXERS
 
 
 @pytest.mark.parametrize(("rule", "source", "lines"), CASES, ids=[case[0] for case in CASES])
