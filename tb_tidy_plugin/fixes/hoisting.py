@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -77,10 +77,10 @@ def _before(code: Code, line: cst.SimpleStatementLine) -> Change:
         outermost, block = around, code.parent(around)
     if outermost is None or not isinstance(code.parent(outermost), (cst.IndentedBlock, cst.Module)):
         raise Unfixable("The line is not in a loop or a function before which all that it uses is known.")
-    _hold_unwritten(code, code.module, target.value)
-    if code.bound(target.value) != 1:
-        raise Unfixable(f"The file gives `{target.value}` more than one value.")
-    moved = code.text[slice(*code.span(line))]
+    scope = code.module if isinstance(outermost, cst.FunctionDef) else _scope(code, line) or code.module
+    _hold_kept(code, scope, target.value)
+    start, end = code.span(line)
+    moved = code.text[start : code.line_end(end)].rstrip("\r\n")
     if len(code.lines(line)) > 1:
         raise Unfixable("The constant takes several lines.")
     return Change(
@@ -155,10 +155,10 @@ def _as_buffer(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, line:
         is_set = any(name == each or name.startswith(f"{each}.") for each in set_once - others)
         return is_set if _base(name) == me else name not in local and code.bound(name) == 1 and _is_global(code, name)
 
-    found, text, gone = _largest(code, function, line, is_known)
-    if found is None or not text:
+    found, text, gone, named = _largest(code, function, line, is_known)
+    if found is None:
         raise Unfixable("What the line makes may depend on what the module is called with.")
-    name = _name(code, owner, function, found)
+    name = _name(code, methods, function, found, named)
     if "\n" in text or "\r" in text or "#" in text:
         raise Unfixable("The constant takes several lines.")
     at = code.line_end(code.span(start.body.body[-1])[1])
@@ -179,8 +179,8 @@ def _as_buffer(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, line:
 
 def _largest(
     code: Code, function: cst.FunctionDef, line: cst.SimpleStatementLine, is_known: Known
-) -> tuple[cst.BaseExpression | None, str, list[cst.SimpleStatementLine]]:
-    """The largest constant that starts on a line: the expression, its text, and the lines that it makes unnecessary.
+) -> tuple[cst.BaseExpression | None, str, list[cst.SimpleStatementLine], str]:
+    """The largest constant that starts on a line: the expression, its text, the lines that it replaces, and its name.
 
     Where a line names a constant for one further use, the constant goes on there.
     """
@@ -190,17 +190,17 @@ def _largest(
         (node for node in expressions if _makes_tensor(code, node) and _is_constant(code, node, is_known)), None
     )
     if found is None:
-        return None, "", []
+        return None, "", [], ""
     text, named = _without_devices(code, found), ""
     while True:
         assign = code.parent(found)
         target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
         if not isinstance(target, cst.Name):
             break
-        _hold_unwritten(code, function, target.value)
-        if code.bound(target.value) != 1:
-            raise Unfixable(f"The file gives `{target.value}` more than one value.")
-        named = target.value
+        _hold_kept(code, function, target.value)
+        named, end = target.value, code.span(assign)[1] if assign is not None else 0
+        if code.text[end : code.line_end(end)].strip():
+            break  # a comment, which stays with its line
         uses = _uses(code, function, named)
         larger = _around(code, uses[-1], named, is_known) if len(uses) == USED_ONCE else None
         if larger is None:
@@ -212,7 +212,7 @@ def _largest(
     above = code.parent(found)
     if isinstance(above, cst.Attribute) and above.attr.value.endswith("_"):
         raise Unfixable("The line writes to the tensor.")
-    return found, text, gone
+    return found, text, gone, named
 
 
 def _uses(code: Code, function: cst.FunctionDef, name: str) -> list[cst.Name]:
@@ -319,18 +319,34 @@ def _without_devices(code: Code, expression: cst.BaseExpression) -> str:
     )
 
 
-def _name(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, found: cst.BaseExpression) -> str:
-    """A name for the buffer, by that of the constant, or of the method that makes it."""
-    assign = code.parent(found)
-    target = assign.targets[0].target if isinstance(assign, cst.Assign) else None
-    name = f"kept_{target.value if isinstance(target, cst.Name) else function.name.value}"
-    if any(isinstance(node, cst.Name) and node.value == name for node in code.below(owner)):
-        raise Unfixable(f"The module has `{name}` already.")
-    return name
+def _name(
+    code: Code, methods: Sequence[cst.FunctionDef], function: cst.FunctionDef, found: cst.BaseExpression, named: str
+) -> str:
+    """A name for the buffer, which no other constant of the module gets: fixes are made one by one, and fit together.
+
+    That of the method which returns the constant, else of the constant, else of what makes it.
+    """
+    own, names = function.name.value, {each.name.value for each in methods}
+    returns = [node for node in code.below(function) if isinstance(node, cst.Return)]
+    if code.parent(found) in returns and len(returns) == 1:
+        name = own
+    elif named:
+        binding = [each for each in methods if any(named in _bound_by(node) for node in code.below(each))]
+        name = named if binding == [function] and named not in names else f"{own}_{named}"
+    else:
+        calls = [node for each in methods for node in code.below(each) if isinstance(node, cst.Call)]
+        factories = [node for node in calls if _is_factory(code, node)]
+        [first, *_] = [node for node in factories if code.span(node)[0] >= code.span(found)[0]]
+        name = f"{code.source(first.func).rpartition('.')[2]}_{factories.index(first)}"
+    if any(
+        isinstance(node, cst.Name) and node.value == f"kept_{name}" for each in methods for node in code.below(each)
+    ):
+        raise Unfixable(f"The module has `kept_{name}` already.")
+    return f"kept_{name}"
 
 
-def _hold_unwritten(code: Code, scope: cst.CSTNode, name: str) -> None:
-    """Raises Unfixable where a statement writes to the tensor called `name` in place."""
+def _hold_kept(code: Code, scope: cst.CSTNode, name: str) -> None:
+    """Raises Unfixable where a statement gives `name` another value, or writes to its tensor in place."""
     for node in code.below(scope):
         if isinstance(node, (cst.AssignTarget, cst.AugAssign)):
             is_written = not isinstance(node.target, cst.Name) or isinstance(node, cst.AugAssign)
@@ -343,6 +359,8 @@ def _hold_unwritten(code: Code, scope: cst.CSTNode, name: str) -> None:
             continue
         if is_written:
             raise Unfixable(f"The file writes to `{name}` in place.")
+    if sum(name in _bound_by(node) for node in code.below(scope)) != 1:
+        raise Unfixable(f"The file gives `{name}` more than one value.")
 
 
 def _targets_in_place(target: cst.BaseExpression) -> set[str]:

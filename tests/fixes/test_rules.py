@@ -12,6 +12,8 @@ from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, collide, splice
 from tb_tidy_plugin.fixes.code import Code
 from tb_tidy_plugin.rulekit import Rule, Sizes
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.units import Count
+from tests.support.recordings import ROOT
 
 RULES: Mapping[str, type[Rule]] = {rule.name(): rule for rule in catalogue() if issubclass(rule, Rule)}
 FIXERS = sorted(name for name, rule in RULES.items() if rule.can_fix())
@@ -32,6 +34,7 @@ FACTS: Mapping[str, Mapping[str, object]] = {
     "fp32-on-ordinary-cores": {"has_bfloat16": True},
     "hidden-contiguous-copy": {"is_needed": False},
     "garbage-collected-in-step": {"explicit": True},
+    "embedding-gradient-dense": {"rows": Count(100_000)},
     "dtype-ping-pong": {"dtype": "bfloat16", "other": "float32"},
     "weights-cast-every-call": {"dtype": "bfloat16"},
     "index-gradient-accumulated": {"table": Sizes((9, 4)), "picked": Sizes((5, 4))},
@@ -321,7 +324,12 @@ class Net(nn.Module):
     ),
     (
         "embedding-gradient-dense",
-        "table = nn.Embedding(100_000, 8)\nopt = optim.SGD(table.parameters(), 0.1)\ny = table(x)  # here",
+        """\
+table = nn.Embedding(100_000, 8)
+small = nn.Embedding(9, 8)
+some = nn.Embedding(n, 8)
+opt = optim.SGD(table.parameters(), 0.1)
+y = table(x) + small(x) + some(x)  # here""",
         {"table = nn.Embedding(100_000, 8)": "table = nn.Embedding(100_000, 8, sparse=True)"},
     ),
     (
@@ -407,20 +415,20 @@ DECLINED: list[tuple[str, str, str]] = [
     ("index-gradient-accumulated", "h[i] += y  # here", "do not pick rows"),
     ("index-gradient-accumulated", "del h[i]  # here", "do not pick rows"),
     ("index-gradient-accumulated", "y = h[\n    i  # rows\n]  # here", "beside a comment"),
-    ("embedding-gradient-dense", "t = nn.Embedding(9, 9)\ny = t(x)  # here", "does not make the optimizer"),
+    ("embedding-gradient-dense", "t = nn.Embedding(n, 9)\ny = t(x)  # here", "does not make the optimizer"),
     (
         "embedding-gradient-dense",
-        "t = nn.Embedding(9, 9)\no = optim.AdamW(t.parameters())\ny = t(x)  # here",
+        "t = nn.Embedding(n, 9)\no = optim.AdamW(t.parameters())\ny = t(x)  # here",
         "does not take sparse",
     ),
     (
         "embedding-gradient-dense",
-        "t = nn.Embedding(9, 9)\no = optim.SGD(ps, lr=0.1, momentum=0.9)\ny = t(x)  # here",
+        "t = nn.Embedding(n, 9)\no = optim.SGD(ps, lr=0.1, momentum=0.9)\ny = t(x)  # here",
         "does not take sparse",
     ),
     (
         "embedding-gradient-dense",
-        "t = nn.Embedding(9, 9)\no = optim.SGD(ps)\nnn.utils.clip_grad_norm_(ps, 1)\ny = t(x)  # here",
+        "t = nn.Embedding(n, 9)\no = optim.SGD(ps)\nnn.utils.clip_grad_norm_(ps, 1)\ny = t(x)  # here",
         "cannot be clipped",
     ),
     (
@@ -539,6 +547,7 @@ DECLINED: list[tuple[str, str, str]] = [
         "writes to the tensor",
     ),
     ("embedding-gradient-dense", "o = optim.SGD(ps)\ny = model(x)  # here", "do not look up"),
+    ("embedding-gradient-dense", "t = nn.Embedding(7, 9)\no = optim.SGD(ps)\ny = t(x)  # here", "do not look up"),
     ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
 ]
 
@@ -648,7 +657,7 @@ for epoch in range(9):
 \t\ty = attend(x, mask)""",
         """\
 n = 9
-mask = torch.ones(n, n).triu(1).bool()
+mask = torch.ones(n, n).triu(1).bool()  # here
 for epoch in range(9):
 \tfor x in xs:
 \t\ty = attend(x, mask)""",
@@ -664,7 +673,7 @@ def build(n, /, device="é"):
     return step""",
         """\
 def build(n, /, device="é"):
-    window = torch.hann_window(n, device=device)
+    window = torch.hann_window(n, device=device)  # here
     def step(x):
         # of the last 9
         return x * window
@@ -678,24 +687,19 @@ class Net(nn.Module):
         super().__init__()
         self.n, self.m = n, 2
 
-    def mask(self):
-        near = torch.ones(self.n, self.n)  # here
-        return near.tril().triu(-self.m).bool()
-
     def forward(self, x):
-        return attend(x, self.mask())""",
+        near = torch.ones(self.n, self.n)  # here
+        return attend(x, near.tril().triu(-self.m).bool())""",
         """\
 class Net(nn.Module):
     def __init__(self, n):
         super().__init__()
         self.n, self.m = n, 2
-        self.register_buffer("kept_mask", torch.ones(self.n, self.n).tril().triu(-self.m).bool(), persistent=False)
-
-    def mask(self):
-        return self.kept_mask
+        self.register_buffer("kept_near", torch.ones(self.n, self.n), persistent=False)
 
     def forward(self, x):
-        return attend(x, self.mask())""",
+        near = self.kept_near  # here
+        return attend(x, near.tril().triu(-self.m).bool())""",
     ),
     (
         "constant-rebuilt-every-step",
@@ -749,6 +753,12 @@ def test_at_least_fifteen_rules_change_code_and_each_has_a_case() -> None:
     assert sorted({rule for rule, _, _ in (*CASES, *LAYOUTS)}) == FIXERS
 
 
+def test_the_page_names_each_rule_that_changes_code() -> None:
+    page = (ROOT / "docs" / "fixes.md").read_text(encoding="utf-8")
+    table = page.partition("## Rules that change code")[2].partition("\n\nA constructor")[0]
+    assert sorted({line.split()[1] for line in table.splitlines() if line.startswith("| ")} - {"rule"}) == FIXERS
+
+
 @pytest.mark.parametrize(("rule", "source", "lines"), CASES, ids=[case[0] for case in CASES])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
 def test_only_the_lines_of_the_fix_change(rule: str, source: str, lines: dict[str, str], newline: str) -> None:
@@ -777,6 +787,67 @@ def test_odd_layouts_keep_their_form(rule: str, source: str, expected: str, newl
     if HERE in after:
         with pytest.raises(Unfixable):
             changed(rule, after)
+
+
+MASK = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.n, self.m = n, 2
+
+    def mask(self):
+        near = torch.ones(self.n, self.n)
+        return near.tril().triu(-self.m).bool()
+
+    def other(self, near):
+        return self.mask() & near
+"""
+
+
+def test_a_constant_goes_on_to_its_only_use() -> None:
+    rule = RULES["constant-rebuilt-every-step"]
+    change = rule().fixer(Code(MASK), Spot(range(9, 10), "mask"), facts(rule, {}))
+    made = "torch.ones(self.n, self.n).tril().triu(-self.m).bool()"
+    after = MASK.replace("        near = torch.ones(self.n, self.n)\n", "")
+    after = after.replace("near.tril().triu(-self.m).bool()", "self.kept_mask")
+    after = after.replace("n, 2\n", f'n, 2\n        self.register_buffer("kept_mask", {made}, persistent=False)\n')
+    assert spliced(MASK, change.splices) == after
+
+
+SEVERAL = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 9
+
+    def tables(self):
+        places = torch.arange(self.n)
+        rates = torch.linspace(0, 1, self.n)
+        return places + rates, places * rates
+
+    def places(self, x):
+        x = f(x, torch.ones(self.n), torch.ones(9))
+        return x + f(torch.ones(self.n))
+
+    def forward(self, x):
+        places = torch.zeros(self.n)
+        return f(places, x)
+"""
+
+
+def test_each_constant_of_a_module_has_a_name_of_its_own_so_that_all_changes_fit() -> None:
+    rule, code = RULES["constant-rebuilt-every-step"], Code(SEVERAL)
+    changes = [rule().fixer(code, Spot(range(at, at + 1), ""), facts(rule, {})) for at in (9, 10, 14, 15, 18)]
+    splices = [splice for change in changes for splice in change.splices]
+    assert not collide(splices)
+    names = {"tables_places", "rates", "ones_2", "ones_4", "forward_places"}
+    after = spliced(SEVERAL, splices)
+    assert all(after.count(f'register_buffer("kept_{name}",') == 1 for name in names)
+    assert all(after.count(f"self.kept_{name}") == 1 for name in names)
 
 
 def test_indices_of_several_dimensions_are_looked_up() -> None:

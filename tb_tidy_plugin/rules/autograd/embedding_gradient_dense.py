@@ -129,6 +129,9 @@ class EmbeddingGradientDense(Rule[Evidence]):
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         found = [made for call in code.calls_on(spot.lines) if (made := _lookup(code, call)) is not None]
+        sizes = [code.source(call.args[0].value).replace("_", "") if call.args else "" for call in found]
+        exact = [call for call, size in zip(found, sizes, strict=True) if size == str(int(evidence.rows))]
+        found = exact or [call for call, size in zip(found, sizes, strict=True) if not size.isdigit()]
         if len(found) != 1:
             raise Unfixable("The lines do not look up rows of one `Embedding` that this file makes.")
         if code.argument(found[0], "scale_grad_by_freq"):
