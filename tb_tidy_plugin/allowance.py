@@ -27,15 +27,15 @@ from typing import Literal, NamedTuple, TypeAlias
 with suppress(ImportError):  # which Windows lacks
     import resource
 
-Limit: TypeAlias = Literal["processor", "wall", "memory"]
+LimitKind: TypeAlias = Literal["processor", "wall", "memory"]
 
-LIMITS_OF_TIME: tuple[tuple[str, Limit, int], ...] = (("SIGXCPU", "processor", 152), ("SIGALRM", "wall", 142))
+LIMITS_OF_TIME: tuple[tuple[str, LimitKind, int], ...] = (("SIGXCPU", "processor", 152), ("SIGALRM", "wall", 142))
 """By which signal a process ends that has reached a limit, and with which code where there are no such signals."""
 
-SIGNALS: Mapping[int, Limit] = {
+SIGNALS: Mapping[int, LimitKind] = {
     int(getattr(signal, name)): limit for name, limit, _ in LIMITS_OF_TIME if hasattr(signal, name)
 }
-EXIT_CODES: Mapping[int, Limit] = {} if SIGNALS else {code: limit for _, limit, code in LIMITS_OF_TIME}
+EXIT_CODES: Mapping[int, LimitKind] = {} if SIGNALS else {code: limit for _, limit, code in LIMITS_OF_TIME}
 
 COUNTS_MEMORY = sys.platform == "linux"
 
@@ -46,7 +46,7 @@ THREADS = 8  # that the work may start: 1 reads, up to 4 scan
 STACK_BYTES = 8 << 20  # of a thread, where the system sets no limit
 
 
-class Bound(NamedTuple):
+class ScaledBound(NamedTuple):
     """So much at once, and so much more for each byte of text that is read."""
 
     at_once: float
@@ -67,15 +67,15 @@ class Allowance:
         memory_bytes: memory beyond what its process has when it begins.
     """
 
-    processor_s: Bound
-    wall_s: Bound
-    memory_bytes: Bound
+    processor_s: ScaledBound
+    wall_s: ScaledBound
+    memory_bytes: ScaledBound
 
 
 class LimitReachedError(BaseException):
     """Work has taken all that it may. No `Exception`: whoever passes over failures must not pass over this one."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: LimitKind) -> None:
         super().__init__(limit)
         self.limit = limit
 
@@ -131,7 +131,7 @@ def has_read(text_bytes: int) -> None:
                 work.hold()
 
 
-def limit_of(code: int) -> Limit | None:
+def limit_of(code: int) -> LimitKind | None:
     """The limit that ended a process with this code, as `subprocess` tells it; None where it ended otherwise."""
     return SIGNALS.get(-code) or EXIT_CODES.get(code)
 

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from tb_tidy_plugin.aten_table import OPERATORS
 
-Kind: TypeAlias = Literal[
+Trait: TypeAlias = Literal[
     "known", "shares", "view", "in_place", "pointwise", "factory", "random", "reduction", "product", "read", "list"
 ]
 """What operators have in common:
@@ -42,7 +42,7 @@ Kind: TypeAlias = Literal[
 PREFIX = "aten::"
 OVERLOAD = re.compile(r"^(aten::\w+)\.\w+$")
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 Positions: TypeAlias = frozenset[int]
 
 
@@ -51,7 +51,7 @@ class Operator:
     """What is known of an operator.
 
     Attributes:
-        kinds: see `Kind`; "shares" alone where it is not in the table.
+        kinds: see `Trait`; "shares" alone where it is not in the table.
         written: positions of the inputs that it may write to, None for all of them.
         shared: positions of the inputs that a result may share memory with, None for all of them.
     """
@@ -88,17 +88,17 @@ def operator_of(facts: str) -> Operator:
     return Operator(frozenset({"known", *words} - {"writes"}), written, shared)
 
 
-def is_a(kind: Kind, name: str) -> bool:
+def is_a(kind: Trait, name: str) -> bool:
     """Whether the operator `name`, with or without its overload, is of this kind."""
     return kind in operator(name).kinds
 
 
-def all_of(kind: Kind) -> frozenset[str]:
+def all_of(kind: Trait) -> frozenset[str]:
     """The names of all operators of a kind in the table."""
     return frozenset(name for name, facts in _table().items() if kind in operator_of(facts).kinds)
 
 
-def names(kind: Kind, plain: str) -> frozenset[str]:
+def names(kind: Trait, plain: str) -> frozenset[str]:
     """A choice of operators of one kind: `names("view", "select slice")` for `aten::select` and `aten::slice`.
 
     That they are of this kind is checked by a test and not here, so that the table need not be read at import.
@@ -107,7 +107,7 @@ def names(kind: Kind, plain: str) -> frozenset[str]:
     return frozenset(PREFIX + each for each in plain.split())
 
 
-def by_name(kind: Kind, values: Mapping[str, Value]) -> dict[str, Value]:
+def by_name(kind: Trait, values: Mapping[str, _Value]) -> dict[str, _Value]:
     """The same for operators that each have a value: `by_name("product", {"mm": 0})` for `{"aten::mm": 0}`."""
     del kind
     return {PREFIX + each: value for each, value in values.items()}
@@ -124,7 +124,7 @@ def without_writing(name: str) -> str:
     return name[:-1] if name.startswith(PREFIX) and name.endswith("_") and not name.endswith("__") else name
 
 
-def plain(name: str) -> str:
+def short_name(name: str) -> str:
     """`add` for `aten::add`, as texts for people show it; other operators keep their names."""
     return name.removeprefix(PREFIX)
 

@@ -56,7 +56,7 @@ def check_folder(path: Path) -> None:
         pass
 
 
-def complaint_about(folder: Path) -> NotPrivateError | None:
+def complaint_about_folder(folder: Path) -> NotPrivateError | None:
     """Why a folder may hold what others wrote; None where it does not, and where it is not there."""
     try:
         check_folder(folder)

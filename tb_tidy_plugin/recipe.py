@@ -13,12 +13,12 @@ import msgspec
 MOST = 100
 
 Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
-Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1 << 16)]
+_Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1 << 16)]
 Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=100)]
-Numbers: TypeAlias = Annotated[tuple[Integer, ...], msgspec.Meta(max_length=MOST)]
-Pair: TypeAlias = Annotated[tuple[Integer | float | Text | Numbers, ...], msgspec.Meta(max_length=MOST)]
-Several: TypeAlias = Annotated[tuple[Integer | float | Text | Pair, ...], msgspec.Meta(max_length=1 << 12)]
-Kept: TypeAlias = Integer | float | bool | Text | Several | None
+_Numbers: TypeAlias = Annotated[tuple[Integer, ...], msgspec.Meta(max_length=MOST)]
+_Pair: TypeAlias = Annotated[tuple[Integer | float | _Text | _Numbers, ...], msgspec.Meta(max_length=MOST)]
+Several: TypeAlias = Annotated[tuple[Integer | float | _Text | _Pair, ...], msgspec.Meta(max_length=1 << 12)]
+_Kept: TypeAlias = Integer | float | bool | _Text | Several | None
 """What a field holds: one value, several of them, or several groups of them, such as a number and a shape."""
 
 
@@ -33,4 +33,4 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     rule: Name
     settings: Annotated[dict[Name, Integer | float], msgspec.Meta(max_length=MOST)]
-    facts: Annotated[dict[Name, Kept], msgspec.Meta(max_length=MOST)]
+    facts: Annotated[dict[Name, _Kept], msgspec.Meta(max_length=MOST)]

@@ -59,3 +59,6 @@ Pass: TypeAlias = Literal["forward", "backward"]
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 
 Basis: TypeAlias = Literal["bound", "replayed", "measured"]
+
+Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
+"""What an interval of ratios of times says."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.allowance import Bound, limit_of
+from tb_tidy_plugin.allowance import ScaledBound, limit_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
 
@@ -53,7 +53,7 @@ def said(code: str) -> str:
 
 
 def test_a_bound_grows_with_the_text() -> None:
-    assert (Bound(60, 0.5).of(0), Bound(60, 0.5).of(100)) == (60, 110)
+    assert (ScaledBound(60, 0.5).of(0), ScaledBound(60, 0.5).of(100)) == (60, 110)
 
 
 @pytest.mark.parametrize("where", ["spin()", "threading.Thread(target=spin).start(); time.sleep(60)"])

@@ -52,7 +52,7 @@ class TestAnswers:
         assert unknown.may_write(17)
         assert unknown.may_share(3)
         assert aten.is_a("shares", name)
-        assert not any(aten.is_a(kind, name) for kind in get_args(aten.Kind) if kind != "shares")
+        assert not any(aten.is_a(kind, name) for kind in get_args(aten.Trait) if kind != "shares")
 
     def test_of_two_tensors_max_is_pointwise_but_the_name_may_mean_a_reduction(self) -> None:
         assert aten.is_a("reduction", "aten::max")
@@ -71,7 +71,7 @@ class TestAnswers:
         assert aten.without_writing("aten::add_") == "aten::add"
         assert aten.without_writing("aten::__and__") == "aten::__and__"
         assert aten.without_writing("mine_") == "mine_"
-        assert aten.plain("aten::add_") == "add_"
+        assert aten.short_name("aten::add_") == "add_"
 
 
 def tensors() -> dict[str, Any]:
@@ -103,7 +103,7 @@ class TestTorch:
         rare = r"aten::(?:\w*nested\w*|_test_\w+|_fw_primal|_make_dual|_unpack_dual|slice_inverse)"
         sparse = r"aten::(?:\w*indices|_?values|_sparse_\w+)"
         others = {name for name in aten.all_of("view") if not re.fullmatch(f"{rare}|{sparse}", name)}
-        assert {aten.plain(name) for name in others} == VIEWS.keys()
+        assert {aten.short_name(name) for name in others} == VIEWS.keys()
 
     @pytest.mark.parametrize(
         "expression",
@@ -259,14 +259,14 @@ class TestLists:
     def test_there_are_choices_of_most_kinds(self) -> None:
         kinds = {kind for _, kind, _ in choices()}
         assert kinds >= {"known", "view", "shares", "in_place", "pointwise", "factory", "reduction", "product", "read"}
-        assert kinds <= {*get_args(aten.Kind)}
+        assert kinds <= {*get_args(aten.Trait)}
 
     def test_each_chosen_operator_is_of_the_kind_that_its_list_states(self) -> None:
-        kinds = {aten.plain(name): aten.operator(name).kinds for name in aten.all_of("known")}
+        kinds = {aten.short_name(name): aten.operator(name).kinds for name in aten.all_of("known")}
         assert [choice for choice in choices() if choice[1] not in kinds.get(choice[2], ())] == []
 
     def test_operators_are_listed_in_no_other_way(self) -> None:
-        known = {aten.plain(name) for name in aten.all_of("known")}
+        known = {aten.short_name(name) for name in aten.all_of("known")}
         lists = [(where, names) for where, node in elsewhere() if len(names := strings_in(node)) > 1]
         full = [(where, names) for where, names in lists if sum(name.startswith(aten.PREFIX) for name in names) > 1]
         plain = [(where, names) for where, names in lists if len(names) >= FEWEST_PLAIN and known.issuperset(names)]

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.analysis.breakdown import breakdown_of, lanes_of
-from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, Outcome, check_rule, unless_broken
-from tb_tidy_plugin.analysis.described import devices_of, steps_of
+from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
+from tb_tidy_plugin.analysis.described import described_devices, described_steps
 from tb_tidy_plugin.analysis.findings import (
     Known,
     TracedFinding,
@@ -29,10 +29,11 @@ from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.analysis.remembered import CACHED_GRAPH
 from tb_tidy_plugin.analysis.serving import serving_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
 from tb_tidy_plugin.benchmarks.store import Measurements
-from tb_tidy_plugin.estimate.saving import Estimates, intervals_of
+from tb_tidy_plugin.estimate.saving import SavingEstimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.critical import critical_time
@@ -44,7 +45,6 @@ from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
-from tb_tidy_plugin.sources.inductor_cache import LOOKED_AT as CACHED_GRAPH
 from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -115,17 +115,17 @@ class Analysis:
         return Measurements(self.file.path, self.profile.platform)
 
     @cached_property
-    def _estimates(self) -> Estimates:
-        return Estimates(self.profile, self.profile.pace.true_ns)
+    def _estimates(self) -> SavingEstimates:
+        return SavingEstimates(self.profile, self.profile.pace.true_ns)
 
     @cached_property
-    def _checked(self) -> tuple[dict[str, Outcome], list[TracedFinding]]:
+    def _checked(self) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
         return checked(self.profile, self.job.of_profiles, progress, self.job.ignores, known)
 
     @property
-    def _outcomes(self) -> dict[str, Outcome]:
+    def _outcomes(self) -> dict[str, RuleOutcome]:
         return self._checked[0]
 
     @property
@@ -161,13 +161,13 @@ def checked(
     progress: Callable[[float], object] = lambda _: None,
     ignores: PathIgnores = NOTHING_IGNORED,
     known: Known | None = None,
-) -> tuple[dict[str, Outcome], list[TracedFinding]]:
+) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
     """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, RuleOutcome] = {}
     for at, rule in enumerate(rules):
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
-    known = known or Known(estimates=Estimates(profile))
+    known = known or Known(estimates=SavingEstimates(profile))
     ranked: list[TracedFinding] = []
     reported: dict[str, Rows] = {}
     for rule in yielding_last(rules):
@@ -186,7 +186,7 @@ def _reported(
     reported: Mapping[str, Rows],
     ignores: PathIgnores,
     known: Known,
-) -> tuple[Outcome, list[TracedFinding]]:
+) -> tuple[RuleOutcome, list[TracedFinding]]:
     """What of a rule's matches is reported, given the events of what is `reported` already."""
     left, yielded = without_yielded(profile, rule, matches, reported)
 
@@ -218,9 +218,9 @@ def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:
 def _profile_report(
     file: TraceFile,
     profile: Profile,
-    outcomes: Mapping[str, Outcome],
+    outcomes: Mapping[str, RuleOutcome],
     ranked: Sequence[TracedFinding],
-    estimates: Estimates,
+    estimates: SavingEstimates,
 ) -> model.ProfileReport:
     table = profile.table
     joint = estimates.joint_saving(*(traced.fix for traced in ranked))
@@ -228,14 +228,14 @@ def _profile_report(
     return model.ProfileReport(
         worker=file.worker,
         span=file.span,
-        rank=rank_of(file, profile),
+        rank=_rank_of(file, profile),
         path=str(file.path),
         events=len(table) - int(profile.replayed.inserted.sum()),
         duration_ns=profile.time_spent.wall_ns,
         origin_ns=table.origin_ns,
         recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
-        devices=devices_of(profile),
-        steps=steps_of(profile),
+        devices=described_devices(profile),
+        steps=described_steps(profile),
         breakdown=breakdown_of(profile, lanes),
         lanes=lanes_of(profile, lanes),
         quality=quality_of(profile, estimates),
@@ -276,7 +276,7 @@ def _saved_ns(finding: model.Finding) -> int:
     return finding.saving.expected_ns if finding.saving else 0
 
 
-def _outcome(rule: str, outcome: Outcome) -> model.Outcome:
+def _outcome(rule: str, outcome: RuleOutcome) -> model.Outcome:
     match outcome:
         case Found(_, left_out):
             return model.Outcome(rule=rule, status="found", reason=left_out)
@@ -288,7 +288,7 @@ def _outcome(rule: str, outcome: Outcome) -> model.Outcome:
             return model.Outcome(rule=rule, status="failed", reason=error)
 
 
-def rank_of(file: TraceFile, profile: Profile) -> int | None:
+def _rank_of(file: TraceFile, profile: Profile) -> int | None:
     """The rank by the trace's own metadata, else by the file's name, else by its folder's, else None."""
     if profile.metadata.rank is not None:
         return profile.metadata.rank

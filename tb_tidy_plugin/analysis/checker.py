@@ -11,7 +11,7 @@ from tb_tidy_plugin.visible import log_called
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 log = log_called(__name__)
 
@@ -59,10 +59,10 @@ class Failed:
     error: str
 
 
-Outcome: TypeAlias = Found | Clean | NotChecked | Failed
+RuleOutcome: TypeAlias = Found | Clean | NotChecked | Failed
 
 
-def check_rule(profile: Profile, rule: Rule) -> Outcome:
+def check_rule(profile: Profile, rule: Rule) -> RuleOutcome:
     """What one rule says about `profile`."""
     if not profile.tree.size:
         return NotChecked(NO_HOST_EVENTS)
@@ -76,7 +76,7 @@ def what_lacks(rule: AnyRule, recorded: Collection[str]) -> str:
     return " ".join(MISSING[need] for need in sorted(rule.needs.difference(recorded)))
 
 
-def unless_broken(rule: AnyRule, ask: Callable[[], Answer]) -> Answer | Failed:
+def unless_broken(rule: AnyRule, ask: Callable[[], _Answer]) -> _Answer | Failed:
     """What `ask` makes of the rule, or how the rule failed."""
     try:
         return ask()
@@ -87,7 +87,7 @@ def unless_broken(rule: AnyRule, ask: Callable[[], Answer]) -> Answer | Failed:
         return Failed(f"{type(error).__name__}: {error}")
 
 
-def _answer(profile: Profile, rule: Rule) -> Outcome:
+def _answer(profile: Profile, rule: Rule) -> RuleOutcome:
     if reason := rule.not_applicable(profile):
         return NotChecked(reason)
     matches = tuple(rule.detect(profile))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Place
-from tb_tidy_plugin.sources.align import parsed
+from tb_tidy_plugin.sources.align import Sources, parsed
 from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear
 
 TRAINER = re.compile(r"(?:^|/)transformers/trainer\.py\(\d+\): ")
 LONGEST = 80  # characters of a line that is shown
-
-Sources = Callable[[str], Sequence[str] | None]
 
 
 def where_to_edit(profile: Profile, anchor: int, place: Place, made: Made, sources: Sources) -> str:

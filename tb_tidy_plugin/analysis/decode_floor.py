@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tidy_plugin.ledger.kinds import kind_of_kernel
-from tb_tidy_plugin.profile.devices import Device
+from tb_tidy_plugin.profile.devices import DeviceModel
 from tb_tidy_plugin.profile.flops import device_of
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT
 from tb_tidy_plugin.profile.iterations import Iteration
@@ -66,7 +66,7 @@ def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Flo
     return found
 
 
-def _read(profile: Profile, device: Device) -> tuple[Times, Times]:
+def _read(profile: Profile, device: DeviceModel) -> tuple[Times, Times]:
     """For each position in `Profile.nested` the bytes of the weight and of the cache that the call reads.
 
     Attention that would read the cache faster than the device can reads a part of it, as with a sliding window: how

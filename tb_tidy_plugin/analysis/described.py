@@ -11,7 +11,7 @@ from tb_tidy_plugin.report.step_model import StepItem, Steps
 from tb_tidy_plugin.trace.columns import DEVICE_WORK
 
 
-def steps_of(profile: Profile) -> Steps:
+def described_steps(profile: Profile) -> Steps:
     """The steps, and where they were taken from."""
     steps = profile.steps
     return Steps(
@@ -27,7 +27,7 @@ def steps_of(profile: Profile) -> Steps:
     )
 
 
-def devices_of(profile: Profile) -> list[model.Device]:
+def described_devices(profile: Profile) -> list[model.Device]:
     """The devices that did something, with what the trace knows of them."""
     used = np.unique(profile.table.device[profile.table.is_category(DEVICE_WORK)])
     return [_device(profile, index) for index in used.tolist()]

@@ -21,7 +21,7 @@ class NotedAnswer(Answer, frozen=True, kw_only=True):
     notes: list[str]
 
 
-class LinesAnswer(NotedAnswer, frozen=True):
+class LineCostsAnswer(NotedAnswer, frozen=True):
     """The cost of each line, out of `wall_ns`.
 
     Attributes:
@@ -51,10 +51,10 @@ def _costs(analysis: Analysis) -> CostsAnswer:
     )
 
 
-def _lines(analysis: Analysis) -> LinesAnswer:
+def _lines(analysis: Analysis) -> LineCostsAnswer:
     profile = analysis.profile
     costs = line_costs(profile, analysis.aligner).lines
-    return LinesAnswer(
+    return LineCostsAnswer(
         problem=analysis.problem,
         costs=costs,
         wall_ns=profile.time_spent.wall_ns,
@@ -75,5 +75,5 @@ def _notes(analysis: Analysis) -> list[str]:
 
 
 COSTS = Question("costs", CostsAnswer, _costs)
-LINES = Question("lines", LinesAnswer, _lines, by_measurements=False)
+LINES = Question("lines", LineCostsAnswer, _lines, by_measurements=False)
 PLACES = Question("places", PlacesAnswer, _places, by_measurements=False)

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel
-from tb_tidy_plugin.profile.devices import Device
-from tb_tidy_plugin.profile.flops import Estimates, device_of
+from tb_tidy_plugin.profile.devices import DeviceModel
+from tb_tidy_plugin.profile.flops import WorkEstimates, device_of
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamily, KernelFamilyRow
@@ -30,7 +30,7 @@ OVER_THE_BUS = frozenset({"to_device", "to_host"})
 """Copies whose limit is not the device's memory."""
 
 
-Named: TypeAlias = tuple[KernelFamily, str, str]
+_Named: TypeAlias = tuple[KernelFamily, str, str]
 """Family, operator and name of a row."""
 
 
@@ -54,7 +54,7 @@ class _Work:
         self.ideal_ns += other.ideal_ns
         self.of_ideal_ns += other.of_ideal_ns
 
-    def rates(self, device: Device | None) -> tuple[float | None, float | None, float | None]:
+    def rates(self, device: DeviceModel | None) -> tuple[float | None, float | None, float | None]:
         """FLOP/s, B/s and the share of the device's limit; all None where one is above what the device can do."""
         flops = self.flops / self.of_flops_ns * 1e9 if self.flops else None
         moved = self.bytes / self.of_bytes_ns * 1e9 if self.bytes else None
@@ -75,7 +75,7 @@ class _Sum:
     known_by: KnownBy | None = None
 
 
-def device_kernels(profile: Profile, estimates: Estimates) -> tuple[list[KernelFamilyRow], list[DeviceKernelRow]]:
+def device_kernels(profile: Profile, estimates: WorkEstimates) -> tuple[list[KernelFamilyRow], list[DeviceKernelRow]]:
     """Families and rows of the table, most time first; both are empty where the device ran nothing."""
     table = profile.table
     rows = np.flatnonzero(table.is_category(DEVICE_WORK))
@@ -116,7 +116,7 @@ def _operator_names(profile: Profile, call: Rows) -> Rows:
     return names
 
 
-def _described(profile: Profile, operator: int, name: int, category: int) -> Named:
+def _described(profile: Profile, operator: int, name: int, category: int) -> _Named:
     """Family, operator and name of a row."""
     called = "" if operator == ABSENT else profile.plain_names[1][operator]
     kernel = profile.table.names[name]
@@ -137,7 +137,7 @@ class _Placed:
 
 
 def _add_work(
-    profile: Profile, estimates: Estimates, placed: _Placed, families: list[KernelFamily], sums: list[_Sum]
+    profile: Profile, estimates: WorkEstimates, placed: _Placed, families: list[KernelFamily], sums: list[_Sum]
 ) -> None:
     """Adds each estimated call to the row of its longest kernel."""
     operators = profile.operators
@@ -164,7 +164,7 @@ def _add_work(
         )
 
 
-def _rows(profile: Profile, named: Iterable[Named], sums: list[_Sum]) -> list[DeviceKernelRow]:
+def _rows(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[DeviceKernelRow]:
     device, whole = device_of(profile), max(sum(each.total_ns for each in sums), 1)
     found = []
     for (family, operator, name), each in zip(named, sums, strict=True):
@@ -191,7 +191,7 @@ def _rows(profile: Profile, named: Iterable[Named], sums: list[_Sum]) -> list[De
     return found[:MOST_ROWS]
 
 
-def _families(profile: Profile, named: Iterable[Named], sums: list[_Sum]) -> list[KernelFamilyRow]:
+def _families(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[KernelFamilyRow]:
     device, whole = device_of(profile), max(sum(each.total_ns for each in sums), 1)
     found: dict[KernelFamily, _Sum] = {}
     rated: Counter[KernelFamily] = Counter()

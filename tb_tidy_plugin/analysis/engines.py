@@ -26,9 +26,9 @@ from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import TidyError
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
-Kind: TypeAlias = Literal["local", "dask", "ray"]
+_Kind: TypeAlias = Literal["local", "dask", "ray"]
 
 LOCAL_CLUSTER = "local"
 FEEDER, ENDS_S = "QueueFeederThread", 5.0
@@ -55,7 +55,7 @@ class Engine:
         jobs: how many workers at most, on this machine; None for as many as there are cores.
     """
 
-    kind: Kind = "local"
+    kind: _Kind = "local"
     address: str = ""
     jobs: int | None = None
 
@@ -86,7 +86,7 @@ def engine_of(text: str, jobs: int | None = None) -> Engine:
         EngineError: it names none, or its package is missing.
     """
     kind, separator, address = text.partition("://")
-    for known in get_args(Kind):
+    for known in get_args(_Kind):
         if kind == known and bool(address) == bool(separator) == (known != "local"):
             if known in NEEDED and find_spec(NEEDED[known]) is None:
                 error = f"`{text}` needs the package {NEEDED[known]}, which is not installed."
@@ -97,8 +97,8 @@ def engine_of(text: str, jobs: int | None = None) -> Engine:
 
 
 def each(
-    engine: Engine, work: Callable[[Item], Answer], items: Sequence[Item], worker_bytes: int = 0
-) -> Iterator[tuple[int, Answer | GivenUp]]:
+    engine: Engine, work: Callable[[Item], _Answer], items: Sequence[Item], worker_bytes: int = 0
+) -> Iterator[tuple[int, _Answer | GivenUp]]:
     """The number of each item and what `work` answers, in the order in which they are done.
 
     Workers end with the iterator, however that ends.
@@ -159,14 +159,14 @@ class _Pool(Protocol):
 
     @property
     def width(self) -> int: ...
-    def submit(self, work: Callable[[Item], Answer], item: Item, /) -> Future[Answer]: ...
+    def submit(self, work: Callable[[Item], _Answer], item: Item, /) -> Future[_Answer]: ...
 
 
 def _done(
-    pool: _Pool, work: Callable[[Item], Answer], items: Mapping[int, Item]
-) -> Iterator[tuple[int, Answer | GivenUp]]:
+    pool: _Pool, work: Callable[[Item], _Answer], items: Mapping[int, Item]
+) -> Iterator[tuple[int, _Answer | GivenUp]]:
     """Never more items in work than there are workers; ends early where the whole pool broke."""
-    waiting, running, is_broken = iter(items.items()), dict[Future[Answer], int](), False
+    waiting, running, is_broken = iter(items.items()), dict[Future[_Answer], int](), False
     while True:
         with suppress(BrokenExecutor):  # what is running tells of it, too
             for number, item in islice(waiting, 0 if is_broken else pool.width - len(running)):
@@ -199,9 +199,9 @@ class _Processes:
         self.width = width
         self._executor = ProcessPoolExecutor(width, initializer=_belong_to, initargs=(os.getpid(),))
 
-    def submit(self, work: Callable[[Item], Answer], item: Item, /) -> Future[Answer]:
+    def submit(self, work: Callable[[Item], _Answer], item: Item, /) -> Future[_Answer]:
         """Begins as soon as a process is free."""
-        future: Future[Answer] = self._executor.submit(work, item)
+        future: Future[_Answer] = self._executor.submit(work, item)
         return future
 
     def end(self) -> None:
@@ -231,8 +231,8 @@ def _end_after(parent: int) -> None:
 
 
 def _in_processes(
-    width: int, work: Callable[[Item], Answer], items: Mapping[int, Item]
-) -> Iterator[tuple[int, Answer | GivenUp]]:
+    width: int, work: Callable[[Item], _Answer], items: Mapping[int, Item]
+) -> Iterator[tuple[int, _Answer | GivenUp]]:
     waiting = dict(items)
     while waiting:
         lost: list[int] = []
@@ -250,8 +250,8 @@ def _in_processes(
 
 
 def _with_processes(
-    width: int, work: Callable[[Item], Answer], items: Mapping[int, Item]
-) -> Iterator[tuple[int, Answer | GivenUp]]:
+    width: int, work: Callable[[Item], _Answer], items: Mapping[int, Item]
+) -> Iterator[tuple[int, _Answer | GivenUp]]:
     pool = _Processes(width)
     with warnings.catch_warnings():
         # It renews a worker whose memory has grown, and warns of a leak: it was a larger trace.
@@ -268,7 +268,7 @@ def _with_processes(
 @dataclass(frozen=True, slots=True)
 class _Cluster:
     width: int
-    submit: Callable[[Callable[[Item], Answer], Item], Future[Answer]]
+    submit: Callable[[Callable[[Item], _Answer], Item], Future[_Answer]]
 
 
 @contextmanager
@@ -284,7 +284,7 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
     width = sum(client.ncores().values())
     waiting = ThreadPoolExecutor(max(width, 1), "dask")
 
-    def submit(work: Callable[[Item], Answer], item: Item) -> Future[Answer]:
+    def submit(work: Callable[[Item], _Answer], item: Item) -> Future[_Answer]:
         # Dask's own executor takes an answer for an error when the worker that holds it dies at that moment.
         return waiting.submit(client.submit(work, item, pure=False).result)
 
@@ -301,8 +301,8 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
 def _ray(engine: Engine) -> Iterator[_Cluster]:
     import ray
 
-    def submit(work: Callable[[Item], Answer], item: Item) -> Future[Answer]:
-        future: Future[Answer] = ray.remote(_called).options(max_retries=1).remote(work, item).future()
+    def submit(work: Callable[[Item], _Answer], item: Item) -> Future[_Answer]:
+        future: Future[_Answer] = ray.remote(_called).options(max_retries=1).remote(work, item).future()
         return future
 
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -318,7 +318,7 @@ def _ray(engine: Engine) -> Iterator[_Cluster]:
             ray.shutdown()
 
 
-def _called(work: Callable[[Item], Answer], item: Item) -> Answer:
+def _called(work: Callable[[Item], _Answer], item: Item) -> _Answer:
     return work(item)  # what Ray runs has to be a function, and no `partial`
 
 

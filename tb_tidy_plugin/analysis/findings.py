@@ -24,11 +24,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tb_tidy_plugin.analysis.constructors import Sources, where_to_edit
+from tb_tidy_plugin.analysis.constructors import where_to_edit
 from tb_tidy_plugin.benchmarks.factor import factor_of
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate import saving as estimated
-from tb_tidy_plugin.estimate.saving import Estimates, Fix, bound, intervals_of
+from tb_tidy_plugin.estimate.saving import Fix, SavingEstimates, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.recipe import Recipe
@@ -37,9 +37,10 @@ from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.edits import Unblock
-from tb_tidy_plugin.rulekit.evidence import sentence
+from tb_tidy_plugin.rulekit.evidence import filled_in
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.recipe import facts_of, pair_of, recipe_of
+from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
@@ -64,7 +65,7 @@ MEASURED: tuple[Basis, ...] = ("measured",)
 Locate: TypeAlias = Callable[[int, Sequence[int]], Frame | None]
 """Gives the place of an event by its row, and by the rows that it is about where it is a function."""
 
-Measured: TypeAlias = Callable[[str, Benchmark], Measurement | None]
+_Measured: TypeAlias = Callable[[str, Benchmark], Measurement | None]
 """Gives what is known of a rule's pair of statements."""
 
 
@@ -105,8 +106,8 @@ class Known(NamedTuple):
     """What tells places (functions by default), measurements, savings (bounds by default) and sources of a profile."""
 
     locate: Locate | None = None
-    measured: Measured = nothing_measured
-    estimates: Estimates | None = None
+    measured: _Measured = nothing_measured
+    estimates: SavingEstimates | None = None
     sources: Sources | None = None
 
 
@@ -250,9 +251,9 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         category=rule.category(),
         severity=severity_of(saved_share),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
-        action=sentence(rule.action or rule.fix, lead.evidence),
-        message=sentence(rule.message, lead.evidence),
-        fix=_edit_before(profile, rule, lead, places, known.sources) + sentence(rule.fix, lead.evidence),
+        action=filled_in(rule.action or rule.fix, lead.evidence),
+        message=filled_in(rule.message, lead.evidence),
+        fix=_edit_before(profile, rule, lead, places, known.sources) + filled_in(rule.fix, lead.evidence),
         matches=len(matches),
         matches_per_step=profile.per_step_count(np.array([match.anchor for match in matches])),
         places=[place for place, _ in places],
@@ -260,7 +261,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         share=group.share,
         saving=saving_in_report(profile, saved, *(MEASURED if factor else ())),
         details=[
-            Note(text=sentence(rule.why, lead.evidence).rstrip(".") + "."),
+            Note(text=filled_in(rule.why, lead.evidence).rstrip(".") + "."),
             *_beyond_cost(profile, matches, saved.expected_ns - group.cost_ns),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
@@ -310,7 +311,7 @@ def _lost(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
     return [span for match in matches for span in match.lost or ()]
 
 
-def saving_in_report(profile: Profile, saving: estimated.Saving, *further: Basis) -> Saving:
+def saving_in_report(profile: Profile, saving: estimated.SavedTime, *further: Basis) -> Saving:
     """A saving with what it makes of the step; `further` bases are where its factors come from."""
     return Saving(
         expected_ns=saving.expected_ns,

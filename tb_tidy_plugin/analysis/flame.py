@@ -16,7 +16,7 @@ from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.ledger.account import Account, account_of
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import OF_DEVICE, Cause
-from tb_tidy_plugin.ledger.owners import is_library_frame, shown_name
+from tb_tidy_plugin.ledger.owners import is_library_frame, ledger_name
 from tb_tidy_plugin.profile.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.module_marks import MODULE
 from tb_tidy_plugin.profile.profile import Profile
@@ -102,19 +102,19 @@ def _frame(category: int, name: str) -> FlameFrame | None:
     """What the flame shows of a host event; None for frames inside PyTorch and the standard library, and for marks."""
     if category == Category.PYTHON:
         if name.startswith(MODULE):
-            return FlameFrame(kind="module", name=shown_name(name.removeprefix(MODULE)))
+            return FlameFrame(kind="module", name=ledger_name(name.removeprefix(MODULE)))
         frame = parse_frame(name) if is_library_frame(name) else None
         if frame is None:
             return None
         return FlameFrame(
-            kind="function", name=shown_name(frame.function), file=shown_name(frame.file), line=frame.line
+            kind="function", name=ledger_name(frame.function), file=ledger_name(frame.file), line=frame.line
         )
     kind = KIND_OF.get(category)
     return None if kind is None or STEP_MARK.match(name) else FlameFrame(kind=kind, name=_plain(name))
 
 
 def _plain(name: str) -> str:
-    return shown_name(aten.without_overload(name))
+    return ledger_name(aten.without_overload(name))
 
 
 def _around(profile: Profile, node: Rows, rows: Rows) -> Rows:
@@ -145,7 +145,7 @@ def _account_parts(profile: Profile, account: Account, forest: _Forest, node: Ro
     frames = []
     for code in codes.tolist():
         entry, which = divmod(code, len(table.names) + 1)
-        text = shown_name(table.names[which - 1]) if which else entries[entry].title
+        text = ledger_name(table.names[which - 1]) if which else entries[entry].title
         frames.append(forest.frames.number(_end(entries[entry].cause, text, entry)))
     leaf = np.array(frames, np.int64)[number.reshape(-1)] if frames else number
     return forest.children(parents, leaf), segments.ends - segments.starts

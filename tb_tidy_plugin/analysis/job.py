@@ -15,7 +15,7 @@ from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import USUAL, Limits
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.profile.devices import Device
+    from tb_tidy_plugin.profile.devices import DeviceModel
     from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 
 Progress: TypeAlias = Callable[[TraceFile, str, float], object]
@@ -74,7 +74,7 @@ class Job:
     engine: Engine = HERE
     cache: Cache = NOWHERE
     limits: Limits = USUAL
-    devices: Mapping[str, Device] = field(default_factory=dict)
+    devices: Mapping[str, DeviceModel] = field(default_factory=dict)
     graph_captures: tuple[Path, ...] = ()
     follow_links: bool = False
     progress: Progress | None = None

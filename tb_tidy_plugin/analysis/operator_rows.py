@@ -13,7 +13,7 @@ from tb_tidy_plugin.analysis import operator_tables
 from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.analysis.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.profile.cpu_work import CpuGroup, CpuWork
-from tb_tidy_plugin.profile.flops import Estimates, rates
+from tb_tidy_plugin.profile.flops import WorkEstimates, rates
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.modules import ModuleTree
@@ -41,7 +41,7 @@ class Parts:
     """
 
     profile: Profile
-    estimates: Estimates
+    estimates: WorkEstimates
     modules: ModuleTree
     cpu: CpuWork
     linked: Mapping[str, Rows]
@@ -114,7 +114,7 @@ def _with_rest(parts: Parts, table: OperatorTable) -> OperatorTable:
     rest = np.where((table.keys == ABSENT) & is_call, table.keys.max(initial=ABSENT) + 1, ABSENT)
     found = totals(profile.operators, rest, outermost=True)
     work = rates(profile.operators, parts.estimates, rest)
-    rows = [operator_tables.OperatorRow("mixed", "", None, None, None, *both) for both in zip(found, work, strict=True)]
+    rows = [operator_tables.TableRow("mixed", "", None, None, None, *both) for both in zip(found, work, strict=True)]
     return replace(table, rows=(*table.rows, *rows), keys=np.maximum(table.keys, rest))
 
 
@@ -129,7 +129,7 @@ class _Beside:
     replayed: tuple[int, KnownBy | None]
 
 
-def _row(parts: Parts, row: operator_tables.OperatorRow, beside: _Beside) -> OperatorRow:
+def _row(parts: Parts, row: operator_tables.TableRow, beside: _Beside) -> OperatorRow:
     sums, rate = row.totals, row.rate
     has_device = "device" in parts.profile.recorded
     place = row.place or NO_FRAME
@@ -175,7 +175,7 @@ def _with_spread(row: OperatorRow, group: CpuGroup) -> OperatorRow:
     )
 
 
-def _key(parts: Parts, row: operator_tables.OperatorRow) -> str:
+def _key(parts: Parts, row: operator_tables.TableRow) -> str:
     """The same in every recording of the same job."""
     texts: list[object] = [row.kind, row.name]
     if row.place is not None:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from tb_tidy_plugin.profile.flops import Estimates, Rate, estimates_of, rates
+from tb_tidy_plugin.profile.flops import WorkEstimates, WorkRate, estimates_of, rates
 from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
 from tb_tidy_plugin.profile.operators import KernelUse, OperatorTotals, kernels_of, totals
 from tb_tidy_plugin.profile.profile import Profile
@@ -18,9 +18,9 @@ from tb_tidy_plugin.sources.places import places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 
 By: TypeAlias = Literal["name", "shape", "line", "module"]
-Kind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]
+_Kind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]
 
-KINDS: dict[Category, Kind] = {
+KINDS: dict[Category, _Kind] = {
     Category.OPERATOR: "operator",
     Category.ANNOTATION: "annotation",
     Category.RUNTIME: "runtime",
@@ -28,7 +28,7 @@ KINDS: dict[Category, Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorRow:
+class TableRow:
     """One row of a table.
 
     Attributes:
@@ -42,13 +42,13 @@ class OperatorRow:
         rate: their estimated work and how fast it went.
     """
 
-    kind: Kind
+    kind: _Kind
     name: str
     shapes: Shapes | None
     place: Frame | None
     module: int | None
     totals: OperatorTotals
-    rate: Rate
+    rate: WorkRate
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +59,21 @@ class OperatorTable:
     """
 
     by: By
-    rows: tuple[OperatorRow, ...]
+    rows: tuple[TableRow, ...]
     keys: Rows
 
-    def calls_of(self, profile: Profile, row: OperatorRow) -> Rows:
+    def calls_of(self, profile: Profile, row: TableRow) -> Rows:
         """Rows of the profile that `row` counts."""
         rows: Rows = profile.nested.rows[self.keys == row.totals.group]
         return rows
 
-    def kernels_of(self, profile: Profile, row: OperatorRow) -> list[KernelUse]:
+    def kernels_of(self, profile: Profile, row: TableRow) -> list[KernelUse]:
         """The kernels, copies and fills that the calls of `row` launched, longest total first."""
         return kernels_of(profile.table, profile.operators, self.keys == row.totals.group)
 
 
 def operator_table(
-    profile: Profile, by: By, estimates: Estimates | None = None, modules: ModuleTree | None = None
+    profile: Profile, by: By, estimates: WorkEstimates | None = None, modules: ModuleTree | None = None
 ) -> OperatorTable:
     """The calls of a profile, grouped.
 
@@ -88,7 +88,7 @@ def operator_table(
     return OperatorTable(by, tuple(described(*both) for both in zip(found, work, strict=True)), keys)
 
 
-Described: TypeAlias = Callable[[OperatorTotals, Rate], OperatorRow]
+Described: TypeAlias = Callable[[OperatorTotals, WorkRate], TableRow]
 Grouping: TypeAlias = Callable[[Profile, ModuleTree | None], tuple[Rows, Described]]
 
 
@@ -111,10 +111,10 @@ def _named(profile: Profile) -> Rows:
     return keys
 
 
-def _named_row(profile: Profile, found: OperatorTotals, rate: Rate, shapes: Shapes | None) -> OperatorRow:
+def _named_row(profile: Profile, found: OperatorTotals, rate: WorkRate, shapes: Shapes | None) -> TableRow:
     row = int(profile.nested.rows[found.first])
     numbers, names = profile.plain_names
-    return OperatorRow(KINDS[profile.category(row)], names[numbers[row]], shapes, None, None, found, rate)
+    return TableRow(KINDS[profile.category(row)], names[numbers[row]], shapes, None, None, found, rate)
 
 
 def _by_line(profile: Profile, _: ModuleTree | None) -> tuple[Rows, Described]:
@@ -123,14 +123,14 @@ def _by_line(profile: Profile, _: ModuleTree | None) -> tuple[Rows, Described]:
     return keys, lambda found, rate: _line_row(places.frames[found.group], found, rate)
 
 
-def _line_row(place: Frame, found: OperatorTotals, rate: Rate) -> OperatorRow:
-    return OperatorRow("mixed", f"{place.file}:{place.line}", None, place, None, found, rate)
+def _line_row(place: Frame, found: OperatorTotals, rate: WorkRate) -> TableRow:
+    return TableRow("mixed", f"{place.file}:{place.line}", None, place, None, found, rate)
 
 
 def _by_module(profile: Profile, modules: ModuleTree | None) -> tuple[Rows, Described]:
     tree = modules or modules_of(profile)
     keys = np.where(_is_annotation(profile), ABSENT, tree.module[profile.nested.rows])
-    return keys, lambda found, rate: OperatorRow(
+    return keys, lambda found, rate: TableRow(
         "mixed", tree.modules[found.group].name, None, None, found.group, found, rate
     )
 

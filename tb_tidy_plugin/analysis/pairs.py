@@ -11,12 +11,12 @@ import msgspec
 
 from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import Progress, Request
-from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.benchmarks.process import MeasuringProgress, MeasuringRequest
+from tb_tidy_plugin.benchmarks.runner import PairMeasurement
 from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Rule
 from tb_tidy_plugin.rulekit.recipe import pair_of
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.answers import RecipesAnswer
@@ -34,7 +34,7 @@ class Pair:
 
     rule: str
     statements: Benchmark
-    findings: Mapping[Place, tuple[str, ...]]
+    findings: Mapping[AnyPath, tuple[str, ...]]
     kind: str
 
 
@@ -45,10 +45,10 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     budget_s: float = BUDGET_S
 
 
-OnPair: TypeAlias = Callable[[int, Pair, Progress], object]
+OnPair: TypeAlias = Callable[[int, Pair, MeasuringProgress], object]
 """Called with the number of the pair, from 0, and how far its measurement is."""
 
-Result: TypeAlias = tuple[Pair, Measurement | NotMeasured]
+PairResult: TypeAlias = tuple[Pair, Measurement | NotMeasured]
 
 
 def pairs_in(
@@ -56,7 +56,7 @@ def pairs_in(
 ) -> list[Pair]:
     """The pairs that `rules` make for all findings, or for the one with this id, in the order of traces and costs."""
     kinds = [type(rule) for rule in rules]
-    pairs: dict[tuple[str, Benchmark], tuple[str, dict[Place, tuple[str, ...]]]] = {}
+    pairs: dict[tuple[str, Benchmark], tuple[str, dict[AnyPath, tuple[str, ...]]]] = {}
     for file, answer in ((each.file, each.answer) for each in found if each.answer is not None):
         for name, pair in made_again(answer.recipes, kinds).items():
             if finding in {None, name}:
@@ -80,13 +80,13 @@ def made_again(recipes: Mapping[str, Recipe], rules: Iterable[type[AnyRule]]) ->
     return pairs
 
 
-def measured(pairs: Iterable[Pair], how: Measuring, progress: OnPair) -> Iterator[Result]:
+def measured(pairs: Iterable[Pair], how: Measuring, progress: OnPair) -> Iterator[PairResult]:
     """Measures one pair after the other."""
     for number, pair in enumerate(pairs):
-        run = Run(request_for(pair.rule, pair.statements, pair.kind, how))
+        run = PairMeasurement(request_for(pair.rule, pair.statements, pair.kind, how))
         yield pair, run.result(partial(progress, number, pair))
 
 
-def request_for(rule: str, pair: Benchmark, kind: str, how: Measuring) -> Request:
+def request_for(rule: str, pair: Benchmark, kind: str, how: Measuring) -> MeasuringRequest:
     """What to ask of the process that measures."""
-    return Request(rule=rule, pair=pair, asked=how.asked, preferred=kind, budget_s=how.budget_s)
+    return MeasuringRequest(rule=rule, pair=pair, asked=how.asked, preferred=kind, budget_s=how.budget_s)

@@ -24,7 +24,7 @@ from tb_tidy_plugin.report import model
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import held_to, likely_text
-from tb_tidy_plugin.trace.remote import absolute, place_of, size_of
+from tb_tidy_plugin.trace.remote import absolute, path_or_url, size_of
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit.carried import CarriedRules
@@ -90,7 +90,7 @@ def analyse(job: Job, path: str | os.PathLike[str], question: Question[A]) -> It
         NotFoundError: nothing is there. Traces that cannot be read do not raise.
         EngineError: the engine cannot be used.
     """
-    yield from analyse_files(job, find_traces(place_of(path), follow_links=job.follow_links), question)
+    yield from analyse_files(job, find_traces(path_or_url(path), follow_links=job.follow_links), question)
 
 
 def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[A]) -> Iterator[Analysed[A]]:

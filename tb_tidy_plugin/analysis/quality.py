@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, Estimates
+from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, SavingEstimates
 from tb_tidy_plugin.profile.devices import name_of
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
@@ -27,7 +27,7 @@ NOTABLE_RECORDING = 0.05
 """From this part of a step on that the profiler itself takes the user is told."""
 
 
-def quality_of(profile: Profile, estimates: Estimates | None = None) -> Quality:
+def quality_of(profile: Profile, estimates: SavingEstimates | None = None) -> Quality:
     """Counts of what is missing, misplaced or impossible in the recording, with a sentence for each."""
     table = profile.table
     mismatch = parent_mismatch(profile)
@@ -127,7 +127,7 @@ def _busy_shares(profile: Profile) -> list[tuple[int, Share]]:
     return sorted(found)
 
 
-def _estimates(estimates: Estimates) -> Iterator[str]:
+def _estimates(estimates: SavingEstimates) -> Iterator[str]:
     """How far savings can be trusted."""
     sure = f"savings are of {estimates.confidence} confidence at most."
     if estimates.residual is not None and estimates.residual > MOST_RESIDUAL:

@@ -29,7 +29,7 @@ RANK_PART: Mapping[Cause, RankPart] = {
 """Python between operators is the host's, too, though its cause is `cpu`."""
 
 
-def part_of(entry: Entry) -> RankPart:
+def _part_of(entry: Entry) -> RankPart:
     """The part of the step that an entry belongs to."""
     return "host" if entry.cause == "cpu" and entry.kind == "python" else RANK_PART[entry.cause]
 
@@ -53,7 +53,7 @@ def typical_step(report: ProfileReport) -> tuple[int | None, dict[str, int]]:
     length = _median([ledger.steps[at].end_ns - ledger.steps[at].start_ns for at in ordinary])
     parts: dict[str, int] = {}
     for name in RANK_PARTS:
-        columns = [entry.ns_by_step for entry in ledger.entries if part_of(entry) == name]
+        columns = [entry.ns_by_step for entry in ledger.entries if _part_of(entry) == name]
         if columns:
             parts[name] = _median(np.array(columns, np.int64).sum(axis=0)[ordinary])
     return (None if ledger.step_source == "whole_trace" else length), parts

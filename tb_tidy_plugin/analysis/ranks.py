@@ -7,7 +7,7 @@ from statistics import median
 from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, world_size_of
-from tb_tidy_plugin.profile.arrivals import Arrival, MeetingPlace, arrivals_of, clock_errors_ns, meeting_places_of
+from tb_tidy_plugin.profile.arrivals import Arrival, CollectivePlace, arrivals_of, clock_errors_ns, meeting_places_of
 from tb_tidy_plugin.profile.rank_summary import RankFinding, RankSummary
 from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.profile.stragglers import comparable_steps
@@ -125,7 +125,7 @@ def _imbalance_text(what: Shared, rank: int, most: int, middle: int, ratio: floa
     return f"Rank {rank} {has}: {more} the middle rank's {usual}."
 
 
-def _place(place: MeetingPlace) -> model.MeetingPlace:
+def _place(place: CollectivePlace) -> model.MeetingPlace:
     site = place.operation.site
     return model.MeetingPlace(
         kind=place.operation.kind,

@@ -16,8 +16,6 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.store import SUFFIX as MEASURED
 from tb_tidy_plugin.benchmarks.store import cache_state
-from tb_tidy_plugin.sources.inductor_cache import LOOKED_AT as CACHED_GRAPH
-from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.files import TraceFile
@@ -28,7 +26,10 @@ from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin")
 
-Answer = TypeVar("Answer")
+CACHED_GRAPH = "<graph in Inductor's cache> "
+"""Before a key, stands for that graph among the sources that an answer depends on; no source has this name."""
+
+_Answer = TypeVar("_Answer")
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -39,7 +40,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered(Generic[Answer]):
+class Remembered(Generic[_Answer]):
     """Answers of one kind, to one question.
 
     Attributes:
@@ -52,7 +53,7 @@ class Remembered(Generic[Answer]):
 
     cache: Cache
     kind: str
-    answer: type[Answer]
+    answer: type[_Answer]
     asked: object
     roots: tuple[Path, ...] = ()
     by_measurements: bool = True
@@ -75,7 +76,7 @@ class Remembered(Generic[Answer]):
         roots = [text_of(root.absolute()) for root in self.roots]
         return key_of(code_state(), state, beside, measured, named, roots, self.asked)
 
-    def load(self, file: TraceFile, key: str | None) -> Answer | None:
+    def load(self, file: TraceFile, key: str | None) -> _Answer | None:
         """The answer that was kept, None where there is none, or a source is another one by now."""
         content = None if key is None else self.cache.load(self.kind, key)
         if content is None:
@@ -91,10 +92,12 @@ class Remembered(Generic[Answer]):
 
     def _state(self, name: str, file: TraceFile) -> State:
         if name.startswith(CACHED_GRAPH):
+            from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
+
             return graph_state(folder_of_cache(), name.removeprefix(CACHED_GRAPH))
         return captures_state(file.path) if name == LOOKED_AT else source_state(name, file, self.roots)
 
-    def keep(self, file: TraceFile, key: str | None, answer: Answer, sources: Mapping[str, State]) -> None:
+    def keep(self, file: TraceFile, key: str | None, answer: _Answer, sources: Mapping[str, State]) -> None:
         """Keeps the answer for which `key` was asked before, unless something has changed since, or was unread."""
         if key is None or UNREAD in sources.values() or key != self.key(file):
             return

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tb_tidy_plugin.analysis.checker import MISSING
-from tb_tidy_plugin.profile.devices import Device
+from tb_tidy_plugin.profile.devices import DeviceModel
 from tb_tidy_plugin.profile.flops import device_name_of, device_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import DeviceKernelRow, OperatorRow
@@ -64,7 +64,7 @@ def _dtypes(profile: Profile) -> frozenset[str]:
     return frozenset(dtype for inputs in profile.signatures.inputs for dtype in inputs.dtypes)
 
 
-def _ceilings(device: Device, dtypes: frozenset[str]) -> list[RooflineCeiling]:
+def _ceilings(device: DeviceModel, dtypes: frozenset[str]) -> list[RooflineCeiling]:
     """Those of the dtypes that the recording has, equal ones as one, the lowest first."""
     names: dict[float, list[str]] = {}
     for dtype, name in DTYPES.items():
@@ -78,7 +78,7 @@ def _ceilings(device: Device, dtypes: frozenset[str]) -> list[RooflineCeiling]:
     return [RooflineCeiling(name="; ".join(names[rate]), flops_per_second=rate) for rate in sorted(names)]
 
 
-def _operator(row: OperatorRow, whole: int, device: Device | None) -> RooflineDot | None:
+def _operator(row: OperatorRow, whole: int, device: DeviceModel | None) -> RooflineDot | None:
     if not row.flops_per_second or not row.bytes_per_second or not row.device_total_ns:
         return None
     return RooflineDot(
@@ -96,7 +96,7 @@ def _operator(row: OperatorRow, whole: int, device: Device | None) -> RooflineDo
     )
 
 
-def _kernel(row: DeviceKernelRow, device: Device | None) -> RooflineDot | None:
+def _kernel(row: DeviceKernelRow, device: DeviceModel | None) -> RooflineDot | None:
     if not row.flops_per_second or not row.bytes_per_second:
         return None
     return RooflineDot(
@@ -114,7 +114,7 @@ def _kernel(row: DeviceKernelRow, device: Device | None) -> RooflineDot | None:
     )
 
 
-def _bound(row: OperatorRow | DeviceKernelRow, device: Device | None) -> Literal["compute", "memory"] | None:
+def _bound(row: OperatorRow | DeviceKernelRow, device: DeviceModel | None) -> Literal["compute", "memory"] | None:
     """Memory where moving alone takes all of the least time; rows are sums, so nearly all of it counts."""
     if device is None or row.roofline is None or row.bytes_per_second is None:
         return None

@@ -20,16 +20,16 @@ from tb_tidy_plugin.profile.memory import peak_bytes_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.rank_summary import (
     CollectiveColumns,
+    CollectiveSite,
     Operation,
     RankFinding,
     RankSummary,
-    Site,
     StepSummary,
 )
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Run
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
-from tb_tidy_plugin.rulekit.evidence import sentence
+from tb_tidy_plugin.rulekit.evidence import filled_in
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
@@ -95,7 +95,7 @@ def _rank_finding(finding: model.Finding) -> RankFinding:
 def _operations(profile: Profile, found: Collectives, kept: Rows) -> tuple[list[Operation], Numbers]:
     """The distinct operations among the collectives that are kept, and the number of each one's."""
     table = NumberTable[Operation]()
-    sites: dict[int, Site | None] = {ABSENT: None}
+    sites: dict[int, CollectiveSite | None] = {ABSENT: None}
     numbers = []
     for at in kept.tolist():
         issue = int(found.issue[at])
@@ -107,9 +107,13 @@ def _operations(profile: Profile, found: Collectives, kept: Rows) -> tuple[list[
     return list(table.values()), np.array(numbers, np.int32)
 
 
-def _site(profile: Profile, row: int) -> Site | None:
+def _site(profile: Profile, row: int) -> CollectiveSite | None:
     frame = place_of(profile, row)
-    return None if frame is None else Site(frame.file, frame.line, frame.function, frame.precision, frame.own_code)
+    return (
+        None
+        if frame is None
+        else CollectiveSite(frame.file, frame.line, frame.function, frame.precision, frame.own_code)
+    )
 
 
 def _positions(step: Rows, found: Collectives) -> Rows:
@@ -305,9 +309,9 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
         category=rule.category(),
         severity=severity_of(match.saving_ns / step_ns if step_ns else None),
         confidence=match.confidence,
-        action=sentence(rule.action or rule.fix, match.evidence),
-        message=sentence(rule.message, match.evidence),
-        fix=sentence(rule.fix, match.evidence),
+        action=filled_in(rule.action or rule.fix, match.evidence),
+        message=filled_in(rule.message, match.evidence),
+        fix=filled_in(rule.fix, match.evidence),
         matches=match.matches,
         matches_per_step=match.matches / max(match.steps, 1),
         places=[] if place is None else [_place(place, match)],
@@ -321,14 +325,14 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
             basis=["bound"],
         ),
         details=[
-            model.Note(text=sentence(rule.why, match.evidence).rstrip(".") + "."),
+            model.Note(text=filled_in(rule.why, match.evidence).rstrip(".") + "."),
             model.CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         ranks=list(match.ranks),
     )
 
 
-def _place(site: Site, match: RunMatch) -> model.Place:
+def _place(site: CollectiveSite, match: RunMatch) -> model.Place:
     return model.Place(
         file=site.file,
         line=site.line,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.limits import USUAL, Limits
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_timeline(
-    path: Place, cache: Cache = NOWHERE, limits: Limits = USUAL, left_out: Collection[Category] = ()
+    path: AnyPath, cache: Cache = NOWHERE, limits: Limits = USUAL, left_out: Collection[Category] = ()
 ) -> Timeline:
     """The timeline of the trace `path`, without events of the categories that are left out.
 

@@ -21,48 +21,48 @@ PathText: TypeAlias = Annotated[
 FindingId: TypeAlias = Annotated[str, Meta(max_length=64, description="An id of `findings`.")]
 Argument: TypeAlias = Annotated[str, Meta(max_length=4_096, pattern=NO_ZERO)]
 Version: TypeAlias = Annotated[str, Meta(max_length=4_096, pattern=NO_ZERO, description="A git revision, or a folder.")]
-Text: TypeAlias = Annotated[str, Meta(max_length=200, description="Only rows that hold this text.")]
+_Text: TypeAlias = Annotated[str, Meta(max_length=200, description="Only rows that hold this text.")]
 Microseconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e12, description="From the start of the recording.")]
 OperatorOrder: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(OPERATOR_ORDERS)})]
 KernelOrder: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(KERNEL_ORDERS)})]
-Steps: TypeAlias = Annotated[str, Meta(max_length=40, description="Steps by number: `3-7` or `5`.")]
+_Steps: TypeAlias = Annotated[str, Meta(max_length=40, description="Steps by number: `3-7` or `5`.")]
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="question"):
+class QuestionBase(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="question"):
     """Base of all questions."""
 
     tokens: Tokens = USUAL_TOKENS
     cursor: Cursor = ""
 
 
-class Runs(Asked, frozen=True, tag="runs"):
+class RunsQuestion(QuestionBase, frozen=True, tag="runs"):
     """List the recordings: one row per trace file."""
 
     path: PathText = ""
 
 
-class Ledger(Asked, frozen=True, tag="ledger"):
+class LedgerQuestion(QuestionBase, frozen=True, tag="ledger"):
     """Account for the time of a step of one trace: causes, largest first, each with its finding or advice."""
 
     path: PathText = ""
     step: Annotated[str, Meta(max_length=200, description="Name or number of one step; the mean step without it.")] = ""
 
 
-class Findings(Asked, frozen=True, tag="findings"):
+class FindingsQuestion(QuestionBase, frozen=True, tag="findings"):
     """List the findings of one or several traces, largest saving first."""
 
     path: PathText = ""
     rule: Annotated[str, Meta(max_length=100, description="Only findings of this rule.")] = ""
 
 
-class Finding(Asked, frozen=True, tag="finding"):
+class FindingQuestion(QuestionBase, frozen=True, tag="finding"):
     """Show one finding: figures, fix, evidence, places and source lines."""
 
     finding: FindingId
     path: PathText = ""
 
 
-class Timeline(Asked, frozen=True, tag="timeline"):
+class TimelineQuestion(QuestionBase, frozen=True, tag="timeline"):
     """List what ran in a window of one trace, by start. Short events of a lane stand together in one row.
 
     Without `from_us` and `to_us` the window is a step of median length.
@@ -76,50 +76,50 @@ class Timeline(Asked, frozen=True, tag="timeline"):
     python: Annotated[bool, Meta(description="Whether Python functions are listed.")] = False
 
 
-class Operators(Asked, frozen=True, tag="operators"):
+class OperatorsQuestion(QuestionBase, frozen=True, tag="operators"):
     """List operators of one trace with calls and times over the whole recording."""
 
     path: PathText = ""
     by: OperatorGroup = "name"
-    text: Text = ""
+    text: _Text = ""
     kind: CallKind | Literal[""] = ""
     order: OperatorOrder = "host_self_ns"
     descending: bool = True
 
 
-class Kernels(Asked, frozen=True, tag="kernels"):
+class KernelsQuestion(QuestionBase, frozen=True, tag="kernels"):
     """List kernels, copies and fills of one trace by the operator that launched them."""
 
     path: PathText = ""
-    text: Text = ""
+    text: _Text = ""
     family: KernelFamily | Literal[""] = ""
     order: KernelOrder = "total_ns"
     descending: bool = True
 
 
-class Compare(Asked, frozen=True, tag="compare"):
+class CompareQuestion(QuestionBase, frozen=True, tag="compare"):
     """Compare two recordings: step time with its interval, then findings, causes, operators and kernels that differ."""
 
     base: PathText
     candidate: PathText
-    base_steps: Steps = ""
-    candidate_steps: Steps = ""
+    base_steps: _Steps = ""
+    candidate_steps: _Steps = ""
 
 
-class Explain(Asked, frozen=True, tag="explain"):
+class ExplainQuestion(QuestionBase, frozen=True, tag="explain"):
     """Show the page of a rule: what it finds, why it is slow, an example, when it stays quiet."""
 
     rule: Annotated[str, Meta(max_length=100, description="Name or code.")]
 
 
-class ProposeFix(Asked, frozen=True, tag="propose_fix"):
+class ProposeFixQuestion(QuestionBase, frozen=True, tag="propose_fix"):
     """Show a finding's fix in the user's own code, as diffs. Nothing is written."""
 
     finding: FindingId
     path: PathText = ""
 
 
-class ApplyFix(Asked, frozen=True, tag="apply_fix"):
+class ApplyFixQuestion(QuestionBase, frozen=True, tag="apply_fix"):
     """Write the diffs of `propose_fix` into the files. Needs `--allow-apply`."""
 
     finding: FindingId
@@ -127,7 +127,7 @@ class ApplyFix(Asked, frozen=True, tag="apply_fix"):
     reviewed: Annotated[bool, Meta(description="Write those that need review, too.")] = False
 
 
-class Verify(Asked, frozen=True, tag="verify"):
+class VerifyQuestion(QuestionBase, frozen=True, tag="verify"):
     """Run a program before and after a change in turns: ratio of step times, results. Needs `--allow-apply`."""
 
     before: Version
@@ -137,17 +137,17 @@ class Verify(Asked, frozen=True, tag="verify"):
     rounds: Annotated[int, Meta(ge=1, le=10, description="Fresh processes of each program.")] = 3
 
 
-Question: TypeAlias = (
-    Runs
-    | Ledger
-    | Findings
-    | Finding
-    | Timeline
-    | Operators
-    | Kernels
-    | Compare
-    | Explain
-    | ProposeFix
-    | ApplyFix
-    | Verify
+AnyQuestion: TypeAlias = (
+    RunsQuestion
+    | LedgerQuestion
+    | FindingsQuestion
+    | FindingQuestion
+    | TimelineQuestion
+    | OperatorsQuestion
+    | KernelsQuestion
+    | CompareQuestion
+    | ExplainQuestion
+    | ProposeFixQuestion
+    | ApplyFixQuestion
+    | VerifyQuestion
 )

@@ -15,11 +15,11 @@ from tb_tidy_plugin.analysis.answers import FIXES
 from tb_tidy_plugin.analysis.paths import analyse_files, analyze_path
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder, OutsideError
-from tb_tidy_plugin.ask.pages import Found, Head, Row
+from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
 from tb_tidy_plugin.ask.reports import microseconds
 from tb_tidy_plugin.compare.compare import Asked, compared
-from tb_tidy_plugin.compare.model import Comparison, Verdict
+from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import step_range
 from tb_tidy_plugin.errors import NotFoundError, TidyError
@@ -29,6 +29,7 @@ from tb_tidy_plugin.trace.files import is_under
 from tb_tidy_plugin.verify.model import Equality
 from tb_tidy_plugin.verify.programs import ended_by_signals, folder_of
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
+from tb_tidy_plugin.vocabulary import Verdict
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Proposal
@@ -70,7 +71,7 @@ class ChangeRow(Row, frozen=True):
     candidate_us: float | None
 
 
-def compare(folder: Folder, asked: arguments.Compare) -> Found:
+def compare(folder: Folder, asked: arguments.CompareQuestion) -> WholeAnswer:
     """What changed between two recordings."""
     sides = [
         _side(folder, path, steps)
@@ -91,7 +92,7 @@ def compare(folder: Folder, asked: arguments.Compare) -> Found:
         high=round(ratio.high, 4) if ratio else None,
         notes=[quoted(note, 200) for note in found.notes[:NOTES]],
     )
-    return Found(head, ChangeRow, list(_changes(found)))
+    return WholeAnswer(head, ChangeRow, list(_changes(found)))
 
 
 def _side(folder: Folder, path: str, steps: str) -> Asked:
@@ -148,13 +149,13 @@ class DiffRow(Row, frozen=True):
     diff: Quoted
 
 
-def propose_fix(folder: Folder, asked: arguments.ProposeFix) -> Found:
+def propose_fix(folder: Folder, asked: arguments.ProposeFixQuestion) -> WholeAnswer:
     """The diffs of a finding."""
     proposals, unfixed = _proposals(folder, asked.path, asked.finding)
     return _fix(asked.finding, proposals, unfixed)
 
 
-def apply_fix(folder: Folder, asked: arguments.ApplyFix) -> Found:
+def apply_fix(folder: Folder, asked: arguments.ApplyFixQuestion) -> WholeAnswer:
     """Writes the diffs of a finding, each file whole or not at all."""
     from tb_tidy_plugin.analysis.fixing import written
 
@@ -163,7 +164,9 @@ def apply_fix(folder: Folder, asked: arguments.ApplyFix) -> Found:
     return _fix(asked.finding, done, [*unfixed, *failed], len({each.fix.file for each in done}))
 
 
-def _fix(finding: str, proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: int | None = None) -> Found:
+def _fix(
+    finding: str, proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: int | None = None
+) -> WholeAnswer:
     head = FixHead(
         finding=unquoted(finding),
         changes=len(proposals),
@@ -180,7 +183,7 @@ def _fix(finding: str, proposals: Sequence[Proposal], unfixed: Sequence[Unfixed]
         )
         for each in proposals
     ]
-    return Found(head, DiffRow, rows)
+    return WholeAnswer(head, DiffRow, rows)
 
 
 def _proposals(folder: Folder, path: str, finding: str) -> tuple[list[Proposal], list[Unfixed]]:
@@ -238,7 +241,7 @@ class PromiseRow(Row, frozen=True):
     high: float
 
 
-def verify(folder: Folder, asked: arguments.Verify) -> Found:
+def verify(folder: Folder, asked: arguments.VerifyQuestion) -> WholeAnswer:
     """Runs a program before and after a change."""
     if os.name == "nt":
         raise TidyError("Programs cannot be verified on Windows.", "Use Linux, macOS or WSL.")
@@ -272,7 +275,7 @@ def verify(folder: Folder, asked: arguments.Verify) -> Found:
         )
         for each in found.promises
     ]
-    return Found(head, PromiseRow, rows)
+    return WholeAnswer(head, PromiseRow, rows)
 
 
 def _hold_inside(folder: Folder, version: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tb_tidy_plugin.ask.arguments import Asked
+from tb_tidy_plugin.ask.arguments import QuestionBase
 from tb_tidy_plugin.ask.quoted import MARKS
 from tb_tidy_plugin.errors import TidyError
 
@@ -27,7 +27,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WholeAnswer:
     """An answer of any length; rows are in an order that depends on the recordings alone."""
 
     head: Head
@@ -48,7 +48,7 @@ def tokens_in(text: bytes) -> int:
     return -(-len(text) // TOKEN_BYTES)
 
 
-def page(asked: Asked, found: Found) -> bytes:
+def page(asked: QuestionBase, found: WholeAnswer) -> bytes:
     """The page that was asked for, as JSON.
 
     Its fields are `marks`, those of the head, `columns`, `rows`, and, where rows are left, `left` and `next`.
@@ -78,7 +78,7 @@ def page(asked: Asked, found: Found) -> bytes:
     return msgspec.json.encode(shown)
 
 
-def _digest(asked: Asked, rows: Sequence[bytes]) -> str:
+def _digest(asked: QuestionBase, rows: Sequence[bytes]) -> str:
     """Names the whole answer, whatever its pages."""
     question = msgspec.structs.replace(asked, cursor="", tokens=0)
     return hashlib.sha256(b"\n".join([msgspec.json.encode(question), *rows])).hexdigest()[:DIGITS]

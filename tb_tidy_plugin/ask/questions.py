@@ -10,15 +10,15 @@ import msgspec
 
 from tb_tidy_plugin.ask import arguments, changes, reports, rules, tables
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.pages import Found, page
+from tb_tidy_plugin.ask.pages import WholeAnswer, page
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, quoted, quoted_lines
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.visible import visible
 
 Schema: TypeAlias = dict[str, Any]
 
-KINDS: Mapping[str, type[arguments.Asked]] = {
-    str(kind.__struct_config__.tag): kind for kind in get_args(arguments.Question)
+KINDS: Mapping[str, type[arguments.QuestionBase]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(arguments.AnyQuestion)
 }
 WRITING = frozenset({"apply_fix", "verify"})
 """Questions that write files or run programs."""
@@ -41,14 +41,14 @@ def answer(text: bytes | str, folder: Folder) -> bytes:
     if len(text) > LONGEST:
         raise QuestionError(f"The question is larger than {LONGEST >> 10} KiB.", "Shorten it.")
     try:
-        asked: arguments.Question = msgspec.json.decode(text, type=arguments.Question)
+        asked: arguments.AnyQuestion = msgspec.json.decode(text, type=arguments.AnyQuestion)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         advice = f"Ask one of {', '.join(KINDS)}; `tb-tidy ask --list` has their arguments."
         raise QuestionError(f"The question cannot be used: {problem}.", advice) from None
     return page(asked, found(asked, folder))
 
 
-def found(asked: arguments.Question, folder: Folder) -> Found:  # noqa: C901, PLR0911, PLR0912 - one case for each question
+def found(asked: arguments.AnyQuestion, folder: Folder) -> WholeAnswer:  # noqa: C901, PLR0911, PLR0912 - one case for each question
     """The whole answer.
 
     Raises:
@@ -58,29 +58,29 @@ def found(asked: arguments.Question, folder: Folder) -> Found:  # noqa: C901, PL
     if not folder.allows_apply and asked.__struct_config__.tag in WRITING:
         raise QuestionError("This question writes files or runs programs.", "Start with `--allow-apply`.")
     match asked:
-        case arguments.Runs():
+        case arguments.RunsQuestion():
             return reports.runs(folder, asked)
-        case arguments.Ledger():
+        case arguments.LedgerQuestion():
             return reports.ledger(folder, asked)
-        case arguments.Findings():
+        case arguments.FindingsQuestion():
             return reports.findings(folder, asked)
-        case arguments.Finding():
+        case arguments.FindingQuestion():
             return reports.finding(folder, asked)
-        case arguments.Timeline():
+        case arguments.TimelineQuestion():
             return tables.timeline(folder, asked)
-        case arguments.Operators():
+        case arguments.OperatorsQuestion():
             return tables.operators(folder, asked)
-        case arguments.Kernels():
+        case arguments.KernelsQuestion():
             return tables.kernels(folder, asked)
-        case arguments.Compare():
+        case arguments.CompareQuestion():
             return changes.compare(folder, asked)
-        case arguments.Explain():
+        case arguments.ExplainQuestion():
             return rules.explain(folder, asked)
-        case arguments.ProposeFix():
+        case arguments.ProposeFixQuestion():
             return changes.propose_fix(folder, asked)
-        case arguments.ApplyFix():
+        case arguments.ApplyFixQuestion():
             return changes.apply_fix(folder, asked)
-        case arguments.Verify():
+        case arguments.VerifyQuestion():
             return changes.verify(folder, asked)
 
 

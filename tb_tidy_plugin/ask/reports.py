@@ -16,10 +16,10 @@ from tb_tidy_plugin.analysis.paths import analyse_files
 from tb_tidy_plugin.analysis.runs import STATUSES, run_report
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.pages import Found, Head, Row
+from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
 from tb_tidy_plugin.errors import NotFoundError, TraceError
-from tb_tidy_plugin.ledger.model import Certainty, Entry, Ledger, Owner, Proof, Recording
+from tb_tidy_plugin.ledger.model import Certainty, Entry, Ledger, Owner, Proof, RecordingKind
 from tb_tidy_plugin.report.model import Finding, Note, Place, Problem, RunReport
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile
@@ -59,7 +59,7 @@ class TraceRow(Row, frozen=True):
     kilobytes: int
 
 
-def runs(folder: Folder, asked: arguments.Runs) -> Found:
+def runs(folder: Folder, asked: arguments.RunsQuestion) -> WholeAnswer:
     """The traces, which are not read."""
     files = folder.traces(asked.path)
     rows = [
@@ -73,7 +73,7 @@ def runs(folder: Folder, asked: arguments.Runs) -> Found:
         )
         for file in files
     ]
-    return Found(RunsHead(traces=len(files)), TraceRow, rows)
+    return WholeAnswer(RunsHead(traces=len(files)), TraceRow, rows)
 
 
 def answer_of(folder: Folder, file: TraceFile, question: Question[A]) -> A:
@@ -102,7 +102,7 @@ class LedgerHead(Head, frozen=True):
     """
 
     trace: str
-    recording: Recording
+    recording: RecordingKind
     steps: int
     step_source: str
     step_us: float
@@ -124,7 +124,7 @@ class EntryRow(Row, frozen=True):
     advice: Quoted
 
 
-def ledger(folder: Folder, asked: arguments.Ledger) -> Found:
+def ledger(folder: Folder, asked: arguments.LedgerQuestion) -> WholeAnswer:
     """The account of a step."""
     file = folder.trace(asked.path)
     found = answer_of(folder, file, FIXES).report.ledger
@@ -144,7 +144,7 @@ def ledger(folder: Folder, asked: arguments.Ledger) -> Found:
         step=quoted(found.steps[at].name) if at is not None else None,
     )
     entries = sorted(found.entries, key=lambda each: (-_ns(each, at), each.id))
-    return Found(head, EntryRow, [_entry_row(each, at, length_ns if at is None else step_ns) for each in entries])
+    return WholeAnswer(head, EntryRow, [_entry_row(each, at, length_ns if at is None else step_ns) for each in entries])
 
 
 def _ns(entry: Entry, at: int | None) -> int:
@@ -262,7 +262,7 @@ class FindingRow(Row, frozen=True):
     traces: int
 
 
-def findings(folder: Folder, asked: arguments.Findings) -> Found:
+def findings(folder: Folder, asked: arguments.FindingsQuestion) -> WholeAnswer:
     """The findings, largest saving first."""
     found = _reported(folder, asked.path)
     profiles = [profile for run in found for profile in run.report.profiles]
@@ -283,7 +283,7 @@ def findings(folder: Folder, asked: arguments.Findings) -> Found:
     )
     located = [each for run in found for each in run.findings if asked.rule in {"", each.finding.rule}]
     located.sort(key=lambda each: order_of(each.finding))
-    return Found(head, FindingRow, [_finding_row(folder, each) for each in located])
+    return WholeAnswer(head, FindingRow, [_finding_row(folder, each) for each in located])
 
 
 def _finding_row(folder: Folder, located: _Located) -> FindingRow:
@@ -342,7 +342,7 @@ class PartRow(Row, frozen=True):
     text: str
 
 
-def finding(folder: Folder, asked: arguments.Finding) -> Found:
+def finding(folder: Folder, asked: arguments.FindingQuestion) -> WholeAnswer:
     """One finding with evidence and source."""
     located = _located(folder, asked.path, asked.finding)
     found, saving = located.finding, located.finding.saving
@@ -363,7 +363,7 @@ def finding(folder: Folder, asked: arguments.Finding) -> Found:
         ranks=found.ranks,
         trace=folder.id_of(located.file) if located.file else "",
     )
-    return Found(head, PartRow, list(_parts(folder, located)))
+    return WholeAnswer(head, PartRow, list(_parts(folder, located)))
 
 
 def _located(folder: Folder, path: str, name: str) -> _Located:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.pages import Found, Head
+from tb_tidy_plugin.ask.pages import Head, WholeAnswer
 from tb_tidy_plugin.ask.reports import PartRow
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.rulekit.page import page_of
@@ -21,7 +21,7 @@ class RuleHead(Head, frozen=True):
     needs: list[str]
 
 
-def explain(folder: Folder, asked: arguments.Explain) -> Found:
+def explain(folder: Folder, asked: arguments.ExplainQuestion) -> WholeAnswer:
     """The page of one of the rules that are checked."""
     called = {name: type(rule) for rule in folder.job.rules for name in (rule.name(), rule.code.lower())}
     rule = called.get(asked.rule.lower())
@@ -33,4 +33,4 @@ def explain(folder: Folder, asked: arguments.Explain) -> Found:
     )
     thresholds = [f"{shown_name(name)} = {each.default}: {each.reason}" for name, each in thresholds_of(rule).items()]
     parts = [*page.sections.items(), *(("Threshold", text) for text in thresholds)]
-    return Found(head, PartRow, [PartRow(part, text) for part, text in parts])
+    return WholeAnswer(head, PartRow, [PartRow(part, text) for part, text in parts])

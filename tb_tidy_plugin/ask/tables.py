@@ -8,7 +8,7 @@ from tb_tidy_plugin.analysis.answers import TABLES
 from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.pages import Found, Head, Row
+from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import Quoted, quoted
 from tb_tidy_plugin.ask.reports import answer_of, microseconds
 from tb_tidy_plugin.errors import NotFoundError
@@ -56,7 +56,7 @@ class OperatorsRow(Row, frozen=True):
     known_by: str | None
 
 
-def operators(folder: Folder, asked: arguments.Operators) -> Found:
+def operators(folder: Folder, asked: arguments.OperatorsQuestion) -> WholeAnswer:
     """One grouping of the operators."""
     _check_order(asked.order, OPERATOR_ORDERS)
     file = folder.trace(asked.path)
@@ -69,7 +69,7 @@ def operators(folder: Folder, asked: arguments.Operators) -> Found:
         left_out=figures.left_out.get(asked.by, 0),
     )
     found = ordered(rows, asked.order, descending=asked.descending)
-    return Found(head, OperatorsRow, [_operators_row(row) for row in found])
+    return WholeAnswer(head, OperatorsRow, [_operators_row(row) for row in found])
 
 
 def _check_order(order: str, known: tuple[str, ...]) -> None:
@@ -109,7 +109,7 @@ class KernelsRow(Row, frozen=True):
     known_by: str | None
 
 
-def kernels(folder: Folder, asked: arguments.Kernels) -> Found:
+def kernels(folder: Folder, asked: arguments.KernelsQuestion) -> WholeAnswer:
     """The device's work."""
     _check_order(asked.order, KERNEL_ORDERS)
     file = folder.trace(asked.path)
@@ -130,7 +130,7 @@ def kernels(folder: Folder, asked: arguments.Kernels) -> Found:
         )
         for row in found
     ]
-    return Found(head, KernelsRow, rows)
+    return WholeAnswer(head, KernelsRow, rows)
 
 
 class TimelineHead(Head, frozen=True):
@@ -157,7 +157,7 @@ class BarRow(Row, frozen=True):
     name: Quoted
 
 
-def timeline(folder: Folder, asked: arguments.Timeline) -> Found:
+def timeline(folder: Folder, asked: arguments.TimelineQuestion) -> WholeAnswer:
     """What ran in a window."""
     file = folder.trace(asked.path)
     with held_to(folder.job.limits):
@@ -205,14 +205,14 @@ def timeline(folder: Folder, asked: arguments.Timeline) -> Found:
         )
         for start_ns, lane, depth, end_ns, events, category, name in shown
     ]
-    return Found(head, BarRow, table)
+    return WholeAnswer(head, BarRow, table)
 
 
 MOST_LANES = 20
 """Whose names an answer has."""
 
 
-def _window(found: Timeline, asked: arguments.Timeline) -> tuple[int, int, str]:
+def _window(found: Timeline, asked: arguments.TimelineQuestion) -> tuple[int, int, str]:
     """From when to when in ns, and the step's name where it is one: the first of median length."""
     if asked.from_us is not None or asked.to_us is not None:
         from_ns = round((asked.from_us or 0) * 1000)

@@ -31,7 +31,7 @@ INTERVAL = (2.5, 97.5)  # per cent
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class TimeRatio:
     """The time of the second divided by that of the first, with its 95 % interval."""
 
     middle: float
@@ -50,15 +50,15 @@ class Blocks:
 
     first: Sequence[float]
     second: Sequence[float]
-    ratio: Ratio
+    ratio: TimeRatio
 
 
-def ratio_of(first: Sequence[float], second: Sequence[float]) -> Ratio:
+def ratio_of(first: Sequence[float], second: Sequence[float]) -> TimeRatio:
     """The middle ratio of pairs; its interval from pairs drawn anew, always the same ones."""
     ratios = np.array(second) / np.array(first)
     drawn = np.random.default_rng(0).integers(len(ratios), size=(RESAMPLES, len(ratios)))
     low, high = np.percentile(np.median(ratios[drawn], axis=1), INTERVAL)
-    return Ratio(float(np.median(ratios)), float(low), float(high))
+    return TimeRatio(float(np.median(ratios)), float(low), float(high))
 
 
 def in_turns(first: Time, second: Time, budget_s: float, on_block: OnBlock) -> Blocks:
@@ -70,7 +70,7 @@ def in_turns(first: Time, second: Time, budget_s: float, on_block: OnBlock) -> B
     block_s = min(max(budget_s / BLOCKS_IN_BUDGET, BLOCK_S[0]), BLOCK_S[1])
     both = [(each, calls_for(each, block_s)) for each in (first, second)]
     taken: tuple[list[float], list[float]] = ([], [])
-    ratio: Ratio | None = None
+    ratio: TimeRatio | None = None
     while not _is_enough(len(taken[0]), ratio, (time.perf_counter() - began) / budget_s):
         for at in (0, 1) if len(taken[0]) % 2 else (1, 0):
             timed, calls = both[at]
@@ -88,7 +88,7 @@ def calls_for(timed: Time, block_s: float) -> int:
     return max(round(calls * block_s / took_s), 1)
 
 
-def _is_enough(blocks: int, ratio: Ratio | None, used: float) -> bool:
+def _is_enough(blocks: int, ratio: TimeRatio | None, used: float) -> bool:
     if ratio is None or blocks < LEAST_BLOCKS:
         return blocks > 0 and used >= MOST_OVERTIME
     return used >= 1 or blocks >= MOST_BLOCKS or (blocks >= USUAL_BLOCKS and ratio.width < NARROW)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import msgspec
+
+from tb_tidy_plugin.vocabulary import Verdict
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import Benchmark
 
-Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
-Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=512)]
-Statement: TypeAlias = Annotated[str, msgspec.Meta(max_length=20_000)]
+_Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=512)]
+_Statement: TypeAlias = Annotated[str, msgspec.Meta(max_length=20_000)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
 MOST_SAMPLES = 100
@@ -25,11 +26,11 @@ class MeasuredOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is what torch may use on the host.
     """
 
-    kind: Text
-    address: Text
-    name: Text
-    torch: Text
-    runtime: Text
+    kind: _Text
+    address: _Text
+    name: _Text
+    torch: _Text
+    runtime: _Text
     threads: int
 
 
@@ -57,10 +58,10 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         measured_at: UTC, as in ISO 8601.
     """
 
-    rule: Text
-    before: Statement
-    after: Statement
-    setup: Statement
+    rule: _Text
+    before: _Statement
+    after: _Statement
+    setup: _Statement
     on: MeasuredOn
     before_ns: Positive
     after_ns: Positive
@@ -73,8 +74,8 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     verdict: Verdict
     equal: bool | None
     trusted: bool
-    doubts: Annotated[list[Text], msgspec.Meta(max_length=10)]
-    measured_at: Text
+    doubts: Annotated[list[_Text], msgspec.Meta(max_length=10)]
+    measured_at: _Text
 
     def is_of(self, rule: str, pair: Benchmark) -> bool:
         """Whether exactly these statements were measured."""

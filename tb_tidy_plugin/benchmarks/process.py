@@ -1,8 +1,8 @@
 """One pair of statements, measured in a process of its own: what they set, break or leak ends with it.
 
-Reads one line from its input (a `Request`), writes one JSON message per line, the last of which is a `Measured` or a
-`NotMeasured`, and ends; with it, its whole process group ends as soon as its input does, so that whoever is killed
-leaves nothing running.
+Reads one line from its input (a `MeasuringRequest`), writes one JSON message per line, the last of which is a
+`Measured` or a `NotMeasured`, and ends; with it, its whole process group ends as soon as its input does, so that
+whoever is killed leaves nothing running.
 
 Memory is capped in two ways. On Linux without an accelerator the kernel refuses more data than the cap. Drivers of
 accelerators reserve address space as they like, so that no such limit can be set where one is used: there torch's own
@@ -27,9 +27,10 @@ from tb_tidy_plugin.allowance import data_bytes, limit_data, status_bytes
 from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, in_turns, thinned
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, addresses, described, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
-from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured, Verdict
+from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.units import Bytes
+from tb_tidy_plugin.vocabulary import Verdict
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +44,7 @@ THREAD_BYTES = 16 << 20  # of data for each thread that torch may start
 FIRST_LINE = 300  # characters of an error's first line
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class MeasuringRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to measure, on which device (`asked` and `preferred` as in `device_for`), how long, in how much memory."""
 
     rule: str
@@ -54,7 +55,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 4 << 30
 
 
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
+class MeasuringProgress(msgspec.Struct, frozen=True, tag="progress"):
     """How far the measurement is: what is being done, how much of the budget is used; once, which devices there are."""
 
     stage: str
@@ -69,8 +70,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     measurement: Measurement
 
 
-Message: TypeAlias = Progress | Measured | NotMeasured
-Send: TypeAlias = Callable[[Message], object]
+Message: TypeAlias = MeasuringProgress | Measured | NotMeasured
+_Send: TypeAlias = Callable[[Message], object]
 
 NO_TORCH = NotMeasured(
     error="PyTorch is not installed here.",
@@ -83,7 +84,7 @@ NOT_OURS = "This is the shape that was recorded; it may need another version of 
 def main() -> None:
     """Serves one request."""
     output = child.private_output()
-    request = msgspec.json.decode(child.question(), type=Request)
+    request = msgspec.json.decode(child.question(), type=MeasuringRequest)
     child.end_with_input(_end_group)
     child.step_back()  # with its priority as it is: it measures
     writing = threading.Lock()
@@ -98,9 +99,9 @@ def main() -> None:
     os._exit(0)  # without what torch does at exit, which may hang after an error of the device
 
 
-def answer_to(request: Request, send: Send) -> Measured | NotMeasured:
+def answer_to(request: MeasuringRequest, send: _Send) -> Measured | NotMeasured:
     """Measures; whatever becomes of it is told in words."""
-    send(Progress("Starting PyTorch", 0.0))
+    send(MeasuringProgress("Starting PyTorch", 0.0))
     try:
         import torch
     except ImportError:
@@ -119,12 +120,12 @@ def answer_to(request: Request, send: Send) -> Measured | NotMeasured:
         return NotMeasured(f"The statements failed with {type(problem).__name__}: {_first_line(problem)}", NOT_OURS)
 
 
-def measured(request: Request, device: torch.device, send: Send) -> Measurement:
+def measured(request: MeasuringRequest, device: torch.device, send: _Send) -> Measurement:
     """Both statements checked against each other, then timed in turns; raises whatever they raise."""
     from torch.utils.benchmark import Timer
 
     pair = request.pair
-    send(Progress("Comparing results", 0.0, devices=addresses()))
+    send(MeasuringProgress("Comparing results", 0.0, devices=addresses()))
     equal, difference = _compared(pair, device)
     on = described(device)
     names = _set_up(pair, device)
@@ -134,7 +135,7 @@ def measured(request: Request, device: torch.device, send: Send) -> Measurement:
         return lambda calls: timed.timeit(calls).mean
 
     def report(blocks: int, used: float) -> None:
-        send(Progress("Measuring", used, blocks))
+        send(MeasuringProgress("Measuring", used, blocks))
 
     report(0, 0.0)
     blocks = in_turns(timer(pair.before), timer(pair.after), request.budget_s, report)
@@ -198,7 +199,7 @@ def _first_line(problem: BaseException) -> str:
     return text.splitlines()[0][:FIRST_LINE] if text else "the error has no message"
 
 
-def _cap_memory(device: torch.device, most_bytes: int, send: Send) -> None:
+def _cap_memory(device: torch.device, most_bytes: int, send: _Send) -> None:
     import torch
 
     if device.type == "cuda":
@@ -212,7 +213,7 @@ def _cap_memory(device: torch.device, most_bytes: int, send: Send) -> None:
         threading.Thread(target=_watch_memory, args=(most_bytes, send), daemon=True).start()
 
 
-def _watch_memory(most_bytes: int, send: Send) -> None:
+def _watch_memory(most_bytes: int, send: _Send) -> None:
     before = status_bytes("VmRSS")
     while status_bytes("VmRSS") - before <= most_bytes:
         time.sleep(WATCH_PERIOD_S)

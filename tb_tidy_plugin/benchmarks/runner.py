@@ -12,10 +12,10 @@ import msgspec
 
 from tb_tidy_plugin import child
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import Measured, Message, Progress, Request
+from tb_tidy_plugin.benchmarks.process import Measured, MeasuringProgress, MeasuringRequest, Message
 from tb_tidy_plugin.benchmarks.statements import complaint_about
 
-OnProgress: TypeAlias = Callable[[Progress], object]
+OnProgress: TypeAlias = Callable[[MeasuringProgress], object]
 
 COMMAND = child.command_for("tb_tidy_plugin.benchmarks.process")
 
@@ -37,10 +37,10 @@ def has_torch() -> bool:
         return False
 
 
-class Run:
+class PairMeasurement:
     """The measurement of one pair. May be cancelled from any thread, before, while and after it runs."""
 
-    def __init__(self, request: Request, limit_s: float = LIMIT_S) -> None:
+    def __init__(self, request: MeasuringRequest, limit_s: float = LIMIT_S) -> None:
         self._request = request
         self._limit_s = limit_s + request.budget_s
         self._child = child.Child(COMMAND, limit_s=self._limit_s, whole_group=True)
@@ -81,7 +81,7 @@ def _last(lines: Iterable[bytes], on_progress: OnProgress) -> Measurement | NotM
     """The last message, None where it never came."""
     for line in lines:
         message: Message = msgspec.json.decode(line, type=Message)
-        if not isinstance(message, Progress):
+        if not isinstance(message, MeasuringProgress):
             return message.measurement if isinstance(message, Measured) else message
         on_progress(message)
     return None

@@ -43,7 +43,7 @@ FUNCTIONAL = aten.names(
 )
 
 CALLED = (
-    _below("torch", map(aten.plain, OF_ONE | OF_TWO))
+    _below("torch", map(aten.short_name, OF_ONE | OF_TWO))
     | _below(
         "torch",
         {
@@ -54,7 +54,7 @@ CALLED = (
     )
     | _below("torch.nn", {f"{kind}{dims}d" for kind in ("BatchNorm", "Conv") for dims in (1, 2, 3)})
     | _below("torch.nn", {f"{kind}{end}" for kind in ("GRU", "LSTM", "RNN") for end in ("", "Cell")})
-    | _below("torch.nn.functional", map(aten.plain, FUNCTIONAL))
+    | _below("torch.nn.functional", map(aten.short_name, FUNCTIONAL))
     | _below("torch.optim", WITH_FOREACH.values())
     | {"numpy.asarray", "numpy.stack", "time.perf_counter", "torch.utils.data.DataLoader"}
 )  # fmt: skip

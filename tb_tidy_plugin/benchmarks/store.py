@@ -24,7 +24,7 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, opened
 from tb_tidy_plugin.trace.cache import say_once
-from tb_tidy_plugin.trace.remote import Place, RemotePath, write_small
+from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, write_small
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import Benchmark
@@ -57,7 +57,7 @@ class SavedMeasurements(msgspec.Struct, frozen=True, kw_only=True):
 class Measurements:
     """What is known for one trace: that beside it, and that in this machine's cache."""
 
-    def __init__(self, trace: Place, kind: str) -> None:
+    def __init__(self, trace: AnyPath, kind: str) -> None:
         """`kind` is the recording's kind of device.
 
         `unused` are the files that are there and not used.
@@ -132,7 +132,7 @@ def cached(rule: str, pair: Benchmark, unread: Callable[[Unused], object] = lamb
 class Unused:
     """Why a file, or a folder of the cache, is not used; `unread` is true where it may be the next time."""
 
-    file: Place
+    file: AnyPath
     reason: str
     unread: bool
 
@@ -143,7 +143,7 @@ class Unused:
         return f"`{self.file.name}` is not used: {self.reason}. {advice}"
 
 
-def read_beside(trace: Place) -> tuple[list[Measurement], Unused | None]:
+def read_beside(trace: AnyPath) -> tuple[list[Measurement], Unused | None]:
     """The measurements beside a trace, and why there are none although the file is there."""
     found = _read(beside(trace), SavedMeasurements)
     if isinstance(found, SavedMeasurements):
@@ -151,7 +151,7 @@ def read_beside(trace: Place) -> tuple[list[Measurement], Unused | None]:
     return [], found
 
 
-def save_beside(trace: Place, measurements: Iterable[Measurement]) -> Place:
+def save_beside(trace: AnyPath, measurements: Iterable[Measurement]) -> AnyPath:
     """Writes measurements beside a trace, with those that are there already; gives the file.
 
     Raises:
@@ -167,7 +167,7 @@ def save_beside(trace: Place, measurements: Iterable[Measurement]) -> Place:
     return file
 
 
-def beside(trace: Place) -> Place:
+def beside(trace: AnyPath) -> AnyPath:
     """The file that holds a trace's measurements."""
     return trace.with_name(trace.name + SUFFIX)
 
@@ -198,7 +198,7 @@ def _read_own(file: Path) -> Measurement | Unused | None:
     return _decoded(file, text, Measurement)
 
 
-def _read(file: Place, kind: type[Stored]) -> Stored | Unused | None:
+def _read(file: AnyPath, kind: type[Stored]) -> Stored | Unused | None:
     """What a file holds; None where there is none."""
     try:
         if isinstance(file, Path) and file.exists() and not file.is_file():
@@ -214,7 +214,7 @@ def _read(file: Place, kind: type[Stored]) -> Stored | Unused | None:
     return _decoded(file, text, kind)
 
 
-def _decoded(file: Place, text: bytes, kind: type[Stored]) -> Stored | Unused:
+def _decoded(file: AnyPath, text: bytes, kind: type[Stored]) -> Stored | Unused:
     if len(text) > MOST_BYTES:
         return Unused(file, "it is too large", unread=False)
     try:
@@ -223,17 +223,17 @@ def _decoded(file: Place, text: bytes, kind: type[Stored]) -> Stored | Unused:
         return Unused(file, "it does not fit the format", unread=False)
 
 
-def _unread(file: Place, problem: OSError) -> Unused:
+def _unread(file: AnyPath, problem: OSError) -> Unused:
     return Unused(file, problem.strerror or type(problem).__name__, unread=True)
 
 
-def _write(file: Place, text: bytes, mode: int) -> None:
+def _write(file: AnyPath, text: bytes, mode: int) -> None:
     try:
         write_small(file, text, mode)
     except OSError as problem:
         raise _unwritten(file, problem) from None
 
 
-def _unwritten(place: Place, problem: OSError) -> StoreError:
+def _unwritten(place: AnyPath, problem: OSError) -> StoreError:
     reason = problem.strerror or type(problem).__name__
     return StoreError(f"`{place}` could not be written: {reason}.", "Make room there, or check its permissions.")

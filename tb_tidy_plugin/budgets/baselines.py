@@ -17,7 +17,7 @@ from tb_tidy_plugin.files import write_whole
 LONGEST_NAME = 80  # characters of a test's id in a file name; the hash behind them tells tests apart
 
 
-class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StepBaseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The median time of a step of one test on one machine."""
 
     test: str
@@ -27,7 +27,7 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Baselines:
+class StepBaselines:
     """The stored times of one test.
 
     Attributes:
@@ -40,7 +40,7 @@ class Baselines:
     update: bool
     written: list[Path] = field(default_factory=list)
 
-    def read(self, run: int, device: str) -> Baseline | None:
+    def read(self, run: int, device: str) -> StepBaseline | None:
         """The baseline of the test's profile number `run`, None where none was stored on this machine.
 
         Raises:
@@ -48,7 +48,7 @@ class Baselines:
         """
         path = self._path(run, device)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Baseline)
+            return msgspec.json.decode(path.read_bytes(), type=StepBaseline)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as problem:
@@ -64,7 +64,7 @@ class Baselines:
         """
         path = self._path(run, device)
         path.parent.mkdir(parents=True, exist_ok=True)
-        baseline = Baseline(_id(self.test, run), machine(device), step_ns, steps)
+        baseline = StepBaseline(_id(self.test, run), machine(device), step_ns, steps)
         write_whole(path, msgspec.json.format(msgspec.json.encode(baseline), indent=2) + b"\n")
         self.written.append(path)
 

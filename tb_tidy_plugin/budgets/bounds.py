@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-Limit: TypeAlias = int | str
+CountLimit: TypeAlias = int | str
 
 WRITTEN = re.compile(r"(<=|<|==|>=|>) *(\d[\d_]*)")
 HOLDS: dict[str, Callable[[int, int], bool]] = {
@@ -22,7 +22,7 @@ WORDS = {"<=": "at most", "<": "fewer than", "==": "exactly", ">=": "at least", 
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class CountBound:
     """A comparison with a number."""
 
     comparison: str
@@ -38,15 +38,15 @@ class Bound:
         return WORDS[self.comparison]
 
 
-def bound_of(name: str, limit: Limit) -> Bound:
+def bound_of(name: str, limit: CountLimit) -> CountBound:
     """The bound that a test gives for the budget `name`; a number is an upper bound.
 
     Raises:
         ValueError: it is neither a number from 0 on nor a comparison with one.
     """
     if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
-        return Bound("<=", limit)
+        return CountBound("<=", limit)
     written = WRITTEN.fullmatch(limit.strip()) if isinstance(limit, str) else None
     if written is None:
         raise ValueError(f'{name}={limit!r} must be a number, 0 or greater, or a comparison such as "<=400"')
-    return Bound(written[1], int(written[2]))
+    return CountBound(written[1], int(written[2]))

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from tb_tidy_plugin.analysis.assemble import Analysis
-from tb_tidy_plugin.budgets.bounds import Bound
+from tb_tidy_plugin.budgets.bounds import CountBound
 from tb_tidy_plugin.profile.step_counts import Counted, Events, NotCountedError, counted_events
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT
@@ -17,7 +17,7 @@ from tb_tidy_plugin.visible import visible
 MOST_LINES = 5
 
 
-def broken_count(analysis: Analysis, counted: Counted, bound: Bound) -> str:
+def broken_count(analysis: Analysis, counted: Counted, bound: CountBound) -> str:
     """Lines of text about a count that breaks `bound`, with the events behind it; empty where all steps keep it."""
     profile, unit = analysis.profile, Bytes if counted == "bytes_moved" else Count
     try:

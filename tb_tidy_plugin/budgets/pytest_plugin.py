@@ -39,11 +39,11 @@ _WRITTEN = pytest.StashKey[list[Path]]()
 def tidy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tidy]:
     """Records steps of a test, and holds them to a budget: `tidy.profile()`."""
     try:
-        from tb_tidy_plugin.budgets.baselines import Baselines
+        from tb_tidy_plugin.budgets.baselines import StepBaselines
         from tb_tidy_plugin.budgets.tidy import Tidy
     except ImportError as missing:
         pytest.fail(f"The fixture `tidy` cannot be loaded: {missing}. Install `tb-tidy-plugin` again.", pytrace=False)
     root, config = request.config.rootpath, request.config
-    baselines = Baselines(root / ".torchtidy", request.node.nodeid, update=bool(config.getoption(UPDATE)))
+    baselines = StepBaselines(root / ".torchtidy", request.node.nodeid, update=bool(config.getoption(UPDATE)))
     yield Tidy(tmp_path / "torchtidy", root, baselines, pytest.skip)
     config.stash.setdefault(_WRITTEN, []).extend(baselines.written)

@@ -13,11 +13,11 @@ from typing import TypeVar, cast, overload
 
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.budgets.baselines import Baselines, machine
-from tb_tidy_plugin.budgets.bounds import Limit, bound_of
+from tb_tidy_plugin.budgets.baselines import StepBaselines, machine
+from tb_tidy_plugin.budgets.bounds import CountLimit, bound_of
 from tb_tidy_plugin.budgets.findings import broken_by_findings
 from tb_tidy_plugin.budgets.found import broken_count
-from tb_tidy_plugin.capture.budgeted import BudgetedProfile, Plan
+from tb_tidy_plugin.capture.budgeted import BudgetedProfile, StepPlan
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.profile.step_counts import Counted
 from tb_tidy_plugin.trace.files import find_traces
@@ -32,7 +32,7 @@ class BudgetError(AssertionError):
     """A step does not keep its budget; the message says by how much, and which lines cause it."""
 
 
-class Run:
+class BudgetRun:
     """The steps of one recording.
 
     `step` marks the end of a step. `steps` does so for a loop, which then has as many steps as are needed.
@@ -91,14 +91,14 @@ class Run:
     def assert_budget(  # noqa: PLR0913 - each budget can be left out
         self,
         *,
-        syncs: Limit | None = None,
-        reads: Limit | None = None,
-        kernels: Limit | None = None,
-        copies: Limit | None = None,
-        bytes_moved: Limit | None = None,
-        allocations: Limit | None = None,
-        graph_breaks: Limit | None = None,
-        collectives: Limit | None = None,
+        syncs: CountLimit | None = None,
+        reads: CountLimit | None = None,
+        kernels: CountLimit | None = None,
+        copies: CountLimit | None = None,
+        bytes_moved: CountLimit | None = None,
+        allocations: CountLimit | None = None,
+        graph_breaks: CountLimit | None = None,
+        collectives: CountLimit | None = None,
         findings: int | Sequence[str] | None = None,
         step_ratio: float | None = None,
     ) -> None:
@@ -171,12 +171,12 @@ class Tidy:
 
     folder: Path
     root: Path
-    baselines: Baselines
+    baselines: StepBaselines
     skip: Callable[[str], object]
     profiles: int = 0
 
     @contextmanager
-    def profile(self, *, warmup: int = 3, recorded: int = 3, timed: int = 10) -> Iterator[Run]:
+    def profile(self, *, warmup: int = 3, recorded: int = 3, timed: int = 10) -> Iterator[BudgetRun]:
         """Records steps of the test: `warmup` steps run first, `recorded` ones count, `timed` ones follow.
 
         The profiler takes one more step to start. `timed` may be 0 where no budget has a `step_ratio`.
@@ -192,9 +192,9 @@ class Tidy:
         if warmup < 0 or recorded < 1 or timed < 0:
             raise ValueError("warmup and timed must be 0 or greater, recorded 1 or greater")
         self.profiles += 1
-        profile = BudgetedProfile(self.folder / str(self.profiles), Plan(warmup, recorded, timed))
+        profile = BudgetedProfile(self.folder / str(self.profiles), StepPlan(warmup, recorded, timed))
         profile.start()
         try:
-            yield Run(profile, self.profiles, self)
+            yield BudgetRun(profile, self.profiles, self)
         finally:
             profile.stop()

@@ -17,7 +17,7 @@ PROFILER_WARMUP = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StepPlan:
     """Numbers of steps, in this order: run only, in which the profiler starts (one), recorded, timed."""
 
     warmup: int = 3
@@ -42,7 +42,7 @@ class BudgetedProfile(TidyProfile):
         plan: how many steps each part has. times_ns: time of each timed step, until the device has done its work.
     """
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    def __init__(self, folder: Path, plan: StepPlan) -> None:
         cycle = Cycle(wait=plan.warmup, warmup=PROFILER_WARMUP, active=plan.recorded)
         super().__init__(str(folder), cycle, Output(), {"profile_memory": True})
         self.plan = plan

@@ -61,13 +61,13 @@ ADDED = "Gradient addition node due to multiple use of tensor around:"
 
 THEN = "its lines are unknown"
 
-Names: TypeAlias = tuple[str, ...]
+_Names: TypeAlias = tuple[str, ...]
 """Names of nodes of Dynamo's graph, any of which may be what a node of the generated graph came from."""
 
-Origin: TypeAlias = tuple[str, str, Names]
+Origin: TypeAlias = tuple[str, str, _Names]
 """Operator and stack of a node, and the names of its sources."""
 
-Stack: TypeAlias = tuple[tuple[str, int, str], ...]
+_Stack: TypeAlias = tuple[tuple[str, int, str], ...]
 """File, line and function of each frame, outermost first."""
 
 
@@ -76,11 +76,11 @@ class Launch:
     """One kernel that a generated graph calls; of its `nodes` the first decides which line is shown first."""
 
     kernel: str
-    nodes: tuple[Names, ...]
+    nodes: tuple[_Names, ...]
 
 
 @dataclass(slots=True)
-class Generated:
+class GeneratedGraph:
     """A generated graph; `launches` in the order of its calls, None where it came from a cache without notes."""
 
     key: str
@@ -102,8 +102,8 @@ class Region:
 
     function: str
     stacks: dict[str, str]
-    names: dict[str, Names]
-    graphs: list[Generated] = field(default_factory=list)
+    names: dict[str, _Names]
+    graphs: list[GeneratedGraph] = field(default_factory=list)
     making: list[tuple[GraphLowering, list[Launch]]] = field(default_factory=list)
 
 
@@ -174,7 +174,7 @@ def _begin(output: OutputGraph, graph: GraphModule) -> None:
     if (ident := _compile_id()) is None or len(_regions) >= MOST_REGIONS:
         return
     stacks = dict(_stacks(graph))
-    names: dict[str, Names] = {}
+    names: dict[str, _Names] = {}
     for name, stack in stacks.items():
         names[stack] = (*names.get(stack, ()), name)
     _regions[ident] = Region(output.root_tx.f_code.co_name, stacks, names)
@@ -277,7 +277,7 @@ def _origins(node: Node) -> tuple[Origin, ...]:
     return ((str(node.target), node.meta.get("stack_trace") or "", sources),)
 
 
-def _known(region: Region, node: Node) -> Iterator[Names]:
+def _known(region: Region, node: Node) -> Iterator[_Names]:
     """The nodes of Dynamo's graph that a generated node stands for: those of its history, else all of its stack."""
     origins = _origins(node)
     for _, stack, sources in origins:
@@ -303,7 +303,7 @@ def _finish(compiled: CompiledFxGraph) -> None:
         unless_it_fails("a compiled graph", partial(_keep, path, launches), then)
     elif path is not None:
         launches = unless_it_fails("a compiled graph", partial(_kept, path), THEN)
-    region.graphs.append(Generated(str(key), bool(compiled.fx_kwargs.get("is_backward")), launches))
+    region.graphs.append(GeneratedGraph(str(key), bool(compiled.fx_kwargs.get("is_backward")), launches))
 
 
 def _kept_at(key: object, code: object) -> Path | None:
@@ -359,13 +359,13 @@ class _Stacks:
 
     def __init__(self, named: Callable[[str], str]) -> None:
         self._named = named
-        self._numbers: dict[Stack, int] = {}
+        self._numbers: dict[_Stack, int] = {}
 
     @property
-    def written(self) -> list[Stack]:
+    def written(self) -> list[_Stack]:
         return [tuple((self._named(file), line, name) for file, line, name in stack) for stack in self._numbers]
 
-    def number(self, stack: Stack) -> int:
+    def number(self, stack: _Stack) -> int:
         return self._numbers.setdefault(stack, len(self._numbers))
 
 
@@ -377,7 +377,7 @@ def _described(ident: str, region: Region, stacks: _Stacks) -> Mapping[str, obje
     return {"id": ident, "function": region.function, "graphs": graphs}
 
 
-def _lines(region: Region, graph: Generated, stacks: _Stacks) -> list[tuple[str, list[int]]] | None:
+def _lines(region: Region, graph: GeneratedGraph, stacks: _Stacks) -> list[tuple[str, list[int]]] | None:
     """Each kernel with its stacks; without any where the code changed so that one of them cannot be told."""
     if graph.launches is None:
         return None
@@ -391,7 +391,7 @@ def _lines(region: Region, graph: Generated, stacks: _Stacks) -> list[tuple[str,
 
 
 @lru_cache(maxsize=1 << 16)
-def frames(text: str) -> Stack:
+def frames(text: str) -> _Stack:
     """The frames of a stack as Python prints it."""
     return tuple((match["file"], int(match["line"]), match["function"]) for match in SOURCE_FRAME.finditer(text))
 

@@ -20,7 +20,7 @@ from tb_tidy_plugin.capture.compiled import compiled_code, files_in
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.live_tree import Walk, walk
 from tb_tidy_plugin.capture.losses import loss_said, say_not_exported
-from tb_tidy_plugin.capture.own_files import OwnFiles, sources_of
+from tb_tidy_plugin.capture.own_files import OwnFiles, own_sources
 from tb_tidy_plugin.capture.settings import settings
 from tb_tidy_plugin.files import write_whole
 
@@ -35,11 +35,11 @@ LOOK_SHARE = 0.1  # of the time of torch's export: at most this long its trace i
 LEAST_LOOK_S = 0.5  # and so long in any case
 FAST = 3  # level of gzip: a fifth of the time of the default, a tenth more bytes
 
-Document: TypeAlias = dict[str, object]
+_Document: TypeAlias = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CaptureOptions:
     """What is captured beside what always is: texts of sources, which tensors are the same."""
 
     sources: bool = True
@@ -66,12 +66,12 @@ def tidy_trace_handler(
     import torch
 
     export = torch.profiler.tensorboard_trace_handler(dir_name, worker_name, use_gzip)
-    return capturing(export, Wanted(sources=sources, tensors=tensors))
+    return capturing(export, CaptureOptions(sources=sources, tensors=tensors))
 
 
 def capturing(
     export: Callable[[Profiler], None],
-    wanted: Wanted,
+    wanted: CaptureOptions,
     step_times: Callable[[], Mapping[str, int] | None] = lambda: None,
     written: Callable[[Path], object] = lambda _: None,
 ) -> Callable[[Profiler], None]:
@@ -124,15 +124,15 @@ class _ExportNoted:
         return getattr(self._prof, name)
 
 
-def write_document(trace: str | os.PathLike[str], document: Document) -> Path:
+def write_document(trace: str | os.PathLike[str], document: _Document) -> Path:
     """Writes the side file of `trace`."""
     text = json.dumps({"version": VERSION, **document}, separators=(",", ":"), allow_nan=False)
     path = Path(f"{os.fspath(trace)}{SUFFIX}")
     return write_whole(path, gzip.compress(text.encode("ascii"), FAST, mtime=0))
 
 
-def _document(prof: Profiler, made_at: float, wanted: Wanted) -> Document:
-    document: Document = {"settings": unless_it_fails("the settings", settings)}
+def _document(prof: Profiler, made_at: float, wanted: CaptureOptions) -> _Document:
+    document: _Document = {"settings": unless_it_fails("the settings", settings)}
     found = unless_it_fails("the calling lines", lambda: _walked(prof, tensors=wanted.tensors))
     if found is None:
         return document
@@ -145,7 +145,7 @@ def _document(prof: Profiler, made_at: float, wanted: Wanted) -> Document:
         document["compiled"] = compiled
     if wanted.sources:
         names = walked.files | (files_in(compiled) if compiled else set())
-        document["sources"] = unless_it_fails("the sources", lambda: list(sources_of(names, own, made_at)))
+        document["sources"] = unless_it_fails("the sources", lambda: list(own_sources(names, own, made_at)))
     return document
 
 

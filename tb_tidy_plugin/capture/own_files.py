@@ -97,7 +97,7 @@ def _imported() -> Iterator[str]:
             yield os.path.abspath(file)  # noqa: PTH100
 
 
-def sources_of(names: Iterable[str], own: OwnFiles, unchanged_since: float) -> Iterator[Mapping[str, str]]:
+def own_sources(names: Iterable[str], own: OwnFiles, unchanged_since: float) -> Iterator[Mapping[str, str]]:
     """Name, sha256 and text of each file, as far as they fit in.
 
     Args:

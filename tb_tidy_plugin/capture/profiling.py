@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.capture.guarded import say, unless_it_fails
-from tb_tidy_plugin.capture.handler import SUFFIX, Wanted, capturing, write_document
+from tb_tidy_plugin.capture.handler import SUFFIX, CaptureOptions, capturing, write_document
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +48,7 @@ class Output:
 
     worker_name: str | None = None
     use_gzip: bool = True
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: CaptureOptions = field(default_factory=CaptureOptions)
 
 
 class TidyProfile:
@@ -158,7 +158,7 @@ def tidy_profile(  # noqa: PLR0913 - each can be left out
                 profiler.step()
     """
     cycle = Cycle(wait, warmup, active, repeat)
-    output = Output(worker_name, use_gzip, Wanted(sources=sources, tensors=tensors))
+    output = Output(worker_name, use_gzip, CaptureOptions(sources=sources, tensors=tensors))
     from tb_tidy_plugin.capture.verified import VerifiedProfile, is_verified
 
     kind = VerifiedProfile if is_verified() else TidyProfile

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value", bool, str)
 
 Simple: TypeAlias = bool | int | str | None
-Table: TypeAlias = dict[str, Simple | list[str]]
-Answer: TypeAlias = Table | list[Table] | None
+_Table: TypeAlias = dict[str, Simple | list[str]]
+_Answer: TypeAlias = _Table | list[_Table] | None
 
 MOST = 32
 """Of optimizers, loaders and devices no more are kept: a job with more of them is not helped by a longer list."""
@@ -31,9 +31,9 @@ OPTIMIZER_SWITCHES = ("foreach", "fused", "capturable", "differentiable")
 LOADER_SETTINGS = ("batch_size", "num_workers", "pin_memory", "persistent_workers", "prefetch_factor")
 
 
-def settings() -> Mapping[str, Answer]:
+def settings() -> Mapping[str, _Answer]:
     """Settings by topic; a topic that cannot be read is missing."""
-    topics: dict[str, Callable[[], Answer]] = {
+    topics: dict[str, Callable[[], _Answer]] = {
         "versions": _versions,
         "devices": lambda: list(_devices()),
         "threads": _threads,
@@ -46,7 +46,7 @@ def settings() -> Mapping[str, Answer]:
     return {topic: answer for topic, answer in found.items() if answer is not None}
 
 
-def _versions() -> Table:
+def _versions() -> _Table:
     import torch
 
     has_cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
@@ -61,7 +61,7 @@ def _versions() -> Table:
     }
 
 
-def _devices() -> Iterator[Table]:
+def _devices() -> Iterator[_Table]:
     import torch
 
     for kind in ("cuda", "xpu"):
@@ -71,14 +71,14 @@ def _devices() -> Iterator[Table]:
                 yield {"kind": kind, "index": index, "name": back_end.get_device_name(index)}
 
 
-def _threads() -> Table:
+def _threads() -> _Table:
     import torch
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"intra_op": torch.get_num_threads(), "inter_op": torch.get_num_interop_threads(), "available_cores": cores}
 
 
-def _processor() -> Table:
+def _processor() -> _Table:
     """Nothing is known of bfloat16 before torch 2.4, which cannot tell."""
     import torch
 
@@ -90,7 +90,7 @@ def _processor() -> Table:
     }
 
 
-def _numerics() -> Table:
+def _numerics() -> _Table:
     import torch
 
     return {
@@ -118,7 +118,7 @@ def _unless_mixed(ask: Callable[[], _Value]) -> _Value | None:
     return None
 
 
-def _process() -> Table | None:
+def _process() -> _Table | None:
     import torch.distributed as dist
 
     if not dist.is_available() or not dist.is_initialized():
@@ -129,7 +129,7 @@ def _process() -> Table | None:
 # Objects of the job
 
 
-def _objects() -> dict[str, Answer]:
+def _objects() -> dict[str, _Answer]:
     """Optimizers and loaders that are alive, found by one look at all objects: 0.2 s for a million of them."""
     from torch.optim import Optimizer
     from torch.utils.data import DataLoader
@@ -151,7 +151,7 @@ def _below(kind: type) -> Iterator[type]:
         yield from _below(child)
 
 
-def _optimizer(optimizer: torch.optim.Optimizer) -> Table:
+def _optimizer(optimizer: torch.optim.Optimizer) -> _Table:
     groups = optimizer.param_groups
     parameters = [parameter for group in groups for parameter in group["params"]]
     return {
@@ -170,7 +170,7 @@ def _common(values: Iterable[object]) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _loader(loader: torch.utils.data.DataLoader[object]) -> Table:
+def _loader(loader: torch.utils.data.DataLoader[object]) -> _Table:
     held = vars(loader)
     return {
         "dataset": type(held.get("dataset")).__name__,

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tb_tidy_plugin.analysis.answers import Question
-from tb_tidy_plugin.analysis.detailed_answers import LINES, PLACES, LinesAnswer, NotedAnswer
+from tb_tidy_plugin.analysis.detailed_answers import LINES, PLACES, LineCostsAnswer, NotedAnswer
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.lines import LineCost
 from tb_tidy_plugin.analysis.paths import analyse_files
@@ -27,7 +27,7 @@ from tb_tidy_plugin.render.words import KNOWN_BY
 from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.visible import visible
 
@@ -41,7 +41,7 @@ AROUND = 2  # lines without cost that are shown between lines with one; more are
 @click.argument("file", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job_without_rules
-def annotate(job: Job, path: Place, file: str | None, form: str) -> None:
+def annotate(job: Job, path: AnyPath, file: str | None, form: str) -> None:
     """Print the sources of the recording PATH with what each line costs: all files of the user's own, or FILE.
 
     PATH is a trace file, or a folder that holds exactly one. A line's time is that of the calls on it, with all that
@@ -85,7 +85,7 @@ def _say_notes(notes: Iterable[str]) -> None:
         click.echo(f"note: {visible(note)}", err=True)
 
 
-def _only(path: Place, *, follow_links: bool) -> TraceFile:
+def _only(path: AnyPath, *, follow_links: bool) -> TraceFile:
     """The only trace at `path`.
 
     Raises:
@@ -98,7 +98,7 @@ def _only(path: Place, *, follow_links: bool) -> TraceFile:
     return found[0]
 
 
-def _asked(answer: LinesAnswer, file: str | None) -> dict[str, list[LineCost]]:
+def _asked(answer: LineCostsAnswer, file: str | None) -> dict[str, list[LineCost]]:
     """The costs by file, most time first; of one file where it is named, by its end if need be."""
     by_file: dict[str, list[LineCost]] = {}
     for cost in answer.costs:
@@ -112,7 +112,7 @@ def _asked(answer: LinesAnswer, file: str | None) -> dict[str, list[LineCost]]:
     return dict(sorted(by_file.items(), key=lambda each: -max(line.host_ns for line in each[1])))
 
 
-def _how(answer: LinesAnswer) -> str:
+def _how(answer: LineCostsAnswer) -> str:
     if not answer.has_stacks:
         return "Record with `with_stack=True`."
     return "Say where the sources are with `--source-root DIR`; they must be as they were when recorded."

@@ -14,7 +14,7 @@ from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 
 @click.command(short_help="Answer one question as compact JSON, for programs and assistants.")
@@ -23,7 +23,7 @@ from tb_tidy_plugin.trace.remote import Place
 @click.option("--list", "lists", is_flag=True, help="Print all questions with the schemas of their arguments.")
 @with_apply
 @with_job
-def ask(job: Job, question: str | None, path: Place, lists: bool, allow_apply: bool) -> None:
+def ask(job: Job, question: str | None, path: AnyPath, lists: bool, allow_apply: bool) -> None:
     """Answer a question such as `{"question": "findings"}`, which is read from stdin where it is not given.
 
     The answer is one line of JSON. An error is one, too: `{"error", "advice"}`. `tb-tidy skill` says in what order to

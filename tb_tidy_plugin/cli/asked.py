@@ -12,7 +12,7 @@ import click
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.trace.remote import Place, on_this_machine
+from tb_tidy_plugin.trace.remote import AnyPath, on_this_machine
 
 R = TypeVar("R")
 
@@ -24,7 +24,7 @@ def with_apply(command: Callable[..., R]) -> Callable[..., R]:
     )
 
 
-def folder_at(place: Place, job: Job, *, allow_apply: bool) -> Folder:
+def folder_at(place: AnyPath, job: Job, *, allow_apply: bool) -> Folder:
     """The folder, or the trace file, that is asked about.
 
     Raises:

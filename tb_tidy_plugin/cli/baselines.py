@@ -11,8 +11,8 @@ from typing import TypeVar
 import click
 import msgspec
 
-from tb_tidy_plugin.cli.output import write_whole
-from tb_tidy_plugin.compare.baseline import Baseline, baseline_of, new_findings, read_baseline
+from tb_tidy_plugin.cli.output import write_output
+from tb_tidy_plugin.compare.baseline import FindingsBaseline, baseline_of, new_findings, read_baseline
 from tb_tidy_plugin.report.model import Report
 
 R = TypeVar("R")
@@ -22,7 +22,7 @@ R = TypeVar("R")
 class Baselines:
     """What is known already, and where to write what is known from now on."""
 
-    known: Baseline | None
+    known: FindingsBaseline | None
     write_to: Path | None
 
     def new_in(self, report: Report) -> set[str] | None:
@@ -33,7 +33,7 @@ class Baselines:
         """Writes the findings of `report` where that was asked for."""
         if self.write_to is not None:
             text = msgspec.json.format(msgspec.json.encode(baseline_of(report)), indent=1).decode()
-            write_whole(self.write_to, f"{text}\n")
+            write_output(self.write_to, f"{text}\n")
 
 
 def with_baselines(command: Callable[..., R]) -> Callable[..., R]:

@@ -18,10 +18,10 @@ from rich.text import Text
 
 from tb_tidy_plugin.analysis.answers import RECIPES
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.pairs import BUDGET_S, Measuring, OnPair, Pair, Result, measured, pairs_in
+from tb_tidy_plugin.analysis.pairs import BUDGET_S, Measuring, OnPair, Pair, PairResult, measured, pairs_in
 from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress
+from tb_tidy_plugin.benchmarks.process import NO_TORCH, MeasuringProgress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
 from tb_tidy_plugin.cli.exit_codes import DONE, INTERRUPTED, NOTHING_READ
@@ -31,7 +31,7 @@ from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.render.terminal import plain
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.visible import visible
 
@@ -39,7 +39,7 @@ SHOWN_STATEMENT = 60
 VERDICTS = {"faster": ("faster", "green"), "slower": ("slower", "red"), "no_clear_difference": ("no difference", "dim")}
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     """One pair in the JSON: `measurement`, or why there is none."""
 
     rule: str
@@ -57,7 +57,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--save", is_flag=True, help="Write the results beside each trace, for other machines.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job
-def bench(job: Job, path: Place, finding: str | None, device: str, budget: float, save: bool, form: str) -> None:
+def bench(job: Job, path: AnyPath, finding: str | None, device: str, budget: float, save: bool, form: str) -> None:
     """Measure what the fixes of the findings in PATH are worth on this machine.
 
     Each finding's statements, with the pattern and without it, run in turns in a process of their own. They are texts
@@ -83,12 +83,12 @@ def bench(job: Job, path: Place, finding: str | None, device: str, budget: float
 class Benched:
     """What was measured, whether it is all of it, and why some of it could not be kept; None where it was."""
 
-    results: list[Result]
+    results: list[PairResult]
     is_whole: bool
     not_kept: StoreError | None
 
 
-def bench_all(path: Place, job: Job, how: Measuring, *, finding: str | None = None, save: bool = False) -> Benched:
+def bench_all(path: AnyPath, job: Job, how: Measuring, *, finding: str | None = None, save: bool = False) -> Benched:
     """Measures, and keeps what it can.
 
     Raises:
@@ -101,7 +101,7 @@ def bench_all(path: Place, job: Job, how: Measuring, *, finding: str | None = No
     if not pairs:
         what = f"The finding `{finding}` has no" if finding else "No finding has"
         raise NotFoundError(f"{what} statements to measure in `{path}`.", "`tb-tidy check` lists the findings.")
-    results: list[Result] = []
+    results: list[PairResult] = []
     is_whole, not_kept = True, None
     with _bar(len(pairs)) as show:
         try:
@@ -113,7 +113,7 @@ def bench_all(path: Place, job: Job, how: Measuring, *, finding: str | None = No
     return Benched(results, is_whole, not_kept)
 
 
-def bench_for_report(path: Place, job: Job) -> None:
+def bench_for_report(path: AnyPath, job: Job) -> None:
     """Measures what a report is about, for it to show; says so where it will not, since that cannot be kept.
 
     Raises:
@@ -146,20 +146,20 @@ def _bar(count: int) -> Iterator[OnPair]:
     with Bar(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("", total=float(count))
 
-        def show(number: int, pair: Pair, state: Progress) -> None:
+        def show(number: int, pair: Pair, state: MeasuringProgress) -> None:
             bar.update(task, description=f"{pair.rule}: {state.stage}", completed=number + state.fraction)
 
         yield show
 
 
-def _row(pair: Pair, result: Measurement | NotMeasured) -> Row:
+def _row(pair: Pair, result: Measurement | NotMeasured) -> BenchRow:
     findings = {str(trace): list(ids) for trace, ids in pair.findings.items()}
     if isinstance(result, Measurement):
-        return Row(rule=pair.rule, findings=findings, measurement=result)
-    return Row(rule=pair.rule, findings=findings, error=result.error, advice=result.advice)
+        return BenchRow(rule=pair.rule, findings=findings, measurement=result)
+    return BenchRow(rule=pair.rule, findings=findings, error=result.error, advice=result.advice)
 
 
-def _table(results: Sequence[Result]) -> RenderableType:
+def _table(results: Sequence[PairResult]) -> RenderableType:
     table = Table("Rule and statements", "Before", "After", "After / before", "Verdict", box=None, pad_edge=False)
     for pair, result in results:
         statements = [_shortened(text) for text in (pair.statements.before, pair.statements.after)]

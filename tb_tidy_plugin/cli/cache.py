@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.private import complaint_about
+from tb_tidy_plugin.private import complaint_about_folder
 from tb_tidy_plugin.trace.cache import MOST_BYTES, Cache, default_folder
 from tb_tidy_plugin.units import Bytes
 
@@ -39,7 +39,7 @@ def info(folder: Path) -> None:
         entries = Cache(folder).entries()
     size = sum(entry.size for entry in entries)
     click.echo(f"{folder}: {Bytes(size)} of at most {Bytes(MOST_BYTES)}")
-    if problem := complaint_about(folder):
+    if problem := complaint_about_folder(folder):
         click.echo(f"  {problem}")
     for kind, count in sorted(Counter(entry.kind for entry in entries).items()):
         size = sum(entry.size for entry in entries if entry.kind == kind)

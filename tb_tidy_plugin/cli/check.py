@@ -13,14 +13,14 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
 from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
-from tb_tidy_plugin.cli.output import as_text, show, write_whole
+from tb_tidy_plugin.cli.output import as_text, show, write_output
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.value import Severity
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -49,7 +49,7 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 @with_job
 def check(
     job: Job,
-    path: Place,
+    path: AnyPath,
     verbose: bool,
     bench: bool,
     form: Form | Literal["json", "sarif"],
@@ -69,7 +69,7 @@ def check(
         report = analyze_path(path, watched)
     baselines.write(report)
     if output is not None:
-        write_whole(output, _written(report, job, form, verbose))
+        write_output(output, _written(report, job, form, verbose))
     elif form == "text":
         from tb_tidy_plugin.render.report import report_document
 

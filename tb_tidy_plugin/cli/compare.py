@@ -22,7 +22,7 @@ from tb_tidy_plugin.compare.model import Comparison, first_rows
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
 from tb_tidy_plugin.render.comparison import comparison_document
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.visible import visible
 
 MOST_ROWS = 200  # of operators and of kernels
@@ -42,7 +42,7 @@ class FailOn(Kind[float]):
         return float(match[1] or 0) / 100
 
 
-class Steps(Kind[StepRange]):
+class _Steps(Kind[StepRange]):
     """`3-7`, or `5`."""
 
     name = "steps"
@@ -58,9 +58,13 @@ class Steps(Kind[StepRange]):
 @click.command(short_help="Compare two recordings, or steps of one.")
 @click.argument("base", type=PLACE)
 @click.argument("candidate", type=PLACE, required=False)
-@click.option("--steps", type=Steps(), metavar="3-7", help="Only these steps of BASE, by the numbers of their names.")
+@click.option("--steps", type=_Steps(), metavar="3-7", help="Only these steps of BASE, by the numbers of their names.")
 @click.option(
-    "--with", "other_steps", type=Steps(), metavar="8-12", help="Only these steps of CANDIDATE, or of BASE without one."
+    "--with",
+    "other_steps",
+    type=_Steps(),
+    metavar="8-12",
+    help="Only these steps of CANDIDATE, or of BASE without one.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option(
@@ -71,8 +75,8 @@ class Steps(Kind[StepRange]):
 @with_job
 def compare(
     job: Job,
-    base: Place,
-    candidate: Place | None,
+    base: AnyPath,
+    candidate: AnyPath | None,
     steps: StepRange | None,
     other_steps: StepRange | None,
     form: Literal["text", "json", "markdown"],

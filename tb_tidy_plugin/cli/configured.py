@@ -12,7 +12,7 @@ import click
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.places import PLACE
-from tb_tidy_plugin.configuration.checks import Wanted, job_of
+from tb_tidy_plugin.configuration.checks import WantedRules, job_of
 from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.found import find_configuration
 from tb_tidy_plugin.configuration.limits import limits_of
@@ -106,7 +106,7 @@ def with_checks(command: Callable[..., R]) -> Callable[..., R]:
     ) -> R:
         if only and (select or ignore):
             raise click.UsageError("Give either --rule or --select and --ignore.")
-        return command(job=job_of(configuration, Wanted(only, select, ignore, given)), **others)
+        return command(job=job_of(configuration, WantedRules(only, select, ignore, given)), **others)
 
     return chosen
 

@@ -12,7 +12,7 @@ import msgspec
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.cli.examined import Check, of_cache, of_logdir, of_package, of_plugin, of_tensorboard
 from tb_tidy_plugin.cli.places import PLACE, with_links
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 FINE, SOMETHING_WRONG = 0, 1
 
@@ -32,7 +32,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("logdir", type=PLACE, required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_links
-def doctor(logdir: Place | None, form: str, follow_links: bool) -> None:
+def doctor(logdir: AnyPath | None, form: str, follow_links: bool) -> None:
     """Say what is installed and what is missing; with a LOGDIR, whether its traces can be read.
 
     What is optional keeps nothing else from working: each line says what it would add. The exit code is 1 where

@@ -18,13 +18,13 @@ import msgspec
 from tb_tidy_plugin import child
 from tb_tidy_plugin.compiled import DECODER, EXTENSIONS, is_stale
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.private import complaint_about
+from tb_tidy_plugin.private import complaint_about_folder
 from tb_tidy_plugin.trace.cache import default_folder
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
-from tb_tidy_plugin.trace.remote import Place, size_of
+from tb_tidy_plugin.trace.remote import AnyPath, size_of
 from tb_tidy_plugin.units import Bytes
 
-State: TypeAlias = Literal["fine", "optional", "wrong"]
+_State: TypeAlias = Literal["fine", "optional", "wrong"]
 """`optional` is missing, and nothing else suffers."""
 
 DISTRIBUTION = "tb-tidy-plugin"
@@ -72,7 +72,7 @@ class Check(msgspec.Struct, frozen=True):
     """
 
     name: str
-    state: State
+    state: _State
     text: str
     advice: str = ""
 
@@ -172,7 +172,7 @@ def of_tensorboard() -> Check:
 def of_cache() -> Check:
     """Whether results can be kept for the next time."""
     folder = default_folder()
-    if problem := complaint_about(folder):
+    if problem := complaint_about_folder(folder):
         return Check("cache", "optional", f"{problem.error} Traces are read again each time.", problem.advice)
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
@@ -182,7 +182,7 @@ def of_cache() -> Check:
     return Check("cache", "optional", text, "Set XDG_CACHE_HOME to a folder of your own.")
 
 
-def of_logdir(logdir: Place, *, follow_links: bool = False) -> Check:
+def of_logdir(logdir: AnyPath, *, follow_links: bool = False) -> Check:
     """Whether traces are there and may be read."""
     try:
         files = find_traces(logdir, follow_links=follow_links)

@@ -24,7 +24,7 @@ from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Fixes, Unfixed
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, Report, RunReport
 from tb_tidy_plugin.sources.files import OwnFile
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.units import Nanoseconds, plural
 from tb_tidy_plugin.visible import visible
 
@@ -41,7 +41,7 @@ NOT_WRITTEN = 1
 @click.option("--safe-only", is_flag=True, help="Only fixes with the same results that need no review.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
 @with_job
-def fix(job: Job, path: Place, apply: bool, reviewed: bool, safe_only: bool, form: str) -> None:
+def fix(job: Job, path: AnyPath, apply: bool, reviewed: bool, safe_only: bool, form: str) -> None:
     """Print the fixes of the findings in PATH as diffs of your own files: a trace file, a run folder or a logdir.
 
     `--apply` writes them into files in the current folder or under a `--source-root` that are as they were recorded.
@@ -79,7 +79,7 @@ def fix(job: Job, path: Place, apply: bool, reviewed: bool, safe_only: bool, for
     sys.exit(NOTHING_READ if not report.runs else NOT_WRITTEN if failed else DONE)
 
 
-def _found(path: Place, job: Job) -> tuple[Report, list[Proposal], list[Unfixed]]:
+def _found(path: AnyPath, job: Job) -> tuple[Report, list[Proposal], list[Unfixed]]:
     """The report, the fixes of its findings and the places without one; each finding once, whatever its ranks."""
     from tb_tidy_plugin.analysis.fixing import Fixer
 

@@ -47,12 +47,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        try:
-            command: click.Command = getattr(import_module(f"tb_tidy_plugin.cli.{name}"), name)
-        except ModuleNotFoundError as missing:
-            error = f"The package {missing.name}, which TorchTidy needs, is not installed."
-            advice = "`pip install tb-tidy-plugin` installs what is missing; in a checkout, `pip install -e .`."
-            raise TidyError(error, advice) from missing
+        command: click.Command = getattr(import_module(f"tb_tidy_plugin.cli.{name}"), name)
         return command
 
 
@@ -81,6 +76,9 @@ def main() -> None:
         commands()
     except TidyError as error:
         _end(error)
+    except ModuleNotFoundError as missing:  # at any time: what a command needs is imported when it is needed
+        advice = "`pip install tb-tidy-plugin` installs what is missing; in a checkout, `pip install -e .`."
+        _end(TidyError(f"The package {missing.name}, which TorchTidy needs, is not installed.", advice))
     except OSError as problem:
         if problem.filename is not None:  # of a file, and not of an open stream: a fault of ours
             raise

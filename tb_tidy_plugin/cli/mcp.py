@@ -11,14 +11,14 @@ from tb_tidy_plugin.cli.asked import folder_at, with_apply
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 
 @click.command(short_help="Serve the questions to an assistant, over MCP.")
 @click.argument("path", type=PLACE, default=".")
 @with_apply
 @with_job
-def mcp(job: Job, path: Place, allow_apply: bool) -> None:
+def mcp(job: Job, path: AnyPath, allow_apply: bool) -> None:
     """Answer an assistant's questions about the recordings below PATH, the current folder without it.
 
     The server speaks the Model Context Protocol over stdin and stdout, until its input ends. It reads only, unless

@@ -10,7 +10,7 @@ from tb_tidy_plugin.files import write_whole as replaced
 from tb_tidy_plugin.render.document import Document, Form
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_output(path: Path, text: str) -> None:
     """Writes `text` beside `path` and renames it, so that nobody ever reads a part. What is no file is written into.
 
     Raises:

@@ -8,16 +8,18 @@ import click
 
 from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.trace.files import FOLLOW
-from tb_tidy_plugin.trace.remote import Place, place_of
+from tb_tidy_plugin.trace.remote import AnyPath, path_or_url
 
 
-class PlaceParameter(Kind[Place]):
+class PlaceParameter(Kind[AnyPath]):
     """A path or an address, not looked at yet."""
 
     name = "path"
 
-    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Place:
-        return place_of(value)
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> AnyPath:
+        return path_or_url(value)
 
 
 PLACE = PlaceParameter()

@@ -18,7 +18,7 @@ from tb_tidy_plugin.plugin.allowed_hosts import LOOPBACK
 from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.start import configuration_file
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.visible import visible
 
 NOT_LOCAL = "Other machines can reach this server. Whoever learns the address can read the traces; it is not encrypted."
@@ -54,7 +54,7 @@ NOT_LOCAL = "Other machines can reach this server. Whoever learns the address ca
 @with_links
 @with_source_roots
 def serve(
-    path: Place,
+    path: AnyPath,
     host: str,
     port: int,
     allowed_hosts: tuple[str, ...],
@@ -82,9 +82,9 @@ def serve(
         if opens and _has_browser():
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-        from tb_tidy_plugin.plugin.server import Wanted, server_of  # while the browser starts
+        from tb_tidy_plugin.plugin.server import ServerOptions, server_of  # while the browser starts
 
-        wanted = Wanted(
+        wanted = ServerOptions(
             logdir=Logdir(folder, follow_links=follow_links),
             source_roots=source_roots,
             configuration=configuration_file("" if config is None else str(config)),

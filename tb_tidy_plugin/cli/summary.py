@@ -15,9 +15,9 @@ from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import show
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.render.summary import Wanted, summary_document
+from tb_tidy_plugin.render.summary import SummaryOptions, summary_document
 from tb_tidy_plugin.report.figures import OperatorGroup
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 
@@ -30,7 +30,7 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table, in text.")
 @with_job
-def summary(job: Job, path: Place, form: str, group: OperatorGroup, top: int) -> None:
+def summary(job: Job, path: AnyPath, form: str, group: OperatorGroup, top: int) -> None:
     """Show where time and memory go in PATH: a trace file, a run folder or a logdir.
 
     Steps, what they are spent on, operators, modules, memory and CPU work. JSON has all rows of all tables: `profiles`
@@ -44,5 +44,5 @@ def summary(job: Job, path: Place, form: str, group: OperatorGroup, top: int) ->
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
-        show(summary_document(found, Wanted(group, top)))
+        show(summary_document(found, SummaryOptions(group, top)))
     sys.exit(DONE if found.profiles else NOTHING_READ)

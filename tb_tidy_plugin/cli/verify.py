@@ -18,7 +18,7 @@ from tb_tidy_plugin.cli.exit_codes import DONE
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
 from tb_tidy_plugin.verify.model import Verification
 from tb_tidy_plugin.verify.programs import ended_by_signals, folder_of
@@ -47,7 +47,7 @@ def verify(
     command: tuple[str, ...],
     before: str,
     after: str,
-    promise: Place | None,
+    promise: AnyPath | None,
     rounds: int,
     turns: int,
     turn: float,

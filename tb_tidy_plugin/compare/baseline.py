@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 MOST_BYTES = 64 << 20
 
 
-class Baseline(Model, frozen=True):
+class FindingsBaseline(Model, frozen=True):
     """`tb-tidy check --write-baseline`: the findings of a report."""
 
     schema: int
@@ -25,13 +25,15 @@ class Baseline(Model, frozen=True):
     findings: list[Finding]
 
 
-def baseline_of(report: Report) -> Baseline:
+def baseline_of(report: Report) -> FindingsBaseline:
     """All findings of a report, each once, in a stable order."""
     found = {finding.id: finding for finding in _findings(report)}
-    return Baseline(schema=SCHEMA_VERSION, version=__version__, findings=[found[each] for each in sorted(found)])
+    return FindingsBaseline(
+        schema=SCHEMA_VERSION, version=__version__, findings=[found[each] for each in sorted(found)]
+    )
 
 
-def read_baseline(path: Path) -> Baseline:
+def read_baseline(path: Path) -> FindingsBaseline:
     """A baseline that was written before.
 
     Raises:
@@ -39,7 +41,7 @@ def read_baseline(path: Path) -> Baseline:
     """
     try:
         with path.open("rb") as stream:
-            return msgspec.json.decode(stream.read(MOST_BYTES), type=Baseline)
+            return msgspec.json.decode(stream.read(MOST_BYTES), type=FindingsBaseline)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` cannot be read: {reason}.", "Write it with `--write-baseline`.") from None
@@ -47,7 +49,7 @@ def read_baseline(path: Path) -> Baseline:
         raise TidyError(f"`{path}` is not a baseline: {problem}.", "Write it again with `--write-baseline`.") from None
 
 
-def new_findings(report: Report, baseline: Baseline) -> set[str]:
+def new_findings(report: Report, baseline: FindingsBaseline) -> set[str]:
     """Ids of findings that the baseline does not have, though lines have moved."""
     found = {finding.id: finding for finding in _findings(report)}
     pairs = paired(baseline.findings, list(found.values()))

@@ -19,7 +19,7 @@ SAME_SHARE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class FindingPair:
     """A finding on both sides, or on one of them; `is_seen` says whether the candidate would show it."""
 
     base: Finding | None
@@ -27,20 +27,22 @@ class Pair:
     is_seen: bool = True
 
 
-def paired(base: Sequence[Finding], candidate: Sequence[Finding]) -> list[Pair]:
+def paired(base: Sequence[Finding], candidate: Sequence[Finding]) -> list[FindingPair]:
     """Each finding once: by identity, else by rule, function and the text of a line, else by rule and that text.
 
     The identity is rule, subject, file and function, so that lines may move within a function. A function that was
     renamed or moved to another file is still told by what its lines say.
     """
     left, right = list(base), list(candidate)
-    pairs: list[Pair] = []
+    pairs: list[FindingPair] = []
     for keys in (_identity, _rule_function_text, _rule_text):
         pairs += _matched(left, right, keys)
-    return [*pairs, *(Pair(each, None) for each in left), *(Pair(None, each) for each in right)]
+    return [*pairs, *(FindingPair(each, None) for each in left), *(FindingPair(None, each) for each in right)]
 
 
-def _matched(left: list[Finding], right: list[Finding], keys: Callable[[Finding], list[Hashable]]) -> Iterator[Pair]:
+def _matched(
+    left: list[Finding], right: list[Finding], keys: Callable[[Finding], list[Hashable]]
+) -> Iterator[FindingPair]:
     """Takes the findings that share a key out of both lists."""
     for finding in tuple(left):
         wanted = set(keys(finding))
@@ -48,7 +50,7 @@ def _matched(left: list[Finding], right: list[Finding], keys: Callable[[Finding]
         if found is not None:
             left.remove(finding)
             right.remove(found)
-            yield Pair(finding, found)
+            yield FindingPair(finding, found)
 
 
 def _identity(finding: Finding) -> list[Hashable]:
@@ -79,7 +81,7 @@ def together_cost(alike: Sequence[Finding]) -> Finding:
     return msgspec.structs.replace(largest, cost_ns=cost_ns, share=share, saving=saving)
 
 
-def state_of(pair: Pair) -> FindingState:
+def finding_state(pair: FindingPair) -> FindingState:
     """What became of a finding."""
     if pair.base is None:
         return "new"
@@ -92,28 +94,28 @@ def state_of(pair: Pair) -> FindingState:
     return "better" if after < before else "worse"
 
 
-def changes(pairs: Sequence[Pair], realised_ns: int | None) -> list[FindingChange]:
+def changes(pairs: Sequence[FindingPair], realised_ns: int | None) -> list[FindingChange]:
     """The findings with what was promised and what was kept, largest promise first."""
     promised = sum(_promise(pair) or 0 for pair in pairs)
     found = [_change(pair, promised, realised_ns) for pair in pairs]
     return sorted(found, key=lambda change: (-(change.predicted_ns or 0), -(change.candidate_ns or 0), change.rule))
 
 
-def _promise(pair: Pair) -> int | None:
+def _promise(pair: FindingPair) -> int | None:
     """What the baseline expected of the part of a finding that is gone."""
-    if pair.base is None or pair.base.saving is None or state_of(pair) not in {"gone", "better"}:
+    if pair.base is None or pair.base.saving is None or finding_state(pair) not in {"gone", "better"}:
         return None
     if pair.candidate is None or not pair.base.cost_ns:
         return pair.base.saving.expected_ns
     return round(pair.base.saving.expected_ns * (1 - pair.candidate.cost_ns / pair.base.cost_ns))
 
 
-def predicted_ns(pairs: Sequence[Pair]) -> int:
+def predicted_ns(pairs: Sequence[FindingPair]) -> int:
     """What the baseline expected of all that is gone or better."""
     return sum(_promise(pair) or 0 for pair in pairs)
 
 
-def _change(pair: Pair, promised_ns: int, realised_ns: int | None) -> FindingChange:
+def _change(pair: FindingPair, promised_ns: int, realised_ns: int | None) -> FindingChange:
     known = pair.candidate or pair.base
     assert known is not None
     promise = _promise(pair)
@@ -122,7 +124,7 @@ def _change(pair: Pair, promised_ns: int, realised_ns: int | None) -> FindingCha
     return FindingChange(
         id=known.id,
         rule=known.rule,
-        state=state_of(pair),
+        state=finding_state(pair),
         message=known.message,
         action=known.action,
         severity=known.severity,

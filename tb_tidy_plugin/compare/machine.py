@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tidy_plugin.compare.operators import PerStep, Signature, per_step
+from tb_tidy_plugin.compare.operators import PerStep, Signature, mean_per_step
 from tb_tidy_plugin.compare.recording import Chosen
 
 FEWEST_GROUPS = 3  # of which most must agree
@@ -65,8 +65,8 @@ def machine_of(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> Machine |
 
 def _shared(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[tuple[float, float]]:
     """Time per step on both sides of each operator on the host and each kernel, by name."""
-    operators = _by_name(*(per_step(side, lambda costs: costs.operators) for side in (base, candidate)))
-    kernels = _by_name(*(per_step(side, lambda costs: costs.kernels) for side in (base, candidate)))
+    operators = _by_name(*(mean_per_step(side, lambda costs: costs.operators) for side in (base, candidate)))
+    kernels = _by_name(*(mean_per_step(side, lambda costs: costs.kernels) for side in (base, candidate)))
     found = [(before.host_ns, after.host_ns) for before, after in operators]
     found += [(before.device_ns, after.device_ns) for before, after in kernels]
     return [pair for pair in found if min(pair) > 0]

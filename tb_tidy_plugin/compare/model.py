@@ -9,11 +9,10 @@ import msgspec
 from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.report.value import Model, Severity
-from tb_tidy_plugin.vocabulary import KnownBy
+from tb_tidy_plugin.vocabulary import KnownBy, Verdict
 
 SCHEMA_VERSION = 1
 
-Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
 FindingState: TypeAlias = Literal["gone", "new", "better", "worse", "same", "not_checked"]
 """`not_checked`: only the baseline has it, and the candidate's recordings do not show whether it is gone."""
 

@@ -16,7 +16,7 @@ from tb_tidy_plugin.vocabulary import KnownBy
 Signature: TypeAlias = tuple[str, str]
 """A name and input shapes as text."""
 
-Costs: TypeAlias = Callable[[StepCosts], Sequence[CallCosts]]
+_Costs: TypeAlias = Callable[[StepCosts], Sequence[CallCosts]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ NOTHING = PerStep()
 
 def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[OperatorChange]:
     """All changes of self time per step, the largest of host and device first; the mean over ranks."""
-    before, after = (per_step(side, lambda costs: costs.operators) for side in (base, candidate))
+    before, after = (mean_per_step(side, lambda costs: costs.operators) for side in (base, candidate))
     has_device = any(each.recording.report.devices for each in (*base, *candidate))
     found = [
         _operator(key, before.get(key, NOTHING), after.get(key, NOTHING), has_device=has_device)
@@ -54,14 +54,14 @@ def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> lis
 
 def kernel_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[KernelChange]:
     """All changes of kernels' time per step, the largest first; the mean over ranks."""
-    before, after = (per_step(side, lambda costs: costs.kernels) for side in (base, candidate))
+    before, after = (mean_per_step(side, lambda costs: costs.kernels) for side in (base, candidate))
     found = [
         _kernel(key, before.get(key, NOTHING), after.get(key, NOTHING)) for key in dict.fromkeys([*before, *after])
     ]
     return sorted((each for each in found if _kernel_size(each)), key=lambda each: -_kernel_size(each))
 
 
-def per_step(side: Sequence[Chosen], costs: Costs) -> dict[Signature, PerStep]:
+def mean_per_step(side: Sequence[Chosen], costs: _Costs) -> dict[Signature, PerStep]:
     """What operators or kernels take on average in the steps of one side, by name and shapes."""
     sums: dict[Signature, PerStep] = {}
     for each in side:

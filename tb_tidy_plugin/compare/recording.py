@@ -131,7 +131,7 @@ def _scaled(saving: Saving, part: float) -> Saving:
     )
 
 
-def chosen(recordings: Sequence[Recording], wanted: StepRange | None, name: str) -> list[Chosen]:
+def chosen_steps(recordings: Sequence[Recording], wanted: StepRange | None, name: str) -> list[Chosen]:
     """The recordings with their steps in `wanted`, by default all that do not warm up.
 
     Recordings without any such step are left out.

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.compare.machine import Machine
-from tb_tidy_plugin.compare.model import Ratio, Verdict
+from tb_tidy_plugin.compare.model import Ratio
+from tb_tidy_plugin.vocabulary import Verdict
 
 RESAMPLES = 4000
 INTERVAL = (2.5, 97.5)  # per cent

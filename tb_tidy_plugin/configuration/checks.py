@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.configuration.devices import devices_of
-from tb_tidy_plugin.configuration.files import Configuration, Settings, near
+from tb_tidy_plugin.configuration.devices import configured_devices
+from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, near
 from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
-from tb_tidy_plugin.configuration.selectors import check_selectors, chosen, named
+from tb_tidy_plugin.configuration.selectors import check_selectors, chosen_rules, named_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRules:
     """What a command line says about rules; where it says something, that counts.
 
     Attributes:
@@ -47,16 +47,18 @@ def known_rules(configuration: Configuration) -> tuple[type[AnyRule], ...]:
     return with_user_rules(configuration, catalogue())
 
 
-def job_of(configuration: Configuration, wanted: Wanted | None = None) -> Job:
+def job_of(configuration: Configuration, wanted: WantedRules | None = None) -> Job:
     """Rules with the user's thresholds, ignores and limits by a configuration, and by a command line, which goes first.
 
     Raises:
         ConfigurationError: they name something that does not exist.
         NotFoundError: `wanted.only` names a rule that does not exist.
     """
-    settings, wanted = configuration.settings, wanted or Wanted()
+    settings, wanted = configuration.settings, wanted or WantedRules()
     limits = limits_of(settings.limits | dict(wanted.limits), str(configuration.path))
-    if settings == Settings(limits=settings.limits) and not (wanted.only or wanted.select or wanted.ignore):
+    if settings == ConfigurationSettings(limits=settings.limits) and not (
+        wanted.only or wanted.select or wanted.ignore
+    ):
         return Job(limits=limits)
     known = known_rules(configuration)
     if not configuration.lacks_rules:
@@ -64,14 +66,14 @@ def job_of(configuration: Configuration, wanted: Wanted | None = None) -> Job:
     thresholds = _thresholds(configuration, known)
     rules = _chosen(configuration, wanted, known)
     ignored = {
-        glob: frozenset(rule.name() for rule in named(selectors, known))
+        glob: frozenset(rule.name() for rule in named_rules(selectors, known))
         for glob, selectors in settings.per_path_ignores.items()
     }
     return Job(
         tuple(rule(thresholds.get(rule.name())) for rule in rules),
         PathIgnores(ignored),
         limits=limits,
-        devices=devices_of(settings.devices, str(configuration.path)),
+        devices=configured_devices(settings.devices, str(configuration.path)),
     )
 
 
@@ -93,16 +95,18 @@ def rules_called(names: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[
     return tuple(dict.fromkeys(called))
 
 
-def _chosen(configuration: Configuration, wanted: Wanted, known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
+def _chosen(
+    configuration: Configuration, wanted: WantedRules, known: Sequence[type[AnyRule]]
+) -> tuple[type[AnyRule], ...]:
     settings = configuration.settings
     if wanted.only:
         return rules_called(wanted.only, known)
     check_selectors(wanted.select, known, "`--select`")
     check_selectors(wanted.ignore, known, "`--ignore`")
     if wanted.select:
-        return chosen(wanted.select, wanted.ignore, known)
-    gone = named(wanted.ignore, known)
-    return tuple(rule for rule in chosen(settings.select, settings.ignore, known) if rule not in gone)
+        return chosen_rules(wanted.select, wanted.ignore, known)
+    gone = named_rules(wanted.ignore, known)
+    return tuple(rule for rule in chosen_rules(settings.select, settings.ignore, known) if rule not in gone)
 
 
 def _check_all_selectors(configuration: Configuration, known: Sequence[type[AnyRule]]) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.profile.devices import FP8, GIGA, TERA, Device, Peak
+from tb_tidy_plugin.profile.devices import FP8, GIGA, TERA, DeviceModel, Peak
 
 BANDWIDTH = "gigabytes-per-second"
 DTYPES: Mapping[str, tuple[str, ...]] = {
@@ -19,7 +19,7 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 """Keys with TFLOP/s, and the dtypes of a trace that they are for."""
 
 
-def devices_of(given: Mapping[str, Mapping[str, float]], where: str) -> dict[str, Device]:
+def configured_devices(given: Mapping[str, Mapping[str, float]], where: str) -> dict[str, DeviceModel]:
     """Devices by name, as `[devices]` gives them.
 
     Raises:
@@ -29,7 +29,7 @@ def devices_of(given: Mapping[str, Mapping[str, float]], where: str) -> dict[str
     return {name: _device(name, rates, where) for name, rates in given.items()}
 
 
-def _device(name: str, rates: Mapping[str, float], where: str) -> Device:
+def _device(name: str, rates: Mapping[str, float], where: str) -> DeviceModel:
     known = (BANDWIDTH, *DTYPES)
     table = f'`devices."{name}"` in `{where}`'
     for key, value in rates.items():
@@ -41,4 +41,4 @@ def _device(name: str, rates: Mapping[str, float], where: str) -> Device:
         raise ConfigurationError(f"{table} lacks `{BANDWIDTH}`.", "Add the rate of the device's memory.")
     given = {key: Peak(rates[key] * TERA, rates[key] * TERA) for key in DTYPES if key in rates}
     peaks = {dtype: peak for key, peak in given.items() for dtype in DTYPES[key]}
-    return Device(rates[BANDWIDTH] * GIGA, peaks)
+    return DeviceModel(rates[BANDWIDTH] * GIGA, peaks)

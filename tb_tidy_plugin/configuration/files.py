@@ -39,7 +39,7 @@ WORDS = {"array": "a list", "str": "a string", "object": "a table", "bool": "tru
 """What msgspec calls a type, in words."""
 
 
-class Settings(msgspec.Struct, frozen=True, rename="kebab"):
+class ConfigurationSettings(msgspec.Struct, frozen=True, rename="kebab"):
     """What a configuration file may say.
 
     Attributes:
@@ -61,7 +61,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     devices: dict[str, dict[str, int | float]] = {}
 
 
-KEYS = {each.encode_name: each.type for each in msgspec.structs.fields(Settings)}
+KEYS = {each.encode_name: each.type for each in msgspec.structs.fields(ConfigurationSettings)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Configuration:
         doubt: why somebody else could have, as a clause.
     """
 
-    settings: Settings = field(default_factory=Settings)
+    settings: ConfigurationSettings = field(default_factory=ConfigurationSettings)
     path: Path | None = None
     sources: Mapping[str, bytes] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def read_configuration(path: Path) -> Configuration:
     return Configuration(settings, path)
 
 
-def settings_of(path: Path, content: bytes) -> Settings | None:
+def settings_of(path: Path, content: bytes) -> ConfigurationSettings | None:
     """The settings in the content of a file; None for a `pyproject.toml` without our table.
 
     Raises:
@@ -140,13 +140,13 @@ def _table(path: Path, content: bytes) -> dict[str, object] | None:
     raise ConfigurationError(f"`tool.{TABLE}` in `{path}` is not a table.", f"Write its keys below `[tool.{TABLE}]`.")
 
 
-def _settings(path: Path, table: dict[str, object]) -> Settings:
+def _settings(path: Path, table: dict[str, object]) -> ConfigurationSettings:
     for key, value in table.items():
         if key not in KEYS:
             advice = near(key, KEYS) or f"Known keys: {', '.join(KEYS)}."
             raise ConfigurationError(f"`{path}` has an unknown key `{key}`.", advice)
         _check(path, (key,), value, KEYS[key])
-    return msgspec.convert(table, Settings)
+    return msgspec.convert(table, ConfigurationSettings)
 
 
 def _check(path: Path, key: tuple[str, ...], value: object, kind: object) -> None:

@@ -19,7 +19,7 @@ from tb_tidy_plugin.configuration.files import (
     OWN_FILE,
     PROJECT_FILE,
     Configuration,
-    Settings,
+    ConfigurationSettings,
     settings_of,
     unreadable,
 )
@@ -71,12 +71,12 @@ def _searched(folder: Path) -> Sequence[Path]:
     return upwards[:1]
 
 
-def _used(path: Path, settings: Settings, doubt: str, run_folders: Iterator[Path]) -> Configuration:
+def _used(path: Path, settings: ConfigurationSettings, doubt: str, run_folders: Iterator[Path]) -> Configuration:
     """The configuration with all settings of its file, or with data only and the reason."""
     data = _only_data(settings)
     if data == settings:
         return Configuration(settings, path)
-    from tb_tidy_plugin.configuration.user_rules import source_of
+    from tb_tidy_plugin.configuration.user_rules import content_of
 
     runs = trust.identities(run_folders)
     sources = {}
@@ -84,22 +84,22 @@ def _used(path: Path, settings: Settings, doubt: str, run_folders: Iterator[Path
         doubt = doubt or _doubt_of_place(path, runs)
         for name in settings.rules:
             if name.endswith(".py") and not doubt:
-                content = source_of(path.parent / name)
+                content = content_of(path.parent / name)
                 sources[name] = content.data
                 doubt = content.doubt or _doubt_of_place(path.parent / name, runs)
     except OSError as problem:
         raise unreadable(path, problem) from None
     if not doubt:
         return Configuration(settings, path, sources)
-    fields = msgspec.structs.fields(Settings)
+    fields = msgspec.structs.fields(ConfigurationSettings)
     withheld = [each.encode_name for each in fields if getattr(settings, each.name) != getattr(data, each.name)]
     return Configuration(data, path, withheld=tuple(withheld), doubt=doubt)
 
 
-def _only_data(settings: Settings) -> Settings:
+def _only_data(settings: ConfigurationSettings) -> ConfigurationSettings:
     """The settings that are used from any file; of the limits those that lower one."""
     limits = {key: value for key, value in settings.limits.items() if key not in LIMITS or only_lowers(key, value)}
-    return Settings(**{name: getattr(settings, name) for name in ONLY_DATA}, limits=limits)
+    return ConfigurationSettings(**{name: getattr(settings, name) for name in ONLY_DATA}, limits=limits)
 
 
 def _run_folders(analysed: Sequence[Path], *, follow_links: bool) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
-from tb_tidy_plugin.allowance import Bound
+from tb_tidy_plugin.allowance import ScaledBound
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.trace.limits import GB, USUAL, Limits
@@ -16,9 +16,9 @@ LARGEST = sys.float_info.max  # TOML knows larger integers, infinity, and number
 LIMITS: Mapping[str, Callable[[Limits, float], Limits]] = {
     "max-text-gb": lambda limits, value: replace(limits, text_bytes=value * GB),
     "max-inflation": lambda limits, value: replace(limits, inflation=value),
-    "max-processor-s": lambda limits, value: replace(limits, processor_s=Bound(value)),
-    "max-wall-s": lambda limits, value: replace(limits, wall_s=Bound(value)),
-    "max-memory-gb": lambda limits, value: replace(limits, memory_bytes=Bound(value * GB)),
+    "max-processor-s": lambda limits, value: replace(limits, processor_s=ScaledBound(value)),
+    "max-wall-s": lambda limits, value: replace(limits, wall_s=ScaledBound(value)),
+    "max-memory-gb": lambda limits, value: replace(limits, memory_bytes=ScaledBound(value * GB)),
 }
 """What each key of the table makes of the limits."""
 
@@ -55,5 +55,5 @@ def only_lowers(key: str, value: float) -> bool:
     return all(_at_once(now) <= _at_once(usual) for now, usual in pairs)
 
 
-def _at_once(limit: Bound | float) -> float:
-    return limit.at_once if isinstance(limit, Bound) else limit
+def _at_once(limit: ScaledBound | float) -> float:
+    return limit.at_once if isinstance(limit, ScaledBound) else limit

@@ -30,12 +30,14 @@ def closeness(selector: str, rule: type[AnyRule]) -> int:
     return BY_ALL if selector == ALL else NOT_AT_ALL
 
 
-def named(selectors: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
+def named_rules(selectors: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
     """The rules that any of the selectors names."""
-    return chosen(selectors, (), known)
+    return chosen_rules(selectors, (), known)
 
 
-def chosen(select: Sequence[str], ignore: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
+def chosen_rules(
+    select: Sequence[str], ignore: Sequence[str], known: Sequence[type[AnyRule]]
+) -> tuple[type[AnyRule], ...]:
     """The rules that `select` names more closely than `ignore` does, as ruff has it."""
     return tuple(rule for rule in known if _closest(select, rule) > _closest(ignore, rule))
 

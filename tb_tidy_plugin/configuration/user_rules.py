@@ -16,7 +16,7 @@ from tb_tidy_plugin.configuration import trust
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.rulekit import AnyRule, Rule, carried
-from tb_tidy_plugin.rulekit.evidence import names_in, names_of
+from tb_tidy_plugin.rulekit.evidence import evidence_names, names_in
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.rule import Need
 
@@ -79,7 +79,7 @@ def _user_rules(configuration: Configuration) -> Iterator[type[AnyRule]]:
         yield rule
 
 
-def source_of(path: Path) -> trust.Content:
+def content_of(path: Path) -> trust.Content:
     """The content of a file that `rules` names.
 
     Raises:
@@ -100,7 +100,7 @@ def _from_file(path: Path, source: bytes | None) -> type[AnyRule]:
     if not FILE_NAME.fullmatch(path.stem):
         error = f"`{path}` cannot hold a rule: the file's name becomes the rule's."
         raise ConfigurationError(error, "Name it in lower-case words joined by underscores.")
-    content = source_of(path).data if source is None else source
+    content = content_of(path).data if source is None else source
     name = f"{LOADED_AS}.{path.stem}"
     module = _guarded(f"`{path}`", lambda: carried.run(name, content, str(path)), path)
     rules = [
@@ -175,7 +175,7 @@ def _complaints(rule: type[AnyRule]) -> Iterator[str]:
     if not CODE.fullmatch(rule.code):
         yield f"the code `{rule.code}` is not capital letters and a number, as in `MY1`"
     texts = [getattr(rule, name, "") for name in ("message", "why", "fix")]
-    if lacking := sorted(set().union(*map(names_in, texts)) - names_of(rule.evidence())):
+    if lacking := sorted(set().union(*map(names_in, texts)) - evidence_names(rule.evidence())):
         has = "no evidence; derive it from `Rule[Evidence]`" if rule.evidence() is None else "evidence without them"
         yield f"its texts name {', '.join(f'`{name}`' for name in lacking)}, and it has {has}"
     yields_to: object = getattr(rule, "yields_to", ())

@@ -36,7 +36,7 @@ NEEDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GeneratedFile:
     """One generated file: where it belongs, relative to the repository, and what it must hold; None for a leftover."""
 
     path: Path
@@ -61,24 +61,24 @@ class ReadmeError(Exception):
     """The README cannot take the table of rules; the message says why."""
 
 
-def generated_files(root: Path = ROOT) -> Iterator[Generated]:
+def generated_files(root: Path = ROOT) -> Iterator[GeneratedFile]:
     """All generated files but the README, which is only partly generated; the operators' where torch can be asked."""
     rules = catalogue()
-    yield Generated(Path("docs", "report.schema.json"), report_schema())
-    yield Generated(Path("docs", "api.schema.json"), api_schema())
-    yield Generated(Path("docs", "openapi.json"), openapi())
-    yield Generated(Path("docs", "agents.md"), skill_text())
+    yield GeneratedFile(Path("docs", "report.schema.json"), report_schema())
+    yield GeneratedFile(Path("docs", "api.schema.json"), api_schema())
+    yield GeneratedFile(Path("docs", "openapi.json"), openapi())
+    yield GeneratedFile(Path("docs", "agents.md"), skill_text())
     if not operator_table.left_out():
-        yield Generated(operator_table.TABLE, operator_table.table_text())
+        yield GeneratedFile(operator_table.TABLE, operator_table.table_text())
     pages = {PAGES / f"{rule.name()}.md": page_text(rule) for rule in rules}
     for path, text in pages.items():
-        yield Generated(path, text)
+        yield GeneratedFile(path, text)
     for path in sorted((root / PAGES).glob("*.md")):
         if path.relative_to(root) not in pages:
-            yield Generated(path.relative_to(root), None)
+            yield GeneratedFile(path.relative_to(root), None)
 
 
-def readme(root: Path = ROOT) -> Generated:
+def readme(root: Path = ROOT) -> GeneratedFile:
     """The README with the current table of rules between its marks.
 
     Raises:
@@ -91,7 +91,7 @@ def readme(root: Path = ROOT) -> Generated:
     _, end, after = rest.partition(END)
     if not start or not end:
         raise ReadmeError(f"{README} has no lines `{START}` and `{END}`, in this order, around its table of rules.")
-    return Generated(README, f"{before}{START}\n{rules_table(catalogue())}{END}{after}")
+    return GeneratedFile(README, f"{before}{START}\n{rules_table(catalogue())}{END}{after}")
 
 
 def page_text(rule: type[AnyRule]) -> str:

@@ -15,10 +15,10 @@ from tb_tidy_plugin.plugin.queries import Query
 from tb_tidy_plugin.plugin.routes import ROUTES, Route
 from tb_tidy_plugin.units import Bytes
 
-Json: TypeAlias = dict[str, object]
+_Json: TypeAlias = dict[str, object]
 
-TEXT: Json = {"type": "string"}
-TRACE: Json = {"type": "object", "required": ["traceEvents"]}
+TEXT: _Json = {"type": "string"}
+TRACE: _Json = {"type": "object", "required": ["traceEvents"]}
 DESCRIPTION = """What the TorchTidy tab asks TensorBoard. Not for others to build on: it changes with the tab.
 All addresses are relative to `data/plugin/torchtidy/`. Names that the query gives are looked up, never opened."""
 
@@ -38,8 +38,8 @@ def openapi() -> str:
     posted = [route.asked for route in ROUTES if route.is_posted]
     described: list[type[msgspec.Struct]] = [*dict.fromkeys([*answers, *posted]), models.ErrorAnswer]
     references, definitions = msgspec.json.schema_components(described, ref_template="#/components/schemas/{name}")
-    schema_of: dict[type[msgspec.Struct], Json] = dict(zip(described, references, strict=True))
-    paths: dict[str, Json] = {}
+    schema_of: dict[type[msgspec.Struct], _Json] = dict(zip(described, references, strict=True))
+    paths: dict[str, _Json] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})["post" if route.is_posted else "get"] = _operation(route, schema_of)
     document = {
@@ -52,16 +52,16 @@ def openapi() -> str:
     return msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=2).decode() + "\n"
 
 
-def _operation(route: Route[Any, Any], schema_of: Mapping[type[msgspec.Struct], Json]) -> Json:
+def _operation(route: Route[Any, Any], schema_of: Mapping[type[msgspec.Struct], _Json]) -> _Json:
     kind = "application/x-ndjson" if route.streamed else "application/json"
     name = "A trace" if route.answer is None else f"`{route.answer.__name__}`"
     schema = TRACE if route.answer is None else TEXT if route.streamed else schema_of[route.answer]
-    content: Json = {kind: {"schema": schema}}
+    content: _Json = {kind: {"schema": schema}}
     description = f"{name}{', one per line' if route.streamed else ''}."
     responses = {"200": {"description": description, "content": content}} | dict(_errors(schema_of))
     if not route.is_posted:
         return {"responses": responses, "parameters": list(parameters_of(route.asked))}
-    header: Json = {"name": ACTING_HEADER, "in": "header", "required": True, "schema": {"const": "1"}}
+    header: _Json = {"name": ACTING_HEADER, "in": "header", "required": True, "schema": {"const": "1"}}
     body = {
         "required": True,
         "description": f"At most {Bytes(MOST_POSTED)}.",
@@ -70,7 +70,7 @@ def _operation(route: Route[Any, Any], schema_of: Mapping[type[msgspec.Struct], 
     return {"responses": responses, "requestBody": body, "parameters": [header]}
 
 
-def parameters_of(query: type[Query]) -> Iterator[Json]:
+def parameters_of(query: type[Query]) -> Iterator[_Json]:
     """The parts of a query as OpenAPI has them."""
     _, definitions = msgspec.json.schema_components([query])
     described = definitions[query.__name__]
@@ -78,7 +78,7 @@ def parameters_of(query: type[Query]) -> Iterator[Json]:
         yield {"name": name, "in": "query", "required": name in described["required"], "schema": schema}
 
 
-def _errors(schema_of: Mapping[type[msgspec.Struct], Json]) -> Iterator[tuple[str, Json]]:
+def _errors(schema_of: Mapping[type[msgspec.Struct], _Json]) -> Iterator[tuple[str, _Json]]:
     for code, description in ERRORS.items():
-        answer: Json = {"application/json": {"schema": schema_of[models.ErrorAnswer]}}
+        answer: _Json = {"application/json": {"schema": schema_of[models.ErrorAnswer]}}
         yield code, {"description": description, "content": answer}

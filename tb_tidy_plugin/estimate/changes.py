@@ -35,7 +35,7 @@ LEAST = 3
 Outlook: TypeAlias = Literal["least", "expected", "most"]
 """How much is saved: the least, what is most likely, the most."""
 
-Kind: TypeAlias = tuple[type[Edit], tuple[float, float, float], int]
+_Kind: TypeAlias = tuple[type[Edit], tuple[float, float, float], int]
 """Kind of an edit; what it leaves at least, most likely and at most; how much of it runs at once."""
 
 
@@ -72,7 +72,7 @@ def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]]
     if lost is not None:
         edges = np.array(lost, np.int64).reshape(-1, 2)
         spans = clipped_to_steps(graph.profile, Intervals.union(edges[:, 0], edges[:, 1]))
-    groups: dict[Kind, list[int]] = {}
+    groups: dict[_Kind, list[int]] = {}
     for edit in edits:
         groups.setdefault(_kind(edit), []).extend((edit.event,) if isinstance(edit, Unblock) else edit.events)
     for (kind, left, at_once), events in groups.items():
@@ -101,7 +101,7 @@ def changes_of(graph: Graph, touched: Iterable[Touch], outlook: Outlook) -> Chan
     return Changes(host, device, gone, unblocked, beside_ns)
 
 
-def _kind(edit: Edit) -> Kind:
+def _kind(edit: Edit) -> _Kind:
     match edit:
         case Scale(_, factor, low, high):
             return Scale, (low, factor, high), 1

@@ -20,7 +20,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Amount, Category, Ids, Numbers,
 BY_STREAM, BY_HOST = "^Stream Wait Event$", "^Event Sync$"
 
 
-class Work(Protocol):
+class _Work(Protocol):
     """Activities: their rows in the profile, the number of their stream, when they were launched and ended."""
 
     @property
@@ -37,7 +37,7 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedWaits:
     """Named waits, in the order in which what they wait for ended.
 
     Attributes:
@@ -56,12 +56,12 @@ class _Sync(msgspec.Struct, frozen=True):
     wait_on_cuda_event_record_corr_id: Amount = ABSENT
 
 
-def named_waits(profile: Profile, kind: str, work: Work) -> Named:
+def named_waits(profile: Profile, kind: str, work: _Work) -> NamedWaits:
     """The waits of one kind whose call, stream and awaited work are all in the recording."""
     table = profile.table
     rows = profile.matching(kind, Category.OTHER)
     if not len(rows):  # as in most recordings
-        return Named(rows, rows, rows)
+        return NamedWaits(rows, rows, rows)
     said = table.args.decoded(rows, _Sync)
     call = _with_correlation(profile, "StreamWaitEvent|EventSynchronize", table.correlation[rows])
     recorded = np.array([each.wait_on_cuda_event_record_corr_id for each in said], np.int64)
@@ -78,10 +78,10 @@ def named_waits(profile: Profile, kind: str, work: Work) -> Named:
     awaited = last_begun(work.stream, work.launched_ns, theirs, table.start_ns[record] - 1)
     known = np.flatnonzero(awaited != ABSENT)
     known = known[np.argsort(work.end_ns[awaited[known]], kind="stable")]
-    return Named(call[known], waiting[known], awaited[known])
+    return NamedWaits(call[known], waiting[known], awaited[known])
 
 
-def _streams(profile: Profile, work: Work, device: Numbers, stream: Times) -> Rows:
+def _streams(profile: Profile, work: _Work, device: Numbers, stream: Times) -> Rows:
     """The numbers of these streams in `work`, `ABSENT` for those without any."""
     lanes, first = np.unique(work.stream, return_index=True)
     table, rows = profile.table, work.row[first]

@@ -40,12 +40,12 @@ MOST_INFLATION = 1.5
 Lost: TypeAlias = Sequence[tuple[int, int]]
 """Time that a pattern costs where this is not the time of its events, as starts and ends in ns."""
 
-Part: TypeAlias = tuple[Intervals, Intervals, float, float]
+_Part: TypeAlias = tuple[Intervals, Intervals, float, float]
 """Time that the step waits for, all time that is edited, and what part of each is most likely and at most saved."""
 
 
 @dataclass(frozen=True, slots=True)
-class Saving:
+class SavedTime:
     """Time saved per step, in ns, with `low_ns <= expected_ns <= high_ns`."""
 
     expected_ns: int
@@ -62,7 +62,7 @@ class Fix:
     lost: Lost | None = None
 
 
-class Estimates:
+class SavingEstimates:
     """What fixes of one profile save. The graph is built when it is first asked for."""
 
     def __init__(self, profile: Profile, true_step_ns: int | None = None) -> None:
@@ -70,7 +70,7 @@ class Estimates:
         self._profile = profile
         self._true_step_ns = true_step_ns
 
-    def saving(self, *fixes: Fix) -> Saving:
+    def saving(self, *fixes: Fix) -> SavedTime:
         """What `fixes` save when all of them are made: replayed, and never more than the time that they touch.
 
         Together they can save less than the sum, where they touch the same time, and more, where host and device would
@@ -79,7 +79,7 @@ class Estimates:
         bounds = [bound(self._profile, fix.edits, fix.lost) for fix in fixes]
         most_ns = sum(each.high_ns for each in bounds)
         if self._graph is None:
-            return Saving(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
+            return SavedTime(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
         touched = [touch for fix in fixes for touch in touches(self._graph, fix.edits, fix.lost)]
         steps = len(self._profile.steps.items)
         others_ns = sum(touch.others_ns for touch in touched) / steps
@@ -91,7 +91,7 @@ class Estimates:
         high_ns += self.unexplained * self._recorded_step_ns if high_ns < most_ns else 0
         low_ns = min(self._saved_ns(self._shortest, touched, "least"), expected_ns)
         high_ns = max(min(high_ns, most_ns, self._most_ns(high_ns)), expected_ns)
-        return Saving(round(expected_ns), round(low_ns), round(high_ns), ("replayed",))
+        return SavedTime(round(expected_ns), round(low_ns), round(high_ns), ("replayed",))
 
     def _most_ns(self, high_ns: float) -> float:
         """What can be saved of a step of known true length: the rest of it takes its time, too."""
@@ -100,7 +100,7 @@ class Estimates:
         rest = max(1 - high_ns / self._recorded_step_ns, 0.0)
         return self._true_step_ns * (1 - rest / MOST_INFLATION)
 
-    def joint_saving(self, *fixes: Fix) -> Saving | None:
+    def joint_saving(self, *fixes: Fix) -> SavedTime | None:
         """The same for all findings of a report; None where there are none, or no replay that could tell."""
         return self.saving(*fixes) if fixes and self._graph is not None else None
 
@@ -187,7 +187,7 @@ def _is_certain(touched: Sequence[Touch]) -> bool:
     return all(len(set(touch.left[:2])) == 1 and not touch.beside_ns for touch in touched)
 
 
-def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> Saving:
+def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> SavedTime:
     """The bound on what `edits` save together; `lost`, where given, is the time they touch instead of their events'.
 
     Time that several edits touch counts once. Nothing is certain to be saved, so `low_ns` is 0. Work that would run
@@ -200,7 +200,7 @@ def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> 
         expected += per_step(profile, waits.minus(waited)) * most_likely
         high += per_step(profile, all_time.minus(touched)) * most
         waited, touched = waited.plus(waits), touched.plus(all_time)
-    return Saving(round(min(expected, high)), 0, round(high), ("bound",))
+    return SavedTime(round(min(expected, high)), 0, round(high), ("bound",))
 
 
 def intervals_of(spans: Lost) -> Intervals:
@@ -209,7 +209,7 @@ def intervals_of(spans: Lost) -> Intervals:
     return Intervals.union(edges[:, 0], edges[:, 1])
 
 
-def _parts(profile: Profile, edits: Sequence[Edit], spans: Intervals | None) -> Iterator[Part]:
+def _parts(profile: Profile, edits: Sequence[Edit], spans: Intervals | None) -> Iterator[_Part]:
     """One part per kind of edit: what goes wholly first, so that nothing of it is counted again."""
     for (most_likely, most), events in _by_fractions(profile, edits, spans).items():
         rows = in_steps(profile, np.array(events, np.int64))

@@ -67,6 +67,13 @@ def spliced(text: str, splices: Iterable[Splice]) -> str:
 
 
 def collide(splices: Sequence[Splice]) -> bool:
-    """Whether any two of them change the same characters, or insert at the same offset."""
+    """Whether any two of them change the same characters, or insert at the same offset what is not whole lines."""
     ordered = sorted(splices)
-    return any(after.start < before.end or after.start == before.start for before, after in pairwise(ordered))
+    return any(
+        after.start < before.end or (after.start == before.start and not (_is_line(before) and _is_line(after)))
+        for before, after in pairwise(ordered)
+    )
+
+
+def _is_line(splice: Splice) -> bool:
+    return splice.start == splice.end and splice.new.endswith(("\n", "\r"))

@@ -1,6 +1,6 @@
 """A user's module as a syntax tree, asked by fixers for calls, names and statements.
 
-The only module that imports LibCST, which the extra `fix` installs. LibCST says where something stands; the change is
+LibCST, which the extra `fix` installs, says where something stands; the change is
 made in the text (`fixes.change`), so that comments, line ends and everything else keep their form.
 """
 
@@ -28,8 +28,11 @@ from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear
 MOST_NODES = 50_000
 """Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
 
+WIDTH = 100
+"""Of a line in characters: longer new calls take several lines."""
+
 Call = cst.Call
-Span = tuple[int, int, int, int]
+_Span = tuple[int, int, int, int]
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
@@ -131,7 +134,10 @@ class Code:
 
     def qualified(self, node: cst.CSTNode) -> str:
         """The imported name that an expression stands for, such as `torch.optim.SGD`; empty where it is not one."""
-        known = self._names.get(node, ())
+        start = node
+        while isinstance(start, cst.Attribute):
+            start = start.value
+        known = self._names.get(node, ()) if isinstance(start, cst.Name) else ()  # LibCST names `f().x` `f.x`
         found = known() if callable(known) else known  # worked out when it is asked for
         names = {name.name for name in found if name.source is QualifiedNameSource.IMPORT}
         return names.pop() if len(names) == 1 else ""
@@ -245,7 +251,7 @@ class Code:
             raise Unfixable(str(reason)) from None
         return next(call for call in self.calls if self._ast_span(call) == made)
 
-    def _ast_span(self, node: cst.CSTNode) -> Span:
+    def _ast_span(self, node: cst.CSTNode) -> _Span:
         """Where a node stands, as `ast` counts: lines from 1, and bytes."""
         place = self._positions[node]
         ends = (place.start.line, place.start.column), (place.end.line, place.end.column)
@@ -322,6 +328,40 @@ class Code:
             raise Unfixable("A comment stands beside the argument.")
         return [Splice(start, end, "")]
 
+    def without_call(self, call: cst.Call) -> Splice:
+        """Takes the call of a method out; the object whose method it was stays.
+
+        Raises:
+            Unfixable: a comment stands there.
+        """
+        place = self._positions[call].end  # before parentheses that stand around the call
+        start, end = self.span(self.receiver(call))[1], self._starts[place.line - 1] + place.column
+        if "#" in self.text[start:end]:
+            raise Unfixable(f"A comment stands beside the call of `{method_of(call)}`.")
+        return Splice(start, end, "")
+
+    def indexed_by_names(self, lines: Iterable[int]) -> list[tuple[cst.Subscript, cst.BaseExpression]]:
+        """The expressions `x[index]` that these lines read, with the index: a name, an attribute, a call or an item."""
+        found = []
+        for statement in self.statements_on(lines):
+            for node in self.inside(statement):
+                index = _only_index(node)
+                if isinstance(node, cst.Subscript) and index is not None and self._is_read(node):
+                    found.append((node, index))
+        return found
+
+    def _is_read(self, node: cst.CSTNode) -> bool:
+        """Whether an expression is not what a statement binds, changes in place, deletes or annotates."""
+        binding = (cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor)
+        below: cst.CSTNode = node
+        for above in self.around(node):
+            if isinstance(above, (cst.AssignTarget, cst.Annotation, cst.Del)):
+                return False
+            if isinstance(above, binding) and above.target is below:
+                return False
+            below = above
+        return True
+
     def wrapped(self, statement: Statement, header: str) -> list[Splice]:
         """Puts a statement of its own lines under `header`, such as `with torch.no_grad():`.
 
@@ -333,11 +373,19 @@ class Code:
         for around in self.around(statement):
             if isinstance(around, cst.With) and any(self.source(item.item) in header for item in around.items):
                 raise Unfixable("The statement is in such a block already.")
+        return self.under(statement, header)
+
+    def under(self, statement: Statement, header: str) -> list[Splice]:
+        """Puts a statement under `header`, with all statements in it.
+
+        Raises:
+            Unfixable: the statement shares its lines, or holds text whose lines cannot be indented.
+        """
         start, end = self.span(statement)
         first = self.line_start(start)
         if self.text[first:start].strip(" \t"):
             raise Unfixable("The statement shares its line with another one.")
-        for node in self.inside(statement):
+        for node in self.below(statement):
             is_text = isinstance(node, (cst.SimpleString, cst.FormattedString))
             if is_text and len(self.lines(node)) > 1:
                 raise Unfixable("The statement holds a text of several lines.")
@@ -554,12 +602,30 @@ class Code:
         )
 
 
+def only_statements(body: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
+    """The statements of a body; none where one of them has a body of its own."""
+    if isinstance(body, cst.SimpleStatementSuite):
+        return list(body.body)
+    found = [part for line in body.body if isinstance(line, cst.SimpleStatementLine) for part in line.body]
+    return found if all(isinstance(line, cst.SimpleStatementLine) for line in body.body) else []
+
+
 def method_of(call: cst.Call) -> str:
     """The name of the method that a call calls; empty for a call of a function."""
     return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
 
 
-def _span(node: ast.expr) -> Span:
+def _only_index(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The index of `x[index]` where it may be a tensor; None where it is a slice, a number, a text or a tuple."""
+    if not isinstance(node, cst.Subscript) or len(node.slice) != 1 or isinstance(node.slice[0].comma, cst.Comma):
+        return None
+    index = node.slice[0].slice
+    if not isinstance(index, cst.Index) or index.star:
+        return None
+    return index.value if isinstance(index.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) else None
+
+
+def _span(node: ast.expr) -> _Span:
     return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 

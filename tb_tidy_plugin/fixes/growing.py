@@ -9,7 +9,7 @@ from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfi
 from tb_tidy_plugin.fixes.code import Code
 
 FACTORIES = frozenset(
-    f"torch.{aten.plain(name)}" for name in aten.names("factory", "arange empty full ones rand randn zeros")
+    f"torch.{aten.short_name(name)}" for name in aten.names("factory", "arange empty full ones rand randn zeros")
 )
 IN_PLACE = "Nothing writes to a piece in place after the loop took it."
 

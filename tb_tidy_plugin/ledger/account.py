@@ -12,7 +12,7 @@ import numpy as np
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.causes import GRAPH_LAUNCH, LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import BEGIN_CAPTURE, Host
-from tb_tidy_plugin.ledger.limits import Limits, communication_of
+from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
 from tb_tidy_plugin.ledger.model import (
     CAUSES,
     KINDS,
@@ -27,15 +27,15 @@ from tb_tidy_plugin.ledger.model import (
     Owner,
     Piece,
     Proof,
-    Recording,
+    RecordingKind,
     StepLength,
     Window,
 )
-from tb_tidy_plugin.ledger.owners import Names, names_of, owner_of, shown_name
+from tb_tidy_plugin.ledger.owners import Names, ledger_name, names_of, owner_of
 from tb_tidy_plugin.profile.intervals import Intervals, distinct
 from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.step_bounds import Span, Work
+from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.vocabulary import Phase
@@ -93,7 +93,7 @@ class Account:
     segments: Segments = field(repr=False)
     entry: Rows = field(repr=False)
     calls: Rows = field(repr=False)
-    limits: Limits = field(repr=False)
+    limits: WorkLimits = field(repr=False)
 
     def overlaps(self, time: Intervals) -> Rows:
         """How many ns of `time` lie in each entry."""
@@ -170,11 +170,13 @@ def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledg
 class _Book:
     """Adds segments up."""
 
-    def __init__(self, profile: Profile, work: Work, span: Span, host: Host, segments: Segments, names: Names) -> None:
+    def __init__(
+        self, profile: Profile, work: DeviceWork, span: StepSpan, host: Host, segments: Segments, names: Names
+    ) -> None:
         self.profile, self.work, self.span, self.host = profile, work, span, host
         self.segments, self.names = segments, names
         self.length = segments.ends - segments.starts
-        self.limits = Limits(profile)
+        self.limits = WorkLimits(profile)
 
     def entries(self) -> tuple[list[Entry], Rows]:
         """All entries, the largest first, and for each segment the position of its entry."""
@@ -263,8 +265,8 @@ class _Book:
             owners=owners,
         )
 
-    def _known(self, cause: Cause, mine: Rows) -> advice.Known:
-        return advice.Known(
+    def _known(self, cause: Cause, mine: Rows) -> advice.Circumstances:
+        return advice.Circumstances(
             serving=self._serving,
             has_stacks="stacks" in self.profile.recorded,
             why_unknown=self.limits.why_unknown,
@@ -327,7 +329,7 @@ class _Book:
         if row == ABSENT:
             return Piece(start_ns=start_ns, end_ns=end_ns, event="")
         table = self.profile.table
-        name = shown_name(table.names[table.name[row]])
+        name = ledger_name(table.names[table.name[row]])
         return Piece(start_ns=start_ns, end_ns=end_ns, event=name, event_id=int(table.file_order[row]))
 
     def steps(self) -> list[LedgerStep]:
@@ -343,10 +345,10 @@ class _Book:
             )
         ]
 
-    def recording(self, entries: list[Entry]) -> tuple[Recording, str | None]:
+    def recording(self, entries: list[Entry]) -> tuple[RecordingKind, str | None]:
         """What kind of time was recorded, and the sentence that says so."""
         start_up, compiling = self._once(entries, OF_START_UP), self._once(entries, OF_COMPILATION)
-        kind: Recording = "steady"
+        kind: RecordingKind = "steady"
         share = 0.0
         table = self.profile.table
         runtime = table.category == Category.RUNTIME

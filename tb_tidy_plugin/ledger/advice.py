@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, Recording
+from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, RecordingKind
 from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
 from tb_tidy_plugin.vocabulary import Phase
 
@@ -144,7 +144,7 @@ SERVER_LAUNCHES = (
     "capture the sizes that are served."
 )
 
-BANNERS: Mapping[Recording, str] = {
+BANNERS: Mapping[RecordingKind, str] = {
     "start-up": "This recording holds start-up: {share} of it are calls that a job makes once. Warm up, then record.",
     "compilation": "This recording holds compilation: {share} of it. Record after all is compiled.",
     "capture": "This recording holds the capture of a graph, in which the device runs nothing. Record replays.",
@@ -174,7 +174,7 @@ def title_of(cause: Cause, kind: Kind | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Circumstances:
     """What advice depends on besides an entry's cause, kind and limit.
 
     Attributes:
@@ -198,7 +198,9 @@ class Known:
         return self.serving is not None and self.serving != "diffusion"
 
 
-def advised(cause: Cause, kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
+def advised(
+    cause: Cause, kind: Kind | None, limit: Limit | None, known: Circumstances
+) -> tuple[str | None, str | None]:
     """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
     if cause == "compute":
         return _on_compute(kind, limit, known)
@@ -209,7 +211,7 @@ def advised(cause: Cause, kind: Kind | None, limit: Limit | None, known: Known) 
     return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
 
 
-def _on_compute(kind: Kind | None, limit: Limit | None, known: Known) -> tuple[str | None, str | None]:
+def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) -> tuple[str | None, str | None]:
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
     by_kind = {**BY_KIND, **(NARROW if known.is_narrow else {}), **(SERVED if known.serves_text else {})}
@@ -225,7 +227,7 @@ def _on_compute(kind: Kind | None, limit: Limit | None, known: Known) -> tuple[s
     return RECORD_SHAPES if known.why_unknown == NO_SHAPES and not known.in_graph else None, unknown
 
 
-def _of_server(kind: Kind | None, limit: Limit, known: Known) -> str | None:
+def _of_server(kind: Kind | None, limit: Limit, known: Circumstances) -> str | None:
     """What a server can do about matrix products; None where it can do what all programs can."""
     if kind == "matrix" and known.serving == "decode" and limit.bound == "memory":
         return _batch(known)
@@ -234,7 +236,7 @@ def _of_server(kind: Kind | None, limit: Limit, known: Known) -> str | None:
     return None
 
 
-def _batch(known: Known) -> str:
+def _batch(known: Circumstances) -> str:
     return BATCH.format(quantise="" if known.is_quantised else STORE_NARROW)
 
 

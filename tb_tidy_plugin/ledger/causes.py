@@ -18,7 +18,7 @@ from tb_tidy_plugin.ledger.model import CAUSES, Cause
 from tb_tidy_plugin.profile.intervals import Intervals, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.step_bounds import Span, Work
+from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows, Times
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -76,7 +76,7 @@ class Segments:
         return Segments(starts, ends, *(getattr(self, column.name)[span] for column in fields(self)[2:]))
 
 
-def segments_of(profile: Profile, work: Work, span: Span, host: Host) -> Segments:
+def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) -> Segments:
     """The window of `span`, cut where the cause changes and where a step ends."""
     if not span.end_ns > span.start_ns:
         none = np.empty(0, np.int64)
@@ -110,7 +110,7 @@ def rank_of(profile: Profile, rows: Rows) -> Rows:
     return np.where(is_kernel, np.where(communicates, COMMUNICATION, COMPUTE), COPY)
 
 
-def _busy(profile: Profile, work: Work, span: Span) -> tuple[Segments, Rows]:
+def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments, Rows]:
     """What the device does, and for each entry of `work` its cause."""
     cause = rank_of(profile, work.rows)
     starts, ends = np.maximum(work.starts, span.start_ns), np.minimum(work.ends, span.end_ns)
@@ -146,7 +146,7 @@ class _Gaps:
     before: Rows
 
 
-def _gaps(profile: Profile, work: Work, span: Span, busy: Intervals, cause: Rows, main: int) -> _Gaps:
+def _gaps(profile: Profile, work: DeviceWork, span: StepSpan, busy: Intervals, cause: Rows, main: int) -> _Gaps:
     table = profile.table
     starts, ends = np.append(span.start_ns, busy.ends), np.append(busy.starts, span.end_ns)
     real = ends > starts
@@ -164,7 +164,7 @@ def _gaps(profile: Profile, work: Work, span: Span, busy: Intervals, cause: Rows
     return _Gaps(starts, ends, rows, launch, launched, np.where(rows == ABSENT, main, thread), before)
 
 
-def _idle(profile: Profile, work: Work, span: Span, host: Host, busy: Intervals, cause: Rows) -> Segments:
+def _idle(profile: Profile, work: DeviceWork, span: StepSpan, host: Host, busy: Intervals, cause: Rows) -> Segments:
     gaps = _gaps(profile, work, span, busy, cause, host.main)
     length, nothing = gaps.ends - gaps.starts, gaps.work == ABSENT
     unknown = ~nothing & (gaps.launch == ABSENT)
@@ -389,7 +389,7 @@ def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap
 # No device
 
 
-def _on_cpu(profile: Profile, span: Span, host: Host) -> Segments:
+def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     """What the thread does that the step waits for."""
     whole = (np.array([span.start_ns]), np.array([span.end_ns]))
     none = np.array([ABSENT])

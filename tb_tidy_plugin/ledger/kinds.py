@@ -147,5 +147,5 @@ def _first(patterns: Patterns, name: str) -> Kind | None:
 
 
 @cache
-def _all(kind: aten.Kind) -> frozenset[str]:
+def _all(kind: aten.Trait) -> frozenset[str]:
     return aten.all_of(kind)

@@ -13,7 +13,7 @@ from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
 from tb_tidy_plugin.profile.collectives import collectives_of
 from tb_tidy_plugin.profile.devices import FP8
 from tb_tidy_plugin.profile.float32 import float32_kernels
-from tb_tidy_plugin.profile.flops import PLAUSIBLE, Estimates, device_of
+from tb_tidy_plugin.profile.flops import PLAUSIBLE, WorkEstimates, device_of
 from tb_tidy_plugin.profile.kernels import NARROW, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
@@ -25,7 +25,7 @@ NARROW_TYPES = frozenset({"c10::Half", "c10::BFloat16", *FP8})
 
 
 @dataclass(frozen=True, slots=True)
-class Roofline:
+class CallLimits:
     """How near calls come to what the device can do.
 
     Attributes:
@@ -41,7 +41,7 @@ class Roofline:
     moves: Mask
 
 
-class Limits:
+class WorkLimits:
     """What is known of the limits of one profile's device work."""
 
     def __init__(self, profile: Profile) -> None:
@@ -57,7 +57,7 @@ class Limits:
         return "most of it runs in kernels whose shapes or formulas are not known"
 
     @cached_property
-    def roofline(self) -> Roofline | None:
+    def roofline(self) -> CallLimits | None:
         """How near calls come to their limit; None without shapes, or where the device's peak rates are not known."""
         profile = self.profile
         if "shapes" not in profile.recorded or (device := device_of(profile)) is None:
@@ -68,7 +68,7 @@ class Limits:
         call = np.full(len(profile.table) + 1, ABSENT, np.int64)
         call[operators.work] = np.append(operators.nested.nearest(known), ABSENT)[operators.work_call]
         moving = np.where(estimates.bytes > 0, estimates.bytes / device.bytes_per_second * 1e9, 0)
-        return Roofline(
+        return CallLimits(
             call, estimates.ideal_ns, estimates.time_ns, moving >= 0.999 * np.nan_to_num(estimates.ideal_ns)
         )
 
@@ -80,7 +80,7 @@ class Limits:
         return found
 
     @cached_property
-    def _estimates(self) -> Estimates:
+    def _estimates(self) -> WorkEstimates:
         return serving_estimates_of(self.profile)
 
     @cached_property

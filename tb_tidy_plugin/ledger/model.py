@@ -40,14 +40,14 @@ Kind: TypeAlias = Literal[
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-Recording: TypeAlias = Literal["steady", "start-up", "compilation", "capture", "thinned", "no-device"]
+RecordingKind: TypeAlias = Literal["steady", "start-up", "compilation", "capture", "thinned", "no-device"]
 Proof: TypeAlias = Literal["queued", "issuing", "in-call", "blocked", "silent", "none"]
 """What shows why a device has nothing to do. `queued`: the next work was launched before the device ran dry. `issuing`:
 the host was launching it. `in-call`: the host stood in a call that says so. `blocked`: it waited for the device.
 `silent`: no thread launched anything for a while. `none`: work needs no proof, and for what was not recorded there is
 none."""
 
-Known: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
+_Known: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
 Bound: TypeAlias = Literal["compute", "memory", "fp32-cores"]
 Certainty: TypeAlias = Literal["high", "medium", "low"]
 
@@ -115,7 +115,7 @@ class Owner(Value, frozen=True):
     own: Function | None = None
     thread: str | None = None
     mark: str | None = None
-    known_by: Known = "none"
+    known_by: _Known = "none"
     ns: int = 0
     neighbours: str | None = None
     replayed: KnownBy | None = None
@@ -226,7 +226,7 @@ class Ledger(Value, frozen=True):
 
     window: Window
     step_source: StepSource
-    recording: Recording
+    recording: RecordingKind
     banner: str | None
     left_out: list[LeftOut]
     steps: list[LedgerStep]

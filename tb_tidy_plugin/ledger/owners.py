@@ -169,7 +169,7 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
     table = profile.table
     work, call, thread = int(segments.work[at]), int(segments.call[at]), int(segments.thread[at])
     operator, library = int(names.operator[at]), int(names.library[at])
-    kernel = None if work == ABSENT else shown_name(table.names[table.name[work]])
+    kernel = None if work == ABSENT else ledger_name(table.names[table.name[work]])
     start = int(segments.starts[at])
     position = call if call != ABSENT else operator
     if call == ABSENT and ABSENT not in {work, operator}:
@@ -193,11 +193,11 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
         known = "neighbours" if known == "none" and beside else known
     nearest, own = functions
     return Owner(
-        operator=None if operator == ABSENT else shown_name(table.names[table.name[host.rows[operator]]]),
+        operator=None if operator == ABSENT else ledger_name(table.names[table.name[host.rows[operator]]]),
         kernel=kernel,
         library=nearest,
         own=own,
-        thread=None if thread == ABSENT else shown_name(f"{table.threads[thread].pid}/{table.threads[thread].tid}"),
+        thread=None if thread == ABSENT else ledger_name(f"{table.threads[thread].pid}/{table.threads[thread].tid}"),
         mark=mark,
         known_by=known,  # type: ignore[arg-type]
         ns=ns,
@@ -218,7 +218,7 @@ def _functions(profile: Profile, host: Host, position: int) -> tuple[Function | 
         if host.table.category[row] == Category.PYTHON and is_library_frame(name):
             frame = parse_frame(name)
             if frame is not None:
-                found = Function(function=shown_name(frame.function), file=shown_name(frame.file), line=frame.line)
+                found = Function(function=ledger_name(frame.function), file=ledger_name(frame.file), line=frame.line)
                 nearest = nearest or found
                 if frame.own_code:
                     own = found
@@ -227,7 +227,7 @@ def _functions(profile: Profile, host: Host, position: int) -> tuple[Function | 
     if nearest is None and position != ABSENT and profile.has_call_stacks:
         frame = place_of(profile, int(host.rows[position]))
         if frame is not None:
-            nearest = Function(function=shown_name(frame.function), file=shown_name(frame.file), line=frame.line)
+            nearest = Function(function=ledger_name(frame.function), file=ledger_name(frame.file), line=frame.line)
             own = nearest if frame.own_code else None
     return nearest, own
 
@@ -237,7 +237,7 @@ def _mark(host: Host, thread: int, start_ns: int) -> str | None:
         if asked != ABSENT:
             at = int(host.marks.innermost(asked, np.array([start_ns]))[0])
             if at != ABSENT:
-                return shown_name(host.table.names[host.table.name[host.marks.rows[at]]])
+                return ledger_name(host.table.names[host.table.name[host.marks.rows[at]]])
     return None
 
 
@@ -256,12 +256,12 @@ def _neighbours(host: Host, thread: int, start_ns: int, end_ns: int) -> str | No
         outer = up
     said = []
     if before > 0:
-        said.append(f"after {shown_name(table.names[table.name[host.rows[outer]]])}")
+        said.append(f"after {ledger_name(table.names[table.name[host.rows[outer]]])}")
     if low + after < high:
-        said.append(f"before {shown_name(table.names[table.name[host.rows[low + after]]])}")
+        said.append(f"before {ledger_name(table.names[table.name[host.rows[low + after]]])}")
     return ", ".join(said) or None
 
 
-def shown_name(name: str) -> str:
+def ledger_name(name: str) -> str:
     """The name of an event as the ledger has it: without the file that `torch.compile` wrote, which nobody edits."""
     return GENERATED_CODE if is_generated(name.partition("(")[0]) else name[:LONGEST_NAME]

@@ -18,7 +18,14 @@ from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.fixes.installed import has_libcst
-from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Message, Progress, Request, Result
+from tb_tidy_plugin.plugin.analysis_worker import (
+    AnalysisMessage,
+    AnalysisProgress,
+    AnalysisRequest,
+    AnalysisResult,
+    Failure,
+    FirstFindings,
+)
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import USUAL
@@ -26,8 +33,8 @@ from tb_tidy_plugin.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
 
-Outcome: TypeAlias = Result | Failure
-OnNews: TypeAlias = Callable[[Progress | Findings], object]
+AnalysisOutcome: TypeAlias = AnalysisResult | Failure
+OnNews: TypeAlias = Callable[[AnalysisProgress | FirstFindings], object]
 
 WORKER = child.command_for("tb_tidy_plugin.plugin.analysis_worker", arguments=1)
 """Starts a worker; the path of the trace follows."""
@@ -38,7 +45,7 @@ TRY_AGAIN = "See the server's log, then try again."
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnalysisSettings:
     """What all analyses are made with: rules, folders of sources, and where what was read is kept."""
 
     configuration: Path | None = None
@@ -46,28 +53,28 @@ class Asked:
     cache: Cache = NOWHERE
 
 
-class Analysis:
+class FileAnalysis:
     """The analysis of one file. May be stopped from any thread, before, while and after it runs."""
 
-    def __init__(self, file: TraceFile, command: Sequence[str], asked: Asked = Asked()) -> None:
+    def __init__(self, file: TraceFile, command: Sequence[str], asked: AnalysisSettings = AnalysisSettings()) -> None:
         self.file = file
         self.asked = asked
         self._child = child.Child([*command, str(file.path)])
 
-    def outcome(self, on_news: OnNews) -> Outcome:
+    def outcome(self, on_news: OnNews) -> AnalysisOutcome:
         """Runs the worker to its end; whatever becomes of it is told in words.
 
         One that is killed gets another try, unless it has taken all that it may: it would do so again.
         """
         ended = self._attempt(on_news)
         if isinstance(ended, int) and ended < 0 and limit_of(ended) is None:
-            on_news(Progress("reading", AGAIN, 0.0))
+            on_news(AnalysisProgress("reading", AGAIN, 0.0))
             ended = self._attempt(on_news)
         return died(ended, self.asked.configuration) if isinstance(ended, int) else ended
 
-    def _attempt(self, on_news: OnNews) -> Outcome | int:
+    def _attempt(self, on_news: OnNews) -> AnalysisOutcome | int:
         """The outcome, or the code with which the worker ended before there was one."""
-        last: Outcome | None = None
+        last: AnalysisOutcome | None = None
         try:
             with self._child.asked(msgspec.json.encode(self._request())) as lines:
                 last = _last(lines, on_news)
@@ -85,12 +92,12 @@ class Analysis:
         """Ends the worker, or keeps it from starting."""
         self._child.stop()
 
-    def _request(self) -> Request:
+    def _request(self) -> AnalysisRequest:
         configuration, folder = (
             None if path is None else os.fsencode(path) for path in (self.asked.configuration, self.asked.cache.folder)
         )
         roots = tuple(os.fsencode(root) for root in self.asked.source_roots)
-        return Request(self.file.run, self.file.worker, self.file.span, configuration, roots, folder)
+        return AnalysisRequest(self.file.run, self.file.worker, self.file.span, configuration, roots, folder)
 
     def _log(self, ended: child.Ended, *, has_answered: bool) -> None:
         """What the worker complained of goes to the log: it may name paths and is of no use to most."""
@@ -99,11 +106,11 @@ class Analysis:
             log.warning("torchtidy: worker for %s%s: %s", self.file.path, end, Lines(ended.complaint))
 
 
-def _last(lines: Iterable[bytes], on_news: OnNews) -> Outcome | None:
+def _last(lines: Iterable[bytes], on_news: OnNews) -> AnalysisOutcome | None:
     """The last message, None where it never came."""
     for line in lines:
-        message: Message = msgspec.json.decode(line, type=Message)
-        if not isinstance(message, Progress | Findings):
+        message: AnalysisMessage = msgspec.json.decode(line, type=AnalysisMessage)
+        if not isinstance(message, AnalysisProgress | FirstFindings):
             return message
         on_news(message)
     return None
@@ -128,29 +135,29 @@ def died(code: int, configuration: Path | None = None) -> Failure:
     return Failure(f"The analysis was ended twice, last by {name}.", TRY_AGAIN)
 
 
-def remembered(analysis: Analysis, on_news: OnNews) -> Outcome:
+def remembered(analysis: FileAnalysis, on_news: OnNews) -> AnalysisOutcome:
     """The outcome of an analysis: what is kept of an earlier one, else that of a worker, which is kept."""
     known = _known(analysis.asked)
     key = known.key(analysis.file)
     if (result := known.load(analysis.file, key)) is not None:
         return result
     outcome = analysis.outcome(on_news)
-    if isinstance(outcome, Result):
+    if isinstance(outcome, AnalysisResult):
         known.keep(analysis.file, key, outcome, outcome.looked_at)
     return outcome
 
 
-def kept_outcome(file: TraceFile, asked: Asked) -> Result | None:
+def kept_outcome(file: TraceFile, asked: AnalysisSettings) -> AnalysisResult | None:
     """What is kept of an earlier analysis of the file as it is now; nothing is analysed."""
     known = _known(asked)
     return known.load(file, known.key(file))
 
 
-def _known(asked: Asked) -> Remembered[Result]:
-    return Remembered(asked.cache, "result", Result, _settings(asked), asked.source_roots)
+def _known(asked: AnalysisSettings) -> Remembered[AnalysisResult]:
+    return Remembered(asked.cache, "result", AnalysisResult, _settings(asked), asked.source_roots)
 
 
-def _settings(asked: Asked) -> object:
+def _settings(asked: AnalysisSettings) -> object:
     """What the configuration asks for, and whether changes of code can be made.
 
     None where the configuration cannot be read, or names rules whose code is unknown here.

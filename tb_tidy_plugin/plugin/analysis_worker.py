@@ -1,7 +1,7 @@
 """Analysis of one trace file in a process of its own, so that its memory and its crashes are never TensorBoard's.
 
-`python -m tb_tidy_plugin.plugin.analysis_worker FILE` reads one line from its input (a `Request`), writes one JSON
-message per line, the last of which is a `Result` or a `Failure`, and ends.
+`python -m tb_tidy_plugin.plugin.analysis_worker FILE` reads one line from its input (an `AnalysisRequest`), writes
+one JSON message per line, the last of which is an `AnalysisResult` or a `Failure`, and ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.trace.cache import Cache, State
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import held_to
-from tb_tidy_plugin.trace.remote import Place, place_of, size_of
+from tb_tidy_plugin.trace.remote import AnyPath, path_or_url, size_of
 from tb_tidy_plugin.units import Bytes
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MOST_CALLERS = 20
 NICE = 5  # TensorBoard goes first
 
 
-class Request(msgspec.Struct, frozen=True):
+class AnalysisRequest(msgspec.Struct, frozen=True):
     """What to call the file, with which configuration to check it and where to read sources. Its path is given apart.
 
     `configuration`, `source_roots` and `cache` are paths in bytes, since a path need not be text.
@@ -56,7 +56,7 @@ class Request(msgspec.Struct, frozen=True):
     cache: bytes | None = None
 
 
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
+class AnalysisProgress(msgspec.Struct, frozen=True, tag="progress"):
     """How far the analysis is; `fraction` is that of the whole work, 0 to 1."""
 
     state: Literal["reading", "analysing"]
@@ -64,18 +64,18 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     fraction: float
 
 
-class Findings(msgspec.Struct, frozen=True, tag="findings"):
+class FirstFindings(msgspec.Struct, frozen=True, tag="findings"):
     """What most users wait for, sent while the tables are still made."""
 
     report: ProfileReport
     problem: Problem | None
 
 
-class Result(msgspec.Struct, frozen=True, tag="result", forbid_unknown_fields=True):
+class AnalysisResult(msgspec.Struct, frozen=True, tag="result", forbid_unknown_fields=True):
     """A finished analysis.
 
     Attributes:
-        report: what everybody reads, with the changes of the user's own code, which `Findings` lacks.
+        report: what everybody reads, with the changes of the user's own code, which `FirstFindings` lacks.
         problem: what could not be read of the file.
         source_files: the names of all Python files that the trace names.
         events: `EventColumns` by the finding's id, left as text until somebody asks.
@@ -110,8 +110,8 @@ class Failure(msgspec.Struct, frozen=True, tag="failure"):
     advice: str
 
 
-Message: TypeAlias = Progress | Findings | Result | Failure
-Send: TypeAlias = Callable[[Message], object]
+AnalysisMessage: TypeAlias = AnalysisProgress | FirstFindings | AnalysisResult | Failure
+_Send: TypeAlias = Callable[[AnalysisMessage], object]
 
 OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Free memory, or record fewer steps.")
 
@@ -119,20 +119,20 @@ OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Fr
 def main() -> None:
     """Serves one request."""
     output = child.private_output()
-    request = msgspec.json.decode(child.question(), type=Request)
+    request = msgspec.json.decode(child.question(), type=AnalysisRequest)
     child.end_with_input()
     child.step_back(nice=NICE)
     allowance.enforce()
 
-    def send(message: Message) -> None:
+    def send(message: AnalysisMessage) -> None:
         output.write(msgspec.json.encode(message) + b"\n")
         output.flush()
 
-    file = TraceFile(request.run, request.worker, request.span, place_of(sys.argv[1]))
+    file = TraceFile(request.run, request.worker, request.span, path_or_url(sys.argv[1]))
     analyse(file, send, request)
 
 
-def analyse(file: TraceFile, send: Send, request: Request) -> None:
+def analyse(file: TraceFile, send: _Send, request: AnalysisRequest) -> None:
     """Sends progress, then the findings, then all of the result; or why there is none."""
     from tb_tidy_plugin.analysis.assemble import read_file
     from tb_tidy_plugin.configuration.checks import job_of
@@ -148,9 +148,9 @@ def analyse(file: TraceFile, send: Send, request: Request) -> None:
         job = replace(checked, source_roots=roots, cache=Cache(folder), progress=progress)
         with held_to(job.limits):
             analysis = read_file(file, job)
-            findings = findings_of(analysis)
+            findings = first_findings(analysis)
             send(findings)
-            send(Progress("analysing", ADDING_UP, CHECKED_PART))
+            send(AnalysisProgress("analysing", ADDING_UP, CHECKED_PART))
             send(result_of(analysis, findings))
     except (ConfigurationError, TraceError) as problem:
         send(Failure(printable(problem.error), printable(problem.advice)))
@@ -158,7 +158,7 @@ def analyse(file: TraceFile, send: Send, request: Request) -> None:
         send(OUT_OF_MEMORY)
 
 
-def throttled(path: Place, send: Send, rules: int) -> Callable[[TraceFile, str, float], None]:
+def throttled(path: AnyPath, send: _Send, rules: int) -> Callable[[TraceFile, str, float], None]:
     """A progress function that sends about ten messages a second, and each change of the stage at once."""
     size = size_of(path)
     last_stage, last_s = "", 0.0
@@ -171,24 +171,24 @@ def throttled(path: Place, send: Send, rules: int) -> Callable[[TraceFile, str, 
         last_stage, last_s = stage, now
         if stage == "reading":
             text = f"Reading {Bytes(round(fraction * size))} of {Bytes(size)}"
-            send(Progress("reading", text, fraction * READING_PART))
+            send(AnalysisProgress("reading", text, fraction * READING_PART))
         else:
             text = f"Checking rule {round(fraction * rules) + 1} of {rules}"
-            send(Progress("analysing", text, READING_PART + fraction * (CHECKED_PART - READING_PART)))
+            send(AnalysisProgress("analysing", text, READING_PART + fraction * (CHECKED_PART - READING_PART)))
 
     return report
 
 
-def findings_of(analysis: Analysis) -> Findings:
+def first_findings(analysis: Analysis) -> FirstFindings:
     """The report, whose paths are text from now on."""
     problem = analysis.problem
-    return Findings(
+    return FirstFindings(
         report=msgspec.structs.replace(analysis.report, path=printable(analysis.report.path)),
         problem=problem and msgspec.structs.replace(problem, path=printable(problem.path)),
     )
 
 
-def result_of(analysis: Analysis, findings: Findings) -> Result:
+def result_of(analysis: Analysis, findings: FirstFindings) -> AnalysisResult:
     """What TensorBoard's process needs of an analysis."""
     from tb_tidy_plugin.analysis.answers import FIXES
     from tb_tidy_plugin.analysis.code_fixes import with_code_fixes
@@ -199,7 +199,7 @@ def result_of(analysis: Analysis, findings: Findings) -> Result:
     profile, job = analysis.profile, analysis.job
     answer = FIXES.of(analysis)
     (fixed,) = with_code_fixes([answer], job)
-    return Result(
+    return AnalysisResult(
         report=msgspec.structs.replace(findings.report, findings=fixed.findings),
         problem=findings.problem,
         source_files=_source_files(analysis),

@@ -9,8 +9,8 @@ from itertools import count
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import NO_TORCH, Progress, Request
-from tb_tidy_plugin.benchmarks.runner import CANCELLED, Run
+from tb_tidy_plugin.benchmarks.process import NO_TORCH, MeasuringProgress, MeasuringRequest
+from tb_tidy_plugin.benchmarks.runner import CANCELLED, PairMeasurement
 from tb_tidy_plugin.benchmarks.store import StoreError, keep
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.plugin.models import BenchmarkRefusal, BenchmarkRequest, BenchmarkState, ErrorInfo
@@ -62,10 +62,10 @@ class BenchmarkQueue:
         self._changed = threading.Condition()
         self._numbers = count(1)
         self._states: dict[int, BenchmarkState] = {}
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, PairMeasurement] = {}
         self._is_running = False
 
-    def add(self, asked: BenchmarkRequest, request: Request) -> BenchmarkState:
+    def add(self, asked: BenchmarkRequest, request: MeasuringRequest) -> BenchmarkState:
         """Puts a pair in the queue; one that waits there already, or runs, is given back.
 
         Args:
@@ -85,7 +85,7 @@ class BenchmarkQueue:
                 raise BenchmarksRefusedError(f"{MOST_WAITING} benchmarks wait already.", "Wait, or cancel some.")
             job = next(self._numbers)
             state = BenchmarkState(job=job, run=asked.run, worker=asked.worker, span=asked.span, finding=asked.finding)
-            self._states[job], self._runs[job] = state, Run(request)
+            self._states[job], self._runs[job] = state, PairMeasurement(request)
             for old in [known for known in self._states if known not in self._runs][:-MOST_REMEMBERED]:
                 del self._states[old]
             if not self._is_running:
@@ -173,7 +173,7 @@ class BenchmarkQueue:
         """How many benchmarks come before this one; 0 for one that is over."""
         return list(self._runs).index(job) if job in self._runs else 0
 
-    def _note(self, job: int, progress: Progress) -> None:
+    def _note(self, job: int, progress: MeasuringProgress) -> None:
         with self._changed:
             self.devices = progress.devices or self.devices
             self._states[job] = msgspec.structs.replace(

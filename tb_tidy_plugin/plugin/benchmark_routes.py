@@ -11,7 +11,7 @@ from tb_tidy_plugin.benchmarks.devices import of_kinds
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.errors import NotFoundError
-from tb_tidy_plugin.plugin.analysis_worker import Result, printable
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, printable
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.models import (
     BenchmarkRequest,
@@ -24,7 +24,7 @@ from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.served import PATIENCE_S, Served
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 
 def known(served: Served, asked: ProfileQuery) -> BenchmarksAnswer:
@@ -58,7 +58,7 @@ def measure(served: Served, asked: BenchmarkRequest) -> BenchmarkState:
     return served.benchmarks.add(asked, request_for(result.recipes[asked.finding].rule, pair, result.kind, how))
 
 
-def _pairs(result: Result, configuration: Path | None) -> dict[str, Benchmark]:
+def _pairs(result: AnalysisResult, configuration: Path | None) -> dict[str, Benchmark]:
     """The statements of a result's findings; rules of the user's own are loaded where one of them has made some.
 
     Raises:
@@ -85,7 +85,7 @@ def _not_in(report: ProfileReport, measurements: Mapping[str, Measurement]) -> s
     return "; ".join(news)
 
 
-def _command(trace: Place, configuration: Path | None) -> str:
+def _command(trace: AnyPath, configuration: Path | None) -> str:
     configured = [] if configuration is None else ["--config", printable(str(configuration))]
     return shlex.join(["tb-tidy", "bench", printable(str(trace)), *configured])
 

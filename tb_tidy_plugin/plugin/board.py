@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tb_tidy_plugin.plugin.scan import Found, Key
+from tb_tidy_plugin.plugin.scan import FoundFile, Key
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 
 UNASKED = 8
@@ -52,7 +52,7 @@ def shown_of(keys: list[Key]) -> Key:
     return [key for key in keys if key.worker == keys[0].worker][-1]
 
 
-def recorded_ms(found: Found) -> int | None:
+def recorded_ms(found: FoundFile) -> int | None:
     """When a trace was recorded, in ms since 1970: by its span, else by its file; None where neither says."""
     span = found.file.span
     if span.isascii() and span.isdigit() and MILLISECONDS <= len(span) <= NANOSECONDS:

@@ -1,6 +1,7 @@
 """One comparison in a process of its own: many ranks of large recordings must not hold TensorBoard up.
 
-`python -m tb_tidy_plugin.plugin.comparison_worker` reads a line from its input, a `Question`, and writes an `Answer`.
+`python -m tb_tidy_plugin.plugin.comparison_worker` reads a line from its input, a `ComparisonQuestion`, and
+writes a `ComparisonAnswer`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class SideAsked(msgspec.Struct, frozen=True):
     of_runs: list[Finding]
 
 
-class Question(msgspec.Struct, frozen=True):
+class ComparisonQuestion(msgspec.Struct, frozen=True):
     """What to compare with what; `configuration` is the file that says what that may take."""
 
     base: SideAsked
@@ -60,21 +61,21 @@ class Compared(msgspec.Struct, frozen=True, tag="compared"):
     comparison: Comparison
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class NoSuchSteps(msgspec.Struct, frozen=True, tag="refused"):
     """There are no such steps."""
 
     error: str
     advice: str
 
 
-class GivenUp(msgspec.Struct, frozen=True, tag="given_up"):
+class OverLimit(msgspec.Struct, frozen=True, tag="given_up"):
     """It takes more than it may."""
 
     error: str
     advice: str
 
 
-Answer: TypeAlias = Compared | Refused | GivenUp
+ComparisonAnswer: TypeAlias = Compared | NoSuchSteps | OverLimit
 
 
 def main() -> None:
@@ -84,26 +85,26 @@ def main() -> None:
     child.end_with_input()
     child.step_back(nice=NICE)
     allowance.enforce()
-    output.write(answer_to(question))
+    output.write(_answer_to(question))
     output.close()
 
 
-def answer_to(question: bytes) -> bytes:
+def _answer_to(question: bytes) -> bytes:
     """The comparison, or why there is none, as JSON like the question."""
     from tb_tidy_plugin.compare.compare import compared
 
     file = msgspec.json.decode(question, type=_Configured).configuration
-    answer: Answer
+    answer: ComparisonAnswer
     try:
         with held_to(limits_in(None if file is None else Path(os.fsdecode(file))), WORK):
             allowance.has_read(len(question))
-            asked = msgspec.json.decode(question, type=Question)
+            asked = msgspec.json.decode(question, type=ComparisonQuestion)
             answer = Compared(compared(_asked(asked.base), _asked(asked.candidate)))
             return msgspec.json.encode(answer)
     except StepsError as problem:
-        answer = Refused(problem.error, problem.advice)
+        answer = NoSuchSteps(problem.error, problem.advice)
     except (ConfigurationError, TraceError) as problem:
-        answer = GivenUp(problem.error, problem.advice)
+        answer = OverLimit(problem.error, problem.advice)
     return msgspec.json.encode(answer)
 
 

@@ -19,9 +19,9 @@ from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChang
 from tb_tidy_plugin.compare.recording import StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.comparison_worker import WORK, Answer, GivenUp, Refused
+from tb_tidy_plugin.plugin.comparison_worker import WORK, ComparisonAnswer, NoSuchSteps, OverLimit
 from tb_tidy_plugin.plugin.models import CompareAnswer
-from tb_tidy_plugin.plugin.profiles import Kept, Profiles
+from tb_tidy_plugin.plugin.profiles import KeptResult, Profiles
 from tb_tidy_plugin.report.chosen import searchable
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.visible import Lines, log_called
@@ -50,7 +50,7 @@ class SideText(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class AskedSide:
     """One side as the page asks for it: a run, one of its ranks (all where it is empty), a range of steps.
 
     `rank` is a worker's name as `api/runs` has it, else the number of a rank.
@@ -63,7 +63,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowFilter:
     """Which operators and kernels are wanted: those whose name or shapes hold `text`, in any case."""
 
     text: str
@@ -75,8 +75,8 @@ class Rows:
 class _Read:
     """One side's analyses, how many of its traces could not be read, and what is found of all its ranks together."""
 
-    side: Side
-    kept: list[Kept]
+    side: AskedSide
+    kept: list[KeptResult]
     unread: int
     of_runs: list[Finding]
 
@@ -85,7 +85,7 @@ class _Read:
 class _Known:
     """A comparison without its rows, these as text, and what it was made from."""
 
-    made_from: tuple[Kept, ...]
+    made_from: tuple[KeptResult, ...]
     comparison: Comparison
     operators: bytes
     kernels: bytes
@@ -97,9 +97,9 @@ class Comparisons:
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[Side, Side], _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[AskedSide, AskedSide], _Known] = OrderedDict()
 
-    def answer(self, base: Side, candidate: Side, rows: Rows, patience_s: float) -> CompareAnswer:
+    def answer(self, base: AskedSide, candidate: AskedSide, rows: RowFilter, patience_s: float) -> CompareAnswer:
         """What changed from `base` to `candidate`.
 
         Raises:
@@ -126,7 +126,7 @@ class Comparisons:
                 self._known.popitem(last=False)
         return _page(known, rows)
 
-    def _read(self, side: Side, deadline: float) -> _Read:
+    def _read(self, side: AskedSide, deadline: float) -> _Read:
         """The analyses of one side. What cannot be read is left out, unless it is all there is."""
         keys = self._profiles.keys_of(side.run, side.span)
         named = [key for key in keys if key.worker == side.rank]
@@ -136,7 +136,7 @@ class Comparisons:
                 f"The run `{side.run}` has {len(wanted)} recordings; at most {MOST_RECORDINGS} are compared at once.",
                 "Choose one rank.",
             )
-        found, problems = list[Kept](), list[TraceError]()
+        found, problems = list[KeptResult](), list[TraceError]()
         for key in wanted:
             try:
                 found.append(self._profiles.kept(key, max(deadline - time.monotonic(), 0)))
@@ -152,7 +152,7 @@ class Comparisons:
         raise NotFoundError(f"The run `{side.run}` has no rank `{side.rank}`.", "Reload the list of runs.")
 
 
-def _worked_out(sides: Sequence[_Read], made_from: tuple[Kept, ...], configuration: Path | None) -> _Known:
+def _worked_out(sides: Sequence[_Read], made_from: tuple[KeptResult, ...], configuration: Path | None) -> _Known:
     base, candidate = (
         SideText(
             read.side.run,
@@ -172,7 +172,7 @@ def _worked_out(sides: Sequence[_Read], made_from: tuple[Kept, ...], configurati
     )
 
 
-def _recording(side: Side, kept: Kept) -> msgspec.Raw:
+def _recording(side: AskedSide, kept: KeptResult) -> msgspec.Raw:
     return msgspec.Raw(
         msgspec.json.encode({"run": side.run, "report": kept.result.report, "costs": kept.result.step_costs})
     )
@@ -196,12 +196,12 @@ def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> C
         reached = limits_in(configuration).reached(limit, WORK)
         raise ComparisonError(reached.error, reached.advice)
     try:
-        answer: Answer = msgspec.json.decode(said, type=Answer)
+        answer: ComparisonAnswer = msgspec.json.decode(said, type=ComparisonAnswer)
     except msgspec.MsgspecError:
         raise ComparisonError("The comparison broke off with an internal error.", "See the server's log.") from None
-    if isinstance(answer, Refused):
+    if isinstance(answer, NoSuchSteps):
         raise StepsError(answer.error, answer.advice)
-    if isinstance(answer, GivenUp):
+    if isinstance(answer, OverLimit):
         raise ComparisonError(answer.error, answer.advice)
     return answer.comparison
 
@@ -211,7 +211,7 @@ def _holding(rows: Sequence[_Change], text: str) -> list[_Change]:
     return [row for row in rows if wanted in searchable(f"{row.name} {row.shapes}")]
 
 
-def _page(known: _Known, rows: Rows) -> CompareAnswer:
+def _page(known: _Known, rows: RowFilter) -> CompareAnswer:
     operators = _holding(msgspec.json.decode(known.operators, type=list[OperatorChange]), rows.text)
     kernels = _holding(msgspec.json.decode(known.kernels, type=list[KernelChange]), rows.text)
     page = slice(rows.offset, rows.offset + rows.limit)

@@ -74,13 +74,13 @@ def _lanes(profile: Profile, rows: Rows) -> list[str]:
 
 
 def _shapes(profile: Profile, rows: Rows) -> list[str]:
-    from tb_tidy_plugin.profile.timeline import shapes_text
+    from tb_tidy_plugin.profile.timeline import shapes_line
     from tb_tidy_plugin.trace.columns import Category
 
     operators = (profile.table.category[rows] == Category.OPERATOR).nonzero()[0]
     found = [""] * len(rows)
     for at, inputs in zip(operators.tolist(), profile.inputs_of(rows[operators]), strict=True):
-        found[at] = shapes_text(inputs.dims)
+        found[at] = shapes_line(inputs.dims)
     return found
 
 
@@ -90,7 +90,7 @@ def _place_text(frame: Frame | None) -> str:
     return place_text(frame.file, frame.line, generated_of(frame)) if frame else ""
 
 
-def page_of(columns: EventColumns, offset: int, limit: int, order: str, *, descending: bool) -> EventsAnswer:
+def events_page(columns: EventColumns, offset: int, limit: int, order: str, *, descending: bool) -> EventsAnswer:
     """`limit` rows from `offset` on, by one of `ORDERS`; equal ones stay in order of start in both directions."""
     at = sorted(range(len(columns.start_ns)), key=_sort_key(columns, order), reverse=descending)
     return EventsAnswer(total=len(at), offset=offset, rows=[_row(columns, row) for row in at[offset : offset + limit]])

@@ -17,7 +17,7 @@ from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import MuteChange, Mutes, MutesAnswer
 from tb_tidy_plugin.trace.recover import NOT_JSON
-from tb_tidy_plugin.trace.remote import Place, RemotePath, can_be_opened, write_small
+from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, can_be_opened, write_small
 
 NAME = ".torchtidy.json"
 MOST_BYTES = 1 << 20
@@ -35,10 +35,10 @@ class MuteStore:
 
     def __init__(self, logdirs: Sequence[Logdir]) -> None:
         """The file lies in the first folder that is on this machine, else on the first store that can be written."""
-        local = next((folder_of(logdir) for logdir in logdirs if not logdir.is_remote), None)
+        local = next((_folder_of(logdir) for logdir in logdirs if not logdir.is_remote), None)
         store = next((RemotePath(logdir.path.rstrip("/")) for logdir in logdirs if is_store(logdir)), None)
         folder = local or store
-        self._file: Place | None = folder / NAME if folder else None
+        self._file: AnyPath | None = folder / NAME if folder else None
         self._changing = threading.Lock()
 
     def answer(self) -> MutesAnswer:
@@ -90,7 +90,7 @@ class MuteStore:
         return Mutes(findings=_sound(found.findings), rules=_sound(found.rules))
 
 
-def folder_of(logdir: Logdir) -> Path:
+def _folder_of(logdir: Logdir) -> Path:
     """Where the runs of a logdir on this machine are; beside the trace where it is one trace."""
     path = Path(logdir.path)
     return path.parent if logdir.is_trace else path
@@ -115,7 +115,7 @@ def _changed(old: Iterable[str], added: Iterable[str], removed: Iterable[str]) -
     return names
 
 
-def _write(file: Place, text: bytes) -> None:
+def _write(file: AnyPath, text: bytes) -> None:
     try:
         write_small(file, text, FOR_THE_TEAM)
     except OSError as problem:

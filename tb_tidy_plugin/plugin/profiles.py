@@ -14,8 +14,16 @@ from pathlib import Path
 import msgspec
 
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked, Outcome, kept_outcome, remembered
-from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Progress, Result, printable
+from tb_tidy_plugin.plugin.analysis import (
+    STOPPED,
+    WORKER,
+    AnalysisOutcome,
+    AnalysisSettings,
+    FileAnalysis,
+    kept_outcome,
+    remembered,
+)
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisProgress, AnalysisResult, Failure, FirstFindings, printable
 from tb_tidy_plugin.plugin.board import UNASKED, Glance, glance_of, recorded_ms, shown_of
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
@@ -29,8 +37,8 @@ from tb_tidy_plugin.plugin.models import (
     RunsAnswer,
     RunState,
 )
-from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
-from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Found, Key, look
+from tb_tidy_plugin.plugin.run_findings import RunFindings, RunPart
+from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, FoundFile, Key, look
 from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
@@ -45,13 +53,13 @@ SMALL_BYTES = 64 << 20  # of text that a trace should hold; the largest of such 
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProfileEntry:
     """One trace and how far its analysis is.
 
     `recording` is the version in which the file was as it is now; `reported` says that its findings are known.
     """
 
-    found: Found
+    found: FoundFile
     version: int
     recording: int
     state: LoadState = "queued"
@@ -83,11 +91,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptResult:
     """A result, the file it is of, and the memory it takes."""
 
     file: TraceFile
-    result: Result
+    result: AnalysisResult
     size: int
 
 
@@ -109,20 +117,20 @@ class Profiles:
     ) -> None:
         """`command` starts a worker, which uses `configuration`, `source_roots` and `cache`."""
         self.configuration = configuration
-        self.asked = Asked(configuration, tuple(source_roots), cache)
+        self.asked = AnalysisSettings(configuration, tuple(source_roots), cache)
         self._logdirs = tuple(logdirs)
         self._command = command
         self._kept_bytes = kept_bytes
         self._most_large = max(1, (os.cpu_count() or 1) // 2)  # at a time; one more may run, which has to be small
         self._changed = threading.Condition()
         self._versions = count(1)
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[Key, ProfileEntry] = {}
         self._wanted: OrderedDict[Key, None] = OrderedDict()  # the last one is next
-        self._running: dict[Key, Analysis] = {}
+        self._running: dict[Key, FileAnalysis] = {}
         self._large: set[Key] = set()  # of those
-        self._kept: OrderedDict[Key, Kept] = OrderedDict()  # the first one was unused longest
+        self._kept: OrderedDict[Key, KeptResult] = OrderedDict()  # the first one was unused longest
         self._early: dict[Key, ProfileReport] = {}  # of analyses whose tables are still made
-        self._parts: dict[Key, Part] = {}  # of all that was analysed, kept or not
+        self._parts: dict[Key, RunPart] = {}  # of all that was analysed, kept or not
         self._glances: dict[Key, Glance] = {}  # of all whose report was seen, kept or not
         self._to_look_up: dict[Key, None] = {}  # whose report may be in the cache
         self._looked_up: set[tuple[Key, int]] = set()  # with the recording
@@ -278,7 +286,7 @@ class Profiles:
             parts, _ = self._parts_of([key for key in self._entries if key.run == run])
         return self._run_findings.about(run, parts)[0].findings
 
-    def _parts_of(self, keys: Sequence[Key]) -> tuple[dict[Key, Part], int]:
+    def _parts_of(self, keys: Sequence[Key]) -> tuple[dict[Key, RunPart], int]:
         """What is known of these traces for their run, and how many are not analysed yet."""
         parts = {key: self._parts[key] for key in keys if key in self._parts}
         return parts, sum(key not in parts and self._entries[key].state != "error" for key in keys)
@@ -315,7 +323,7 @@ class Profiles:
         return self._progress(key)
 
     def _progress(self, key: Key) -> Iterator[ProfileState]:
-        last: Entry | None = None
+        last: ProfileEntry | None = None
         while last is None or not last.is_over:
             with self._changed:
                 self._want(key, first=last is None)
@@ -325,7 +333,7 @@ class Profiles:
                 return
             yield last.described()
 
-    def kept(self, key: Key, patience_s: float) -> Kept:
+    def kept(self, key: Key, patience_s: float) -> KeptResult:
         """A finished analysis; one that is not finished, or was given up meanwhile, is waited for.
 
         Raises:
@@ -391,7 +399,7 @@ class Profiles:
                 self._changed.notify_all()
             return self._entries[key].described()
 
-    def _again(self, key: Key, entry: Entry) -> None:
+    def _again(self, key: Key, entry: ProfileEntry) -> None:
         """Puts a trace whose analysis is over in the queue, as a new version."""
         self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
         if key in self._running:  # what was stopped is still on its way out
@@ -446,7 +454,7 @@ class Profiles:
             else:
                 state: LoadState = "error" if found.problem else "queued"
                 version = next(self._versions)
-                self._entries[key] = Entry(found, version, version, state, problem=found.problem)
+                self._entries[key] = ProfileEntry(found, version, version, state, problem=found.problem)
                 self._give_up(key)
         for key in before:
             self._give_up(key)
@@ -487,7 +495,7 @@ class Profiles:
             del self._wanted[key]
             if is_large:
                 self._large.add(key)
-            analysis = self._running[key] = Analysis(entry.found.file, self._command, self.asked)
+            analysis = self._running[key] = FileAnalysis(entry.found.file, self._command, self.asked)
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
 
     def _can_start(self, key: Key) -> bool:
@@ -495,8 +503,8 @@ class Profiles:
         entry = self._entries.get(key)
         return entry is not None and entry.found.problem is None and key not in self._running
 
-    def _analyse(self, key: Key, entry: Entry, analysis: Analysis) -> None:
-        outcome: Outcome = STOPPED
+    def _analyse(self, key: Key, entry: ProfileEntry, analysis: FileAnalysis) -> None:
+        outcome: AnalysisOutcome = STOPPED
         try:
             outcome = remembered(analysis, lambda news: self._note(key, entry, news))
         finally:
@@ -508,14 +516,14 @@ class Profiles:
                 self._start_wanted()
                 self._changed.notify_all()
 
-    def _is_current(self, key: Key, entry: Entry) -> bool:
+    def _is_current(self, key: Key, entry: ProfileEntry) -> bool:
         return key in self._entries and self._entries[key].version == entry.version
 
-    def _note(self, key: Key, entry: Entry, news: Progress | Findings) -> None:
+    def _note(self, key: Key, entry: ProfileEntry, news: AnalysisProgress | FirstFindings) -> None:
         with self._changed:
             if not self._is_current(key, entry):
                 return
-            if isinstance(news, Findings):
+            if isinstance(news, FirstFindings):
                 self._early[key] = news.report
                 self._entries[key] = replace(self._entries[key], reported=True, problem=news.problem)
             else:
@@ -524,7 +532,7 @@ class Profiles:
                 )
             self._changed.notify_all()
 
-    def _finish(self, key: Key, outcome: Outcome) -> None:
+    def _finish(self, key: Key, outcome: AnalysisOutcome) -> None:
         entry = self._entries[key]
         file = entry.found.file
         self._early.pop(key, None)
@@ -536,11 +544,11 @@ class Profiles:
         self._entries[key] = replace(
             entry, state="done", stage="", fraction=1.0, problem=outcome.problem, reported=True
         )
-        self._parts[key] = Part(entry.version, outcome.summaries)
+        self._parts[key] = RunPart(entry.version, outcome.summaries)
         self._glances[key] = glance_of(outcome.report)
         size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
         size += memoryview(outcome.step_costs).nbytes
-        self._kept[key] = Kept(file, outcome, size)
+        self._kept[key] = KeptResult(file, outcome, size)
         self._make_room()
 
     def _make_room(self) -> None:

@@ -27,7 +27,7 @@ USUAL_PIXELS = 1_024
 MOST_LANES = 500
 LANES = r"^([0-9]{1,6}(,[0-9]{1,6})*)?$"
 
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10**MOST_DIGITS - 1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10**MOST_DIGITS - 1)]
 RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_ROWS)]
 Pixels: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MOST_PIXELS)]
 LaneNumbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=LANES)]
@@ -104,13 +104,13 @@ class StackQuery(ProfileQuery, frozen=True):
     """`place` is the position of one of the finding's places."""
 
     finding: str
-    place: Count = 0
+    place: _Count = 0
 
 
 class PageQuery(ProfileQuery, frozen=True, kw_only=True):
     """A page of a table, sorted by a column; a `-` before it puts the largest first."""
 
-    offset: Count = 0
+    offset: _Count = 0
     limit: RowCount = USUAL_ROWS
     sort: str
 
@@ -152,29 +152,29 @@ class KernelsQuery(PageQuery, frozen=True, kw_only=True):
 class EventQuery(ProfileQuery, frozen=True):
     """`event` is the id of an event on the timeline."""
 
-    event: Count
+    event: _Count
 
 
 class FindQuery(ProfileQuery, frozen=True):
     """`q` is part of an event's name; the search goes on at `event`, else at `from_ns`."""
 
     q: Annotated[str, msgspec.Meta(max_length=MOST_LETTERS)]
-    from_ns: Count = 0
-    event: Count | UnsetType = UNSET
+    from_ns: _Count = 0
+    event: _Count | UnsetType = UNSET
     direction: Literal["next", "previous"] = "next"
 
 
 class WindowQuery(ProfileQuery, frozen=True):
     """Part of a recording: from `from_ns` to before `to_ns`, in ns since its start."""
 
-    from_ns: Count
-    to_ns: Count
+    from_ns: _Count
+    to_ns: _Count
 
 
 class CropQuery(WindowQuery, frozen=True):
     """`around_ns` is the time whose step is kept in any case, by default the middle of the window."""
 
-    around_ns: Count | UnsetType = UNSET
+    around_ns: _Count | UnsetType = UNSET
 
 
 class MarksQuery(WindowQuery, frozen=True):
@@ -202,14 +202,14 @@ class CompareQuery(Query, frozen=True, kw_only=True):
     candidate_span: str = ""
     candidate_steps: str = ""
     q: str = ""
-    offset: Count = 0
+    offset: _Count = 0
     limit: RowCount = USUAL_ROWS
 
 
 class JobQuery(Query, frozen=True):
     """`job` is the number of a benchmark."""
 
-    job: Count
+    job: _Count
 
 
 _Query = TypeVar("_Query", bound=Query)

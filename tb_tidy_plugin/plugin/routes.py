@@ -15,9 +15,9 @@ import msgspec
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import benchmark_routes, models, queries, tables, timeline_models, timeline_routes
-from tb_tidy_plugin.plugin.analysis_worker import Result, printable
-from tb_tidy_plugin.plugin.comparisons import Rows, Side
-from tb_tidy_plugin.plugin.events import EventColumns, page_of
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, printable
+from tb_tidy_plugin.plugin.comparisons import AskedSide, RowFilter
+from tb_tidy_plugin.plugin.events import EventColumns, events_page
 from tb_tidy_plugin.plugin.export import exported
 from tb_tidy_plugin.plugin.queries import Query, given
 from tb_tidy_plugin.plugin.scan import Key
@@ -115,9 +115,9 @@ def _export(served: Served, asked: queries.ExportQuery) -> models.ExportAnswer:
 
 
 def _compare(served: Served, asked: queries.CompareQuery) -> models.CompareAnswer:
-    base = Side(asked.base, asked.base_rank, asked.base_span, asked.base_steps)
-    candidate = Side(asked.candidate, asked.candidate_rank, asked.candidate_span, asked.candidate_steps)
-    return served.comparisons.answer(base, candidate, Rows(asked.q, asked.offset, asked.limit), PATIENCE_S)
+    base = AskedSide(asked.base, asked.base_rank, asked.base_span, asked.base_steps)
+    candidate = AskedSide(asked.candidate, asked.candidate_rank, asked.candidate_span, asked.candidate_steps)
+    return served.comparisons.answer(base, candidate, RowFilter(asked.q, asked.offset, asked.limit), PATIENCE_S)
 
 
 # What a finding shows: source files, what their lines cost, callers, events
@@ -168,7 +168,7 @@ def _events(served: Served, asked: queries.EventsQuery) -> models.EventsAnswer:
     if columns is None:
         raise NotFoundError(f"This profile has no finding `{asked.finding}`.", "Reload the report.")
     found = msgspec.json.decode(columns, type=EventColumns)
-    return page_of(found, asked.offset, asked.limit, asked.order, descending=asked.descends)
+    return events_page(found, asked.offset, asked.limit, asked.order, descending=asked.descends)
 
 
 # Tables beside the report
@@ -184,7 +184,7 @@ def _kernels(served: Served, asked: queries.KernelsQuery) -> models.KernelsAnswe
     return tables.kernels_answer(_result(served, asked).tables, page)
 
 
-def _result(served: Served, asked: queries.ProfileQuery) -> Result:
+def _result(served: Served, asked: queries.ProfileQuery) -> AnalysisResult:
     return served.profiles.kept(asked.key, PATIENCE_S).result
 
 

@@ -14,7 +14,7 @@ from tb_tidy_plugin.report.model import RunReport
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RunPart:
     """What one trace tells about its run: the version of its analysis, and its `RankSummary`s as text.
 
     As text a rank takes some 40 kB, as values ten times that.
@@ -35,7 +35,7 @@ class RunFindings:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[frozenset[tuple[Key, int]], RunReport, list[int]]] = {}
 
-    def about(self, run: str, parts: Mapping[Key, Part]) -> tuple[RunReport, list[int]]:
+    def about(self, run: str, parts: Mapping[Key, RunPart]) -> tuple[RunReport, list[int]]:
         """The run's report without its profiles, and the ranks that it knows.
 
         Raises:
@@ -48,7 +48,7 @@ class RunFindings:
                 known = self._known[run] = (versions, *self._worked_out(run, parts.values()))
             return known[1:]
 
-    def _worked_out(self, run: str, parts: Iterable[Part]) -> tuple[RunReport, list[int]]:
+    def _worked_out(self, run: str, parts: Iterable[RunPart]) -> tuple[RunReport, list[int]]:
         from tb_tidy_plugin.analysis.runs import run_report
         from tb_tidy_plugin.configuration.checks import job_of
         from tb_tidy_plugin.configuration.files import Configuration, read_configuration

@@ -17,7 +17,7 @@ from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.trace.files import Link, TraceFile, find_traces, log_once, passed_over, traces_among, traces_below
 from tb_tidy_plugin.trace.limits import likely_text
 from tb_tidy_plugin.trace.names import BESIDE
-from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
+from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.trace.side_file import side_file_of
 from tb_tidy_plugin.visible import log_called
 
@@ -52,7 +52,7 @@ class Stamp(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """One trace file, or a place that cannot be looked into, which `problem` then says.
 
     Attributes:
@@ -73,7 +73,7 @@ class Found:
         return likely_text(self.file.path.name, self.stamp.size)
 
 
-Catalog: TypeAlias = Mapping[Key, Found]
+Catalog: TypeAlias = Mapping[Key, FoundFile]
 
 GONE = (FileNotFoundError, NotADirectoryError, PermissionError)
 """Errors that say something of a file, and not of the disk that it is on."""
@@ -92,7 +92,7 @@ def look(logdirs: Iterable[Logdir], configuration: Path | None = None, last: Cat
         OSError: a logdir went away meanwhile; the next look will tell.
     """
     configured_ns = _changed_ns(configuration)
-    found: dict[Key, Found] = {}
+    found: dict[Key, FoundFile] = {}
     for entry in (entry for logdir in logdirs for entry in _in(logdir, configured_ns, last)):
         key = Key(entry.file.run, entry.file.worker, entry.file.span)
         if key not in found or _prefer(entry) > _prefer(found[key]):
@@ -100,12 +100,12 @@ def look(logdirs: Iterable[Logdir], configuration: Path | None = None, last: Cat
     return _numbered(dict(sorted(found.items())))
 
 
-def _prefer(entry: Found) -> tuple[int, str]:
+def _prefer(entry: FoundFile) -> tuple[int, str]:
     """Of two files of one name (plain and gz, or in two logdirs) the newer one counts."""
     return entry.stamp.mtime_ns, str(entry.file.path)
 
 
-def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
+def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[FoundFile]:
     if logdir.is_remote:
         yield from _on_store(logdir, configured_ns, last)
         return
@@ -129,14 +129,14 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
         named = TraceFile(printable(file.run), printable(file.worker), file.span, file.path)
         side_file = side_file_of(path)
         changed_ns = _changed_ns(side_file if isinstance(side_file, Path) else None)
-        yield Found(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, changed_ns, configured_ns))
+        yield FoundFile(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, changed_ns, configured_ns))
     for sentence in passed_over(links, folder, FOLLOW):
         log_once(log, f"torchtidy: {sentence}")
     yield from (_not_followed(link.file) for link in links if link.leads == "out")
     yield from _still_there(unseen, last)
 
 
-def _still_there(unseen: Iterable[OSError], last: Catalog) -> Iterator[Found]:
+def _still_there(unseen: Iterable[OSError], last: Catalog) -> Iterator[FoundFile]:
     """What was known of files and folders that a disk did not show this time; what is gone or forbidden is not."""
     hidden = {Path(problem.filename) for problem in unseen if not isinstance(problem, GONE)}
     for found in last.values() if hidden else ():
@@ -145,7 +145,7 @@ def _still_there(unseen: Iterable[OSError], last: Catalog) -> Iterator[Found]:
             yield found
 
 
-def _not_followed(link: TraceFile) -> Found:
+def _not_followed(link: TraceFile) -> FoundFile:
     shown = Problem(
         path=printable(str(link.path)),
         error="This link leads out of the logdir and was passed over.",
@@ -153,7 +153,7 @@ def _not_followed(link: TraceFile) -> Found:
         recovered_events=0,
     )
     named = TraceFile(printable(link.run), printable(link.worker), link.span, link.path)
-    return Found(named, Stamp(0, 0, 0), problem=shown, is_link=True)
+    return FoundFile(named, Stamp(0, 0, 0), problem=shown, is_link=True)
 
 
 def _changed_ns(beside: Path | None) -> int:
@@ -163,7 +163,7 @@ def _changed_ns(beside: Path | None) -> int:
         return 0
 
 
-def _on_store(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Found]:
+def _on_store(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[FoundFile]:
     folder = RemotePath(logdir.path.rstrip("/"))
     try:
         files = folder.files_below()
@@ -179,14 +179,14 @@ def _on_store(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Fou
         for suffix in BESIDE:
             about = files.get(file.path.with_name(file.path.name + suffix))
             tags.append("" if about is None else repr(identity_of(about)))
-        yield Found(file, Stamp(size, changed_ns, 0, 0, configured_ns, tuple(tags)))
+        yield FoundFile(file, Stamp(size, changed_ns, 0, 0, configured_ns, tuple(tags)))
 
 
-def _is_below(path: Place, folder: RemotePath) -> bool:
+def _is_below(path: AnyPath, folder: RemotePath) -> bool:
     return isinstance(path, RemotePath) and path.address.startswith(f"{folder.address}/")
 
 
-def _unreachable(logdir: Logdir, problem: OSError | TraceError) -> Found:
+def _unreachable(logdir: Logdir, problem: OSError | TraceError) -> FoundFile:
     if isinstance(problem, TraceError):
         error, advice = problem.error, problem.advice
     elif isinstance(problem, FileNotFoundError):
@@ -195,12 +195,12 @@ def _unreachable(logdir: Logdir, problem: OSError | TraceError) -> Found:
         error = f"The folder cannot be listed: {problem.strerror or type(problem).__name__}."
         advice = "Check address, network and credentials; the server looks again by itself."
     shown = Problem(path=logdir.path, error=error, advice=advice, recovered_events=0)
-    return Found(TraceFile(logdir.name or logdir.path, "", "", Path()), Stamp(0, 0, 0), problem=shown)
+    return FoundFile(TraceFile(logdir.name or logdir.path, "", "", Path()), Stamp(0, 0, 0), problem=shown)
 
 
 def _numbered(catalog: Catalog) -> Catalog:
     """The same with the number of each span among its worker's; the order of their texts is torch-tb-profiler's."""
-    numbered: dict[Key, Found] = {}
+    numbered: dict[Key, FoundFile] = {}
     for _, entries in groupby(catalog.items(), key=lambda item: (item[0].run, item[0].worker)):
         number = 0
         for key, entry in entries:

@@ -65,7 +65,7 @@ OPEN_PRINTED = "Open the address that `tb-tidy serve` printed."
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ServerOptions:
     """What to serve, and where.
 
     Attributes:
@@ -87,7 +87,7 @@ class Wanted:
     benchmarks: bool = False
 
 
-def server_of(wanted: Wanted, token: Token, listener: socket.socket) -> BaseWSGIServer:
+def server_of(wanted: ServerOptions, token: Token, listener: socket.socket) -> BaseWSGIServer:
     """A server that begins to look for traces, and answers what comes to `listener` from `serve_forever` on."""
     profiles = open_profiles([wanted.logdir], wanted.configuration, wanted.source_roots, wanted.cache)
     refusal = refusal_of("any" if wanted.benchmarks else "", wanted.host, bind_all=False, has_torch=has_torch())

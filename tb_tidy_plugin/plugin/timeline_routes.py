@@ -19,12 +19,20 @@ from tb_tidy_plugin.plugin.queries import (
     given,
 )
 from tb_tidy_plugin.plugin.served import PATIENCE_S, Served
-from tb_tidy_plugin.plugin.timeline_worker import About, Crop, Event, Find, Lanes, Marks, Slice
+from tb_tidy_plugin.plugin.timeline_worker import (
+    About,
+    Crop,
+    EventQuestion,
+    FindQuestion,
+    LanesQuestion,
+    MarksQuestion,
+    SliceQuestion,
+)
 
 
 def lanes(served: Served, asked: ProfileQuery) -> bytes:
     """Lanes, steps and length of a recording."""
-    return _answer(served, asked, Lanes())
+    return _answer(served, asked, LanesQuestion())
 
 
 def timeline(served: Served, asked: SliceQuery) -> bytes:
@@ -32,18 +40,18 @@ def timeline(served: Served, asked: SliceQuery) -> bytes:
     from_ns, to_ns = _window(asked)
     numbers = _lane_numbers(asked.lanes)
     marked = served.timelines.marked(asked.key, asked.finding, PATIENCE_S)
-    return _answer(served, asked, Slice(from_ns, to_ns, asked.width, numbers, marked))
+    return _answer(served, asked, SliceQuestion(from_ns, to_ns, asked.width, numbers, marked))
 
 
 def event(served: Served, asked: EventQuery) -> bytes:
     """One event."""
-    return _answer(served, asked, Event(asked.event))
+    return _answer(served, asked, EventQuestion(asked.event))
 
 
 def found(served: Served, asked: FindQuery) -> bytes:
     """The next event of a name, or the one before."""
     event = given(asked.event)
-    about = Find(asked.q, asked.from_ns, -1 if event is None else event, asked.direction == "previous")
+    about = FindQuestion(asked.q, asked.from_ns, -1 if event is None else event, asked.direction == "previous")
     return _answer(served, asked, about)
 
 
@@ -51,7 +59,7 @@ def marks(served: Served, asked: MarksQuery) -> bytes:
     """Where the events of a finding are in a window."""
     from_ns, to_ns = _window(asked)
     marked = served.timelines.marked(asked.key, asked.finding, PATIENCE_S)
-    return _answer(served, asked, Marks(from_ns, to_ns, asked.width, marked))
+    return _answer(served, asked, MarksQuestion(from_ns, to_ns, asked.width, marked))
 
 
 def cropped(served: Served, asked: CropQuery) -> bytes:

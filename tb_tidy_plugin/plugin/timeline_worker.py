@@ -1,6 +1,7 @@
 """Timelines in a process of their own: one that is asked about windows of traces, and keeps the last ones it has read.
 
-It reads one `Question` a line from its input and writes one `Answered` or `Refused` a line, until its input ends.
+It reads one `FileQuestion` a line from its input and writes one `Answered` or `Unreadable` a line, until its input
+ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.analysis_worker import OUT_OF_MEMORY, printable
 from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.limits import Limits, held_to
-from tb_tidy_plugin.trace.remote import place_of
+from tb_tidy_plugin.trace.remote import path_or_url
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
@@ -28,11 +29,11 @@ WORK = "timeline"
 KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces are kept
 
 
-class Lanes(msgspec.Struct, frozen=True, tag="lanes"):
+class LanesQuestion(msgspec.Struct, frozen=True, tag="lanes"):
     """`timeline_answers.lanes_answer`."""
 
 
-class Slice(msgspec.Struct, frozen=True, tag="slice"):
+class SliceQuestion(msgspec.Struct, frozen=True, tag="slice"):
     """`timeline_answers.slice_answer`; `marked` are ids of events."""
 
     from_ns: int
@@ -42,13 +43,13 @@ class Slice(msgspec.Struct, frozen=True, tag="slice"):
     marked: msgspec.Raw
 
 
-class Event(msgspec.Struct, frozen=True, tag="event"):
+class EventQuestion(msgspec.Struct, frozen=True, tag="event"):
     """`timeline_answers.event_answer`."""
 
     event: int
 
 
-class Marks(msgspec.Struct, frozen=True, tag="marks"):
+class MarksQuestion(msgspec.Struct, frozen=True, tag="marks"):
     """`timeline_answers.marks_answer`."""
 
     from_ns: int
@@ -57,7 +58,7 @@ class Marks(msgspec.Struct, frozen=True, tag="marks"):
     marked: msgspec.Raw
 
 
-class Find(msgspec.Struct, frozen=True, tag="find"):
+class FindQuestion(msgspec.Struct, frozen=True, tag="find"):
     """`timeline_answers.found_answer`; `event` is -1 for none."""
 
     text: str
@@ -74,10 +75,10 @@ class Crop(msgspec.Struct, frozen=True, tag="crop"):
     around_ns: int
 
 
-About: TypeAlias = Lanes | Slice | Event | Marks | Find | Crop
+About: TypeAlias = LanesQuestion | SliceQuestion | EventQuestion | MarksQuestion | FindQuestion | Crop
 
 
-class Question(msgspec.Struct, frozen=True):
+class FileQuestion(msgspec.Struct, frozen=True):
     """A question about the file `path` (in bytes, since a path need not be text), in the state that `stamp` tells.
 
     `cache` is the folder in which its columns may be, `configuration` the file that says how much a trace may hold.
@@ -96,14 +97,14 @@ class Answered(msgspec.Struct, frozen=True, tag="answered"):
     answer: msgspec.Raw
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class Unreadable(msgspec.Struct, frozen=True, tag="refused"):
     """The trace could not be read."""
 
     error: str
     advice: str
 
 
-Reply: TypeAlias = Answered | Refused
+Reply: TypeAlias = Answered | Unreadable
 
 
 def main() -> None:
@@ -113,7 +114,7 @@ def main() -> None:
     allowance.enforce()
     shelf = Shelf()
     for line in child.questions():
-        output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=Question))) + b"\n")
+        output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=FileQuestion))) + b"\n")
         output.flush()
 
 
@@ -123,23 +124,23 @@ class Shelf:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[bytes, str], Timeline] = OrderedDict()
 
-    def reply(self, question: Question) -> Reply:
+    def reply(self, question: FileQuestion) -> Reply:
         """The answer, or why there is none."""
         try:
             limits = limits_in(None if question.configuration is None else Path(os.fsdecode(question.configuration)))
             with held_to(limits, WORK):
                 return Answered(answer_to(question.about, self._timeline(question, limits)))
         except (ConfigurationError, TraceError) as problem:
-            return Refused(printable(problem.error), printable(problem.advice))
+            return Unreadable(printable(problem.error), printable(problem.advice))
         except MemoryError:
-            return Refused(OUT_OF_MEMORY.error, OUT_OF_MEMORY.advice)
+            return Unreadable(OUT_OF_MEMORY.error, OUT_OF_MEMORY.advice)
 
-    def _timeline(self, question: Question, limits: Limits) -> Timeline:
+    def _timeline(self, question: FileQuestion, limits: Limits) -> Timeline:
         key = (question.path, question.stamp)
         if key not in self._known:
             self._make_room(question.path)
             cache = Cache(None if question.cache is None else Path(os.fsdecode(question.cache)))
-            self._known[key] = read_timeline(place_of(os.fsdecode(question.path)), cache, limits)
+            self._known[key] = read_timeline(path_or_url(os.fsdecode(question.path)), cache, limits)
         self._known.move_to_end(key)
         return self._known[key]
 
@@ -157,16 +158,16 @@ def answer_to(about: About, timeline: Timeline) -> msgspec.Raw:
     from tb_tidy_plugin.plugin.timeline_crop import cropped
 
     match about:
-        case Lanes():
+        case LanesQuestion():
             return answers.encoded(answers.lanes_answer(timeline))
-        case Slice(from_ns, to_ns, width, lanes, marked):
+        case SliceQuestion(from_ns, to_ns, width, lanes, marked):
             return answers.encoded(answers.slice_answer(timeline, from_ns, to_ns, width, lanes, _ids(marked)))
-        case Event(event):
+        case EventQuestion(event):
             found = answers.event_answer(timeline, event)
             return msgspec.Raw(b"null") if found is None else answers.encoded(found)
-        case Marks(from_ns, to_ns, width, marked):
+        case MarksQuestion(from_ns, to_ns, width, marked):
             return answers.encoded(answers.marks_answer(timeline, from_ns, to_ns, width, _ids(marked)))
-        case Find(text, from_ns, event, back):
+        case FindQuestion(text, from_ns, event, back):
             return answers.encoded(answers.found_answer(timeline, text, from_ns, event, back=back))
         case Crop(from_ns, to_ns, around_ns):
             return msgspec.Raw(cropped(timeline, from_ns, to_ns, around_ns))

@@ -14,9 +14,9 @@ from tb_tidy_plugin import child
 from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.profiles import Kept, Profiles
+from tb_tidy_plugin.plugin.profiles import KeptResult, Profiles
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.timeline_worker import WORK, About, Question, Refused, Reply
+from tb_tidy_plugin.plugin.timeline_worker import WORK, About, FileQuestion, Reply, Unreadable
 from tb_tidy_plugin.trace.remote import changed_at, size_of
 from tb_tidy_plugin.visible import Lines, log_called
 
@@ -61,10 +61,10 @@ class Timelines:
         cache, configuration = (
             None if path is None else os.fsencode(path) for path in (asked.cache.folder, asked.configuration)
         )
-        question = Question(os.fsencode(kept.file.path), _stamp(kept), about, cache, configuration)
+        question = FileQuestion(os.fsencode(kept.file.path), _stamp(kept), about, cache, configuration)
         with self._lock:
             reply = self._asked(msgspec.json.encode(question))
-        if isinstance(reply, Refused):
+        if isinstance(reply, Unreadable):
             raise TraceError(reply.error, reply.advice)
         answer = bytes(reply.answer)
         return None if answer == b"null" else answer
@@ -140,7 +140,7 @@ def _log(errors: IO[bytes]) -> None:
         log.warning("torchtidy: timeline: %s", Lines(complaint))
 
 
-def _stamp(kept: Kept) -> str:
+def _stamp(kept: KeptResult) -> str:
     """Tells a state of the file from a later one.
 
     Raises:

@@ -38,7 +38,7 @@ ADDRESS_BITS = (1 << 63) - 1
 
 AT_ONCE = 1 << 15  # events, of which no more exist as objects
 
-Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
 class _Args(msgspec.Struct):
@@ -47,9 +47,9 @@ class _Args(msgspec.Struct):
     type: Annotated[int, msgspec.Meta(ge=0, le=255)] = msgspec.field(name="Device Type", default=0)
     index: Annotated[int, msgspec.Meta(ge=-1, le=65_535)] = msgspec.field(name="Device Id", default=ABSENT)
     address: int = msgspec.field(name="Addr", default=0)
-    bytes: Size = msgspec.field(name="Bytes", default=0)
-    allocated: Size = msgspec.field(name="Total Allocated", default=ABSENT)
-    reserved: Size = msgspec.field(name="Total Reserved", default=ABSENT)
+    bytes: _Size = msgspec.field(name="Bytes", default=0)
+    allocated: _Size = msgspec.field(name="Total Allocated", default=ABSENT)
+    reserved: _Size = msgspec.field(name="Total Reserved", default=ABSENT)
 
 
 @dataclass(frozen=True, slots=True)

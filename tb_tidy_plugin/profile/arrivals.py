@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.profile.rank_summary import Operation
 from tb_tidy_plugin.profile.run import GAUSSIAN, Meetings, Run
-from tb_tidy_plugin.profile.stragglers import in_steps, summed
+from tb_tidy_plugin.profile.stragglers import in_steady_steps, summed
 from tb_tidy_plugin.trace.columns import Numbers
 
 NEARLY_ALL = 2  # so many standard deviations hold 95 % of what is normally distributed
@@ -42,7 +42,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class MeetingPlace:
+class CollectivePlace:
     """The collectives that one place of the source begins with tensors of one size.
 
     Attributes:
@@ -61,7 +61,7 @@ class MeetingPlace:
 
 def arrivals_of(run: Run) -> tuple[Arrival | None, ...]:
     """One entry per rank of the run, None for ranks that met no other in a step."""
-    meetings = in_steps(run.meetings)
+    meetings = in_steady_steps(run.meetings)
     steps = max(len(np.unique(meetings.step)), 1)
     last, waits = _last(meetings), meetings.waits_ns()
     waited = np.zeros_like(waits)
@@ -78,15 +78,15 @@ def arrivals_of(run: Run) -> tuple[Arrival | None, ...]:
     return tuple(Arrival(*values) if values[0] else None for values in columns)
 
 
-def meeting_places_of(run: Run) -> tuple[MeetingPlace, ...]:
+def meeting_places_of(run: Run) -> tuple[CollectivePlace, ...]:
     """Where ranks meet, the longest waiting first."""
-    meetings = in_steps(run.meetings)
+    meetings = in_steady_steps(run.meetings)
     steps = max(len(np.unique(meetings.step)), 1)
     found = sorted(_places(run, meetings, steps), key=lambda place: -place.waited_ns)
     return tuple(found)
 
 
-def _places(run: Run, meetings: Meetings, steps: int) -> Iterator[MeetingPlace]:
+def _places(run: Run, meetings: Meetings, steps: int) -> Iterator[CollectivePlace]:
     last, waits = _last(meetings), meetings.waits_ns().sum(axis=1)
     lines: dict[Operation, list[int]] = {}
     for line, operation in enumerate(meetings.operations):
@@ -95,7 +95,7 @@ def _places(run: Run, meetings: Meetings, steps: int) -> Iterator[MeetingPlace]:
     for operation, mine in lines.items():
         (column, times), *_ = Counter(last[mine].tolist()).most_common(1)
         waited_ns = int(waits[mine].sum()) // (others * steps)
-        yield MeetingPlace(operation, len(mine), run.ranks[column].rank, times, waited_ns)
+        yield CollectivePlace(operation, len(mine), run.ranks[column].rank, times, waited_ns)
 
 
 def _last(meetings: Meetings) -> Numbers:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tb_tidy_plugin.profile.loops import Limits, Loop, loops_in
+from tb_tidy_plugin.profile.loops import Loop, LoopLimits, loops_in
 from tb_tidy_plugin.profile.tree import Tree
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows
 from tb_tidy_plugin.trace.strings import numbers_where
@@ -68,7 +68,9 @@ class Calls:
         spans = [(call, int(self.tree.last_descendant[call]) + 1) for call in calls]
         return [row for first, end in spans for row in (np.flatnonzero(self.outermost[first:end]) + first).tolist()]
 
-    def loops(self, picks: Rows, heads: Rows, limits: Limits, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
+    def loops(
+        self, picks: Rows, heads: Rows, limits: LoopLimits, is_own: Callable[[str], bool | None]
+    ) -> Iterator[Loop]:
         """Groups of calls that follow one another in one body, as the iterations of a Python loop do.
 
         A group is begun by one of `picks` or by a function that calls one; in bodies without such groups, by what
@@ -85,7 +87,7 @@ class Calls:
                 starts -= {int(self.caller[body[0]])} if loops else set()
                 yield from loops
 
-    def _loops_in(self, body: Sequence[int], starts: Container[int], limits: Limits) -> list[Loop]:
+    def _loops_in(self, body: Sequence[int], starts: Container[int], limits: LoopLimits) -> list[Loop]:
         first = rows_of(body)
         end = self.tree.last_descendant[first] + 1
         sizes = self.operators_before[end] - self.operators_before[first]
@@ -94,7 +96,7 @@ class Calls:
         found = loops_in(body, starts, lambda begin, end: before[end] - before[begin] <= limits.largest, self._name)
         return [loop for loop in found if len(loop.groups) >= limits.shortest]
 
-    def _loops_after(self, body: Sequence[int], heads: Container[int], limits: Limits) -> Iterator[Loop]:
+    def _loops_after(self, body: Sequence[int], heads: Container[int], limits: LoopLimits) -> Iterator[Loop]:
         at = [position for position, row in enumerate(body) if row in heads]
         for head, end in pairwise([*at, len(body)]):
             after = body[head + 1 : end]

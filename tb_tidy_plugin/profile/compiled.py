@@ -24,9 +24,9 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
-Part: TypeAlias = Literal["region", "lookup", "pregraph", "prologue", "graph", "operator"]
+_Part: TypeAlias = Literal["region", "lookup", "pregraph", "prologue", "graph", "operator"]
 
-PARTS: dict[Part, str] = {
+PARTS: dict[_Part, str] = {
     "region": r"^Torch-Compiled Region\b",
     "lookup": r"^TorchDynamo Cache Lookup$",
     "pregraph": r"^Pregraph bytecode$",
@@ -56,7 +56,7 @@ class Compilation:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CodePiece:
     """Compiled code that runs apart because the code around it was broken.
 
     Attributes:
@@ -86,10 +86,10 @@ class BrokenCall:
     """One call of compiled code that ran in pieces: its region and the pieces inside, in order."""
 
     region: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[CodePiece, ...]
 
     @property
-    def causes(self) -> list[Piece]:
+    def causes(self) -> list[CodePiece]:
         """The pieces that go on after a break of their own, in order; the first piece where none is known to.
 
         A break in a function breaks its callers too, so that a piece that goes on after a call with pieces of its own
@@ -177,7 +177,7 @@ def whole_calls(profile: Profile) -> Iterator[tuple[int, tuple[int, ...]]]:
     Each is the row of its region, and those of what it costs beside its graph: its look-up and its prologues.
     """
     regions, tree = profile.matching(PARTS["region"], Category.OPERATOR), profile.tree
-    found = dict[int, Part]()
+    found = dict[int, _Part]()
     for part in ("lookup", "pregraph", "prologue"):
         found |= dict.fromkeys(profile.matching(PARTS[part], Category.OPERATOR, Category.ANNOTATION).tolist(), part)
     rows = np.array(sorted(found), np.int64)
@@ -193,9 +193,9 @@ def whole_calls(profile: Profile) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield region, tuple(rows[first - is_lookup : end].tolist())
 
 
-def _marks(profile: Profile, regions: Rows) -> list[tuple[int, Part]]:
+def _marks(profile: Profile, regions: Rows) -> list[tuple[int, _Part]]:
     """What calls of compiled code consist of, in row order."""
-    parts: dict[int, Part] = {}
+    parts: dict[int, _Part] = {}
     for part, pattern in PARTS.items():
         parts |= dict.fromkeys(profile.matching(pattern, Category.OPERATOR, Category.ANNOTATION).tolist(), part)
     if "pregraph" in parts.values():  # before PyTorch 2.6 nothing tells operators of a graph from others
@@ -203,7 +203,7 @@ def _marks(profile: Profile, regions: Rows) -> list[tuple[int, Part]]:
     return sorted(parts.items())
 
 
-def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, Part]) -> Iterator[int]:
+def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, _Part]) -> Iterator[int]:
     """Operators in regions that neither another operator nor a graph runs."""
     is_operator = profile.inside(regions) & (profile.table.category == Category.OPERATOR)
     graphs = np.array([row for row, part in parts.items() if part == "graph"], np.int64)
@@ -216,7 +216,7 @@ def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, Part])
             yield row
 
 
-def _pieces(profile: Profile, marks: Sequence[tuple[int, Part]]) -> Iterator[Piece]:
+def _pieces(profile: Profile, marks: Sequence[tuple[int, _Part]]) -> Iterator[CodePiece]:
     """The pieces of one call, whose region is the first of `marks`; in the order in which they begin."""
     first = marks[0][0]
     last, found, eager = profile.tree.last_descendant, [_Region(first, went_on_ns=profile.start_ns(first))], list[int]()
@@ -243,14 +243,14 @@ def _pieces(profile: Profile, marks: Sequence[tuple[int, Part]]) -> Iterator[Pie
             (here.graphs if part == "graph" else here.overhead).append(row)
     found[-1].eager += eager
     for region in found[1:]:
-        yield Piece(
+        yield CodePiece(
             region=region.row, parent=region.parent, resumed=_resumed(profile, region.row), gap=region.gap,
             overhead=tuple(region.overhead), eager=tuple(region.eager), graphs=tuple(region.graphs),
             inside=tuple(region.inside),
         )  # fmt: skip
 
 
-def time_apart(profile: Profile, pieces: Sequence[Piece]) -> Intervals:
+def time_apart(profile: Profile, pieces: Sequence[CodePiece]) -> Intervals:
     """What pieces take to be some: their regions and nodes of the backward pass, without operators and other pieces.
 
     That is Python code of Dynamo and AOTAutograd, which wraps each graph; the recorder makes it longer than it is.
@@ -258,7 +258,7 @@ def time_apart(profile: Profile, pieces: Sequence[Piece]) -> Intervals:
     return reduce(Intervals.plus, (_apart(profile, piece) for piece in pieces), Intervals.none())
 
 
-def _apart(profile: Profile, piece: Piece) -> Intervals:
+def _apart(profile: Profile, piece: CodePiece) -> Intervals:
     nodes = gradients_of(profile, piece.graphs)
     whole = profile.covered(np.array([piece.region, *nodes], np.int64))
     others = np.array(piece.inside, np.int64).reshape(-1, 2)

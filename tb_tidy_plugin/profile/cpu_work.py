@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.flops import Estimates, Reals
+from tb_tidy_plugin.profile.flops import Reals, WorkEstimates
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, union_by_lane
 from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
 from tb_tidy_plugin.profile.profile import Profile
@@ -128,7 +128,7 @@ class FrameTimes:
     self_ns: Times
 
 
-def cpu_work_of(profile: Profile, estimates: Estimates) -> CpuWork:
+def cpu_work_of(profile: Profile, estimates: WorkEstimates) -> CpuWork:
     """What the CPU did in a profile.
 
     Args:
@@ -248,7 +248,7 @@ def _slow_calls(profile: Profile, by_own: _Groups, threads: _ByThread) -> list[S
     return sorted(found, key=lambda call: call.median_ns - call.own_ns)
 
 
-def _cpu_groups(profile: Profile, groups: _Groups, estimates: Estimates, slow_calls: Rows) -> list[CpuGroup]:
+def _cpu_groups(profile: Profile, groups: _Groups, estimates: WorkEstimates, slow_calls: Rows) -> list[CpuGroup]:
     rows = profile.nested.rows[groups.call]
     numbers, names = profile.plain_names
     name = numbers[rows[groups.bounds[:-1]]]
@@ -275,7 +275,7 @@ def _known(values: Reals) -> list[float | None]:
     return [None if np.isnan(value) else value for value in values.tolist()]
 
 
-def _flops_per_second(profile: Profile, groups: _Groups, estimates: Estimates) -> Reals:
+def _flops_per_second(profile: Profile, groups: _Groups, estimates: WorkEstimates) -> Reals:
     """Mean estimated operations by median time of each group, NaN where a call's are unknown or ran on a device."""
     flops = estimates.flops[groups.call]
     is_known = (flops > 0) & profile.operators.on_host[groups.call]

@@ -81,7 +81,7 @@ def decoder_pieces(profile: Profile) -> Iterator[DecoderPiece]:
         line = [row for row in rows[here].tolist() if _counts(profile, row)]
         for at in (at for at, row in enumerate(line) if row in wanted):
             near = line[max(at - BEFORE, 0) : at + AFTER + 1]
-            calls = [_Call(row, aten.plain(profile.name(row)), profile.inputs(row)) for row in near]
+            calls = [_Call(row, aten.short_name(profile.name(row)), profile.inputs(row)) for row in near]
             piece = _piece(calls, min(at, BEFORE))
             if piece is not None:
                 yield piece

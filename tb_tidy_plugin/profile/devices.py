@@ -33,7 +33,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceModel:
     """One model.
 
     Attributes:
@@ -53,7 +53,7 @@ def _device(
     half: float,
     bfloat16: float | None,
     fp8: float | None = None,
-) -> Device:
+) -> DeviceModel:
     """A device from GB/s and TFLOP/s; pairs are ordinary cores and matrix units (for `single` TF32 on NVIDIA)."""
     peaks = {"float": Peak(single[0] * TERA, None if single[1] is None else single[1] * TERA)}
     if double is not None:
@@ -61,30 +61,30 @@ def _device(
     for names, peak in ((("c10::Half",), half), (("c10::BFloat16",), bfloat16), (FP8, fp8)):
         if peak is not None:
             peaks |= {name: Peak(None, peak * TERA) for name in names}
-    return Device(gigabytes * GIGA, peaks)
+    return DeviceModel(gigabytes * GIGA, peaks)
 
 
-def _a100(gigabytes: float) -> Device:
+def _a100(gigabytes: float) -> DeviceModel:
     # https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf
     return _device(gigabytes, double=(9.7, 19.5), single=(19.5, 156), half=312, bfloat16=312)
 
 
-def _hopper_sxm(gigabytes: float) -> Device:
+def _hopper_sxm(gigabytes: float) -> DeviceModel:
     # https://www.nvidia.com/en-us/data-center/h100/ and https://www.nvidia.com/en-us/data-center/h200/
     return _device(gigabytes, double=(34, 67), single=(67, 494.7), half=989.4, bfloat16=989.4, fp8=1978.9)
 
 
-def _hopper_nvl(gigabytes: float) -> Device:
+def _hopper_nvl(gigabytes: float) -> DeviceModel:
     return _device(gigabytes, double=(30, 60), single=(60, 417.5), half=835.5, bfloat16=835.5, fp8=1671)
 
 
-def _mi300x(gigabytes: float) -> Device:
+def _mi300x(gigabytes: float) -> DeviceModel:
     # https://www.amd.com/en/products/accelerators/instinct/mi300/mi300x.html and …/mi325x.html; TF32 has to be asked
     # for there, so single precision counts as such.
     return _device(gigabytes, double=(81.7, 163.4), single=(163.4, 163.4), half=1307.4, bfloat16=1307.4, fp8=2614.9)
 
 
-DEVICES: tuple[tuple[str, Device], ...] = (
+DEVICES: tuple[tuple[str, DeviceModel], ...] = (
     # https://images.nvidia.com/content/technologies/volta/pdf/volta-v100-datasheet-update-us-1165301-r5.pdf
     (r"V100-SXM2", _device(900, double=(7.8, None), single=(15.7, None), half=125, bfloat16=None)),
     (r"V100-PCIE", _device(900, double=(7, None), single=(14, None), half=112, bfloat16=None)),
@@ -130,6 +130,6 @@ def name_of(device: DeviceProperties) -> str:
     )
 
 
-def known_device(name: str) -> Device | None:
+def known_device(name: str) -> DeviceModel | None:
     """What the device called `name` can do, None where that is not known."""
     return next((device for pattern, device in DEVICES if re.search(pattern, name)), None)

@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin import aten
-from tb_tidy_plugin.profile.devices import Device, name_of
+from tb_tidy_plugin.profile.devices import DeviceModel, name_of
 from tb_tidy_plugin.profile.formulas import (
-    Attention,
+    AttentionArguments,
+    ConvolutionArguments,
     Estimate,
     Formula,
-    Scalars,
     attention,
     convolution,
     convolution_backward,
@@ -60,7 +60,7 @@ data that comes from a cache, or another algorithm."""
 
 
 @dataclass(frozen=True, slots=True)
-class Estimates:
+class WorkEstimates:
     """One entry per call of `Profile.nested`.
 
     Attributes:
@@ -77,7 +77,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class WorkRate:
     """Work of a group of calls, and how fast it went.
 
     Attributes:
@@ -106,7 +106,7 @@ def estimate(name: str, inputs: Inputs) -> Estimate | None:
     return found
 
 
-def estimates_of(profile: Profile) -> Estimates:
+def estimates_of(profile: Profile) -> WorkEstimates:
     """Estimated work of every call of a profile, and the time it took."""
     operators, signatures = profile.operators, profile.signatures
     rows = operators.nested.rows
@@ -118,7 +118,7 @@ def estimates_of(profile: Profile) -> Estimates:
     number = number.reshape(-1)
     time_ns = np.where(operators.host_total_ns * operators.on_host > 0, operators.host_total_ns, ABSENT)
     time_ns = np.where(operators.device_total_ns > 0, operators.device_total_ns, time_ns)
-    return Estimates(
+    return WorkEstimates(
         flops=_column([None if entry is None else entry.flops for entry in found])[number],
         bytes=_column([None if entry is None else entry.bytes for entry in found])[number],
         time_ns=time_ns,
@@ -137,7 +137,7 @@ def _column(values: list[int | None]) -> Times:
     return np.array([ABSENT if value is None else value for value in values], np.int64)
 
 
-def device_of(profile: Profile) -> Device | None:
+def device_of(profile: Profile) -> DeviceModel | None:
     """What the device that ran the profile's work can do; None where it is unknown or where there are several kinds."""
     name = device_name_of(profile)
     return None if name is None else profile.device_called(name)
@@ -156,7 +156,7 @@ def device_name_of(profile: Profile) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _ideal(device: Device | None, found: list[Estimate | None], number: Rows, operators: Operators) -> Reals:
+def _ideal(device: DeviceModel | None, found: list[Estimate | None], number: Rows, operators: Operators) -> Reals:
     """Least time of each call on `device`, for which it matters on what units its kernels ran."""
     ideal = np.full(len(number), np.nan)
     if device is None:
@@ -181,7 +181,7 @@ def _by_units(operators: Operators) -> list[tuple[bool | None, Mask]]:
     return [(True, uses), (False, kernels & ~uses & ~unknown), (None, ~uses & (unknown | ~kernels))]
 
 
-def _least_ns(device: Device, work: Estimate | None, tensor_cores: bool | None) -> float:
+def _least_ns(device: DeviceModel, work: Estimate | None, tensor_cores: bool | None) -> float:
     """The roofline: the longer of computing and moving."""
     if work is None or work.flops is None or work.bytes is None:
         return np.nan
@@ -193,7 +193,7 @@ def _least_ns(device: Device, work: Estimate | None, tensor_cores: bool | None) 
     return np.nan if limit is None else max(work.flops / limit, moving) * 1e9
 
 
-def rates(operators: Operators, estimates: Estimates, keys: Rows) -> list[Rate]:
+def rates(operators: Operators, estimates: WorkEstimates, keys: Rows) -> list[WorkRate]:
     """Work and rates of groups of calls, in order of the groups' numbers.
 
     Args:
@@ -219,7 +219,7 @@ def rates(operators: Operators, estimates: Estimates, keys: Rows) -> list[Rate]:
         sums.ratio(estimates.bytes, estimates.time_ns, moved & timed, 1e9),
         sums.ratio(estimates.ideal_ns, estimates.time_ns, limited, 1, PLAUSIBLE),
     )
-    return [Rate(*row) for row in zip(*columns, strict=True)]
+    return [WorkRate(*row) for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,40 +287,40 @@ PRODUCTS: Mapping[str, Formula] = aten.by_name(
         "vdot": product(0, (1, 1)),
         "linear": linear,
         "mkldnn_linear": linear,
-        "conv1d": convolution(Scalars(3, 4, 5)),
-        "conv2d": convolution(Scalars(3, 4, 5)),
-        "conv3d": convolution(Scalars(3, 4, 5)),
+        "conv1d": convolution(ConvolutionArguments(3, 4, 5)),
+        "conv2d": convolution(ConvolutionArguments(3, 4, 5)),
+        "conv3d": convolution(ConvolutionArguments(3, 4, 5)),
         "conv_transpose1d": transposed_convolution,
         "conv_transpose2d": transposed_convolution,
         "conv_transpose3d": transposed_convolution,
-        "convolution": convolution(Scalars(3, 4, 5, 6)),
-        "_convolution": convolution(Scalars(3, 4, 5, 6)),
-        "convolution_overrideable": convolution(Scalars(3, 4, 5, 6)),
-        "cudnn_convolution": convolution(Scalars(3, 2, 4)),
-        "cudnn_convolution_relu": convolution(Scalars(3, 4, 5)),
+        "convolution": convolution(ConvolutionArguments(3, 4, 5, 6)),
+        "_convolution": convolution(ConvolutionArguments(3, 4, 5, 6)),
+        "convolution_overrideable": convolution(ConvolutionArguments(3, 4, 5, 6)),
+        "cudnn_convolution": convolution(ConvolutionArguments(3, 2, 4)),
+        "cudnn_convolution_relu": convolution(ConvolutionArguments(3, 4, 5)),
         "cudnn_convolution_transpose": transposed_convolution,
-        "mkldnn_convolution": convolution(Scalars(4, 3, 5)),
-        "miopen_convolution": convolution(Scalars(4, 3, 5)),
-        "miopen_depthwise_convolution": convolution(Scalars(4, 3, 5)),
+        "mkldnn_convolution": convolution(ConvolutionArguments(4, 3, 5)),
+        "miopen_convolution": convolution(ConvolutionArguments(4, 3, 5)),
+        "miopen_depthwise_convolution": convolution(ConvolutionArguments(4, 3, 5)),
         "miopen_convolution_transpose": transposed_convolution,
-        "_conv_depthwise2d": convolution(Scalars(4, 5, 6)),
-        "conv_depthwise3d": convolution(Scalars(4, 5, 6)),
+        "_conv_depthwise2d": convolution(ConvolutionArguments(4, 5, 6)),
+        "conv_depthwise3d": convolution(ConvolutionArguments(4, 5, 6)),
         "convolution_backward": convolution_backward(7, 10),
         "convolution_backward_overrideable": convolution_backward(6, 9),
-        "scaled_dot_product_attention": attention(Attention(0, 5)),
-        "_scaled_dot_product_flash_attention": attention(Attention(0, 4)),
-        "_scaled_dot_product_flash_attention_for_cpu": attention(Attention(0, 4)),
-        "_scaled_dot_product_efficient_attention": attention(Attention(0, 6)),
-        "_scaled_dot_product_cudnn_attention": attention(Attention(0, 6)),
-        "_scaled_dot_product_fused_attention_overrideable": attention(Attention(0, 5)),
-        "_flash_attention_forward": attention(Attention(0, 8, (3, 11, 12, 13, 15), heads_last=True)),
-        "_efficient_attention_forward": attention(Attention(0, 9, (4, 12, 13), heads_last=True)),
-        "_scaled_dot_product_flash_attention_backward": attention(Attention(1, 11)),
-        "_scaled_dot_product_flash_attention_for_cpu_backward": attention(Attention(1, 7)),
-        "_scaled_dot_product_efficient_attention_backward": attention(Attention(1, 11)),
-        "_scaled_dot_product_cudnn_attention_backward": attention(Attention(1, 14)),
-        "_flash_attention_backward": attention(Attention(1, 11, (6, 15, 16), heads_last=True)),
-        "_efficient_attention_backward": attention(Attention(1, 14, (6, 18), heads_last=True)),
+        "scaled_dot_product_attention": attention(AttentionArguments(0, 5)),
+        "_scaled_dot_product_flash_attention": attention(AttentionArguments(0, 4)),
+        "_scaled_dot_product_flash_attention_for_cpu": attention(AttentionArguments(0, 4)),
+        "_scaled_dot_product_efficient_attention": attention(AttentionArguments(0, 6)),
+        "_scaled_dot_product_cudnn_attention": attention(AttentionArguments(0, 6)),
+        "_scaled_dot_product_fused_attention_overrideable": attention(AttentionArguments(0, 5)),
+        "_flash_attention_forward": attention(AttentionArguments(0, 8, (3, 11, 12, 13, 15), heads_last=True)),
+        "_efficient_attention_forward": attention(AttentionArguments(0, 9, (4, 12, 13), heads_last=True)),
+        "_scaled_dot_product_flash_attention_backward": attention(AttentionArguments(1, 11)),
+        "_scaled_dot_product_flash_attention_for_cpu_backward": attention(AttentionArguments(1, 7)),
+        "_scaled_dot_product_efficient_attention_backward": attention(AttentionArguments(1, 11)),
+        "_scaled_dot_product_cudnn_attention_backward": attention(AttentionArguments(1, 14)),
+        "_flash_attention_backward": attention(AttentionArguments(1, 11, (6, 15, 16), heads_last=True)),
+        "_efficient_attention_backward": attention(AttentionArguments(1, 14, (6, 18), heads_last=True)),
     },
 )  # fmt: skip
 

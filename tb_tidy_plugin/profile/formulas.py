@@ -141,7 +141,7 @@ def _broadcast(*shapes: Shape) -> Shape | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalars:
+class ConvolutionArguments:
     """At which positions a convolution has its scalars."""
 
     stride: int
@@ -150,7 +150,7 @@ class Scalars:
     transposed: int | None = None
 
 
-def convolution(at: Scalars) -> Formula:
+def convolution(at: ConvolutionArguments) -> Formula:
     """Every weight is used once per image and place."""
 
     def formula(inputs: Inputs) -> Estimate | None:
@@ -169,7 +169,7 @@ def convolution(at: Scalars) -> Formula:
     return formula
 
 
-def _places(inputs: Inputs, at: Scalars, image: Shape, weight: Shape) -> int | None:
+def _places(inputs: Inputs, at: ConvolutionArguments, image: Shape, weight: Shape) -> int | None:
     """At how many places of one image the kernel is applied, see `torch.nn.Conv2d`."""
     spatial, kernel = image[-(len(weight) - 2) :], weight[2:]
     scalars = [integers(inputs.scalar(position)) for position in (at.stride, at.padding, at.dilation)]
@@ -228,7 +228,7 @@ def _truths(text: str) -> list[bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class AttentionArguments:
     """Where one attention operator has what.
 
     Attributes:
@@ -244,7 +244,7 @@ class Attention:
     heads_last: bool = False
 
 
-def attention(at: Attention) -> Formula:
+def attention(at: AttentionArguments) -> Formula:
     """Scores, and values weighted by them.
 
     The backward pass repeats the scores: 3 products as long as a query, 2 as long as a value, see

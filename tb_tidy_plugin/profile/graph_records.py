@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.kernels import kernel_kind
-from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.profile.tree import Tree, build_tree, innermost
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows
 from tb_tidy_plugin.trace.strings import numbers_where
@@ -45,7 +45,7 @@ class _Node(msgspec.Struct, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordSource:
     """A recording in the order of its tree. `name` is its file's, empty for the recording that is looked at."""
 
     name: str
@@ -53,7 +53,7 @@ class Source:
     tree: Tree
 
     @classmethod
-    def of(cls, table: EventTable, name: str = "") -> Source:
+    def of(cls, table: EventTable, name: str = "") -> RecordSource:
         """The same events; host events come first, in pre-order."""
         order, tree = build_tree(table)
         is_other = np.ones(len(table), np.bool_)
@@ -74,7 +74,7 @@ class Record:
         eager: whether it is an eager iteration.
     """
 
-    source: Source
+    source: RecordSource
     cause: Rows
     names: tuple[str, ...]
     begin_ns: int
@@ -110,7 +110,7 @@ class Replay:
     ident: str | None
 
 
-def captures_of(source: Source) -> list[Record]:
+def captures_of(source: RecordSource) -> list[Record]:
     """The captured graphs of a recording, in order of time."""
     table = source.table
     runtime = np.flatnonzero(table.category == Category.RUNTIME)
@@ -166,7 +166,7 @@ def _first(pattern: re.Pattern[str], marks: tuple[str, ...]) -> str | None:
     return next((match[1] for mark in reversed(marks) if (match := pattern.search(mark))), None)
 
 
-def replays_of(table: EventTable, launch: Rows, steps: Steps) -> list[Replay]:
+def replays_of(table: EventTable, launch: Rows, steps: ProfileSteps) -> list[Replay]:
     """The graph launches of a recording that have device work, in order of time.
 
     Args:
@@ -215,7 +215,7 @@ def _work_names(table: EventTable, rows: Rows) -> tuple[str, ...]:
     return tuple(name if is_kernel else _copy_name(name) for name, is_kernel in zip(names, kernel, strict=True))
 
 
-def eager_of(source: Source, launch: Rows, steps: Steps) -> list[Record]:
+def eager_of(source: RecordSource, launch: Rows, steps: ProfileSteps) -> list[Record]:
     """The eager part of each step of a recording, of the whole where nothing marks steps, on its busiest thread.
 
     Args:

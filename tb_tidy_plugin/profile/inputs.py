@@ -11,7 +11,7 @@ from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.recover import NOT_JSON
 
 Shape: TypeAlias = tuple[int, ...]
-Sizes: TypeAlias = tuple[int | Shape, ...]
+InputSizes: TypeAlias = tuple[int | Shape, ...]
 
 INTEGERS = re.compile(r"-?\d{1,18}|\[-?\d{1,18}(, -?\d{1,18})*\]", re.ASCII)
 
@@ -25,9 +25,9 @@ class Inputs(msgspec.Struct, frozen=True):
         concrete: scalars as text, empty for tensors.
     """
 
-    dims: tuple[Sizes, ...] = msgspec.field(name="Input Dims", default=())
+    dims: tuple[InputSizes, ...] = msgspec.field(name="Input Dims", default=())
     dtypes: tuple[str, ...] = msgspec.field(name="Input type", default=())
-    strides: tuple[Sizes, ...] = msgspec.field(name="Input Strides", default=())
+    strides: tuple[InputSizes, ...] = msgspec.field(name="Input Strides", default=())
     concrete: tuple[str, ...] = msgspec.field(name="Concrete Inputs", default=())
 
     def shape(self, position: int) -> Shape | None:
@@ -65,7 +65,7 @@ def _decoded(text: str, decoder: msgspec.json.Decoder[Inputs]) -> Inputs:
         return Inputs()
 
 
-def plain_shape(sizes: Sizes) -> Shape | None:
+def plain_shape(sizes: InputSizes) -> Shape | None:
     """The shape of a tensor, None for those of a list of tensors."""
     return None if any(isinstance(size, tuple) for size in sizes) else sizes  # type: ignore[return-value]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.kernels import KERNEL_KINDS, kernel_kind
-from tb_tidy_plugin.profile.steps import LOADER_NEXT, Steps
+from tb_tidy_plugin.profile.steps import LOADER_NEXT, ProfileSteps
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, EventTable, Mask, Rows, Times
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.vocabulary import DevicePart, KernelKind, Part
@@ -99,7 +99,7 @@ def time_spent(table: EventTable) -> TimeSpent:
     )
 
 
-def step_parts(table: EventTable, steps: Steps) -> tuple[LaneParts, ...]:
+def step_parts(table: EventTable, steps: ProfileSteps) -> tuple[LaneParts, ...]:
     """The parts of each step, one lane per device; one lane for the host where there is no device work.
 
     A profile of a device alone has no steps: its whole time counts as one.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.units import Nanoseconds
 
 HALF = 0.5
 FEWEST = 2  # steps, in one of which nothing shows as usual
@@ -24,3 +27,29 @@ def usual_calls(profile: Profile, pattern: str) -> Rows:
     steps = len(profile.steps.items)
     is_usual = steps >= FEWEST and len(set(profile.step_of(rows).tolist())) >= HALF * steps
     return rows if is_usual else rows[:0]
+
+
+@dataclass(frozen=True)
+class WaitingCalls:
+    """Evidence of calls in which the host waits.
+
+    Attributes:
+        per_step: how many. held: how long the host waits in them per step. least: from what on that is reported.
+    """
+
+    per_step: float
+    held: Nanoseconds
+    least: Nanoseconds
+
+    @property
+    def times(self) -> str:
+        """How often."""
+        return "once" if self.per_step == 1 else f"{self.per_step:.3g} times"
+
+
+def waiting_calls(profile: Profile, rows: Rows, least_ns: float) -> WaitingCalls | None:
+    """The evidence of these calls; None where they hold the host for less than `least_ns` per step."""
+    held_ns = profile.per_step_ns(rows)
+    if held_ns < least_ns:
+        return None
+    return WaitingCalls(profile.per_step_count(rows), Nanoseconds(held_ns), Nanoseconds(least_ns))

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.trace.columns import Rows
 
-Names: TypeAlias = tuple[str, ...]
+_Names: TypeAlias = tuple[str, ...]
 
 SLICE = "aten::slice"
 STEADY = 0.75  # of an index's moves: inner loops begin again, conditions leave out
@@ -25,7 +25,7 @@ MOST_TURNS = 8  # picks from equal tensors in one body
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LoopLimits:
     """What counts as a loop.
 
     Attributes:
@@ -50,7 +50,7 @@ class Loop:
     """
 
     groups: tuple[tuple[int, ...], ...]
-    kinds: tuple[tuple[Names, int], ...]
+    kinds: tuple[tuple[_Names, int], ...]
 
     @property
     def calls(self) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ def loops_in(
     """
     at = [position for position, row in enumerate(body) if row in starts]
     groups: list[tuple[int, ...]] = []
-    kinds: list[Names] = []
+    kinds: list[_Names] = []
     for begin, end in pairwise([*at, len(body)]):
         if end < len(body) and fits(begin, end):
             groups.append(tuple(body[begin:end]))
@@ -105,7 +105,7 @@ def loops_in(
         groups, kinds = [], []
 
 
-def _last_group(names: Sequence[str], kinds: Iterable[Names]) -> tuple[int, Names]:
+def _last_group(names: Sequence[str], kinds: Iterable[_Names]) -> tuple[int, _Names]:
     """How many of `names`, which follow the last start, still belong to it, and of which kind it then is.
 
     They do as far as they go along with a kind for more than half of it; else the start stands alone.
@@ -115,11 +115,11 @@ def _last_group(names: Sequence[str], kinds: Iterable[Names]) -> tuple[int, Name
     return max(good, key=lambda found: (found[0], -len(found[1])), default=(1, tuple(names[:1])))
 
 
-def _is_pair(names: Names) -> bool:
+def _is_pair(names: _Names) -> bool:
     return names[0] == names[1]
 
 
-def _loop(groups: Sequence[tuple[int, ...]], kinds: Sequence[Names]) -> Loop:
+def _loop(groups: Sequence[tuple[int, ...]], kinds: Sequence[_Names]) -> Loop:
     """A loop of `groups`, without odd ones before it: unlike all others, and begun unlike most."""
     counts = Counter(kinds)
     usual = counts.most_common(1)[0][0]

@@ -25,7 +25,7 @@ from tb_tidy_plugin.profile.allocations import (
     memory_events,
 )
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
 from tb_tidy_plugin.vocabulary import TotalBasis
 
@@ -47,7 +47,7 @@ class MemoryCurve:
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class MemoryPeak:
     """The moment of a device's largest allocated memory; the first one if it was reached repeatedly.
 
     Attributes:
@@ -88,7 +88,7 @@ class DeviceMemory:
     basis: TotalBasis
     curve: MemoryCurve
     start_bytes: int
-    peak: Peak
+    peak: MemoryPeak
     peak_reserved_bytes: int | None
     allocations: int
     frees: int
@@ -215,7 +215,7 @@ def peak_bytes_of(profile: Profile) -> int | None:
     return max(accelerators or [peak for _, peak in peaks])
 
 
-def _kept_in(allocations: Allocations, steps: Steps) -> Rows:
+def _kept_in(allocations: Allocations, steps: ProfileSteps) -> Rows:
     """The step in which each allocation was made if it was not freed before that step's end, else `ABSENT`."""
     made_in = steps.index_of(allocations.allocated_ns)
     if not steps.items:
@@ -258,7 +258,7 @@ def _device_memory(timeline: _Timeline, lives: _Lives, points: int) -> DeviceMem
     )
 
 
-def _peak(timeline: _Timeline, lives: _Lives) -> Peak:
+def _peak(timeline: _Timeline, lives: _Lives) -> MemoryPeak:
     """Where most is allocated: the first such event, or the start where none reaches it: its tensors are unknown."""
     at, reserved = int(timeline.allocated.argmax()), timeline.reserved
     begins_with_it = timeline.start_bytes > timeline.allocated[at]
@@ -267,7 +267,7 @@ def _peak(timeline: _Timeline, lives: _Lives) -> Peak:
     alive = None
     if lives.has_addresses(timeline.device):
         alive = lives.alive_after(position, timeline.device).largest_first
-    return Peak(
+    return MemoryPeak(
         time_ns=0 if begins_with_it else int(timeline.events.time_ns[at]),
         row=ABSENT if begins_with_it else int(timeline.events.row[at]),
         allocated_bytes=most,
@@ -313,7 +313,9 @@ def _first_of_each(stretch: Rows, value: Times) -> Rows:
     return order[np.diff(stretch[order], prepend=-1) > 0]
 
 
-def _steps(steps: Steps, timelines: list[_Timeline], lives: _Lives, allocations: Allocations) -> Iterator[StepMemory]:
+def _steps(
+    steps: ProfileSteps, timelines: list[_Timeline], lives: _Lives, allocations: Allocations
+) -> Iterator[StepMemory]:
     kept_in = _kept_in(allocations, steps)
     for timeline in timelines:
         here = allocations.device == timeline.device

@@ -26,10 +26,10 @@ from tb_tidy_plugin.profile.module_marks import MODULE, Marks, forward_frames, f
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
 
-Figures: TypeAlias = Mapping[str, Times | None]
+_Figures: TypeAlias = Mapping[str, Times | None]
 """For each field of `Cost` sums by pass (0 forward, 1 backward) and module; None where nothing was recorded."""
 
-Key: TypeAlias = tuple[str, str]
+_Key: TypeAlias = tuple[str, str]
 """One object: its name and that of its forward function's frame (empty where that is not in the profile)."""
 
 
@@ -109,7 +109,7 @@ class ModuleTree:
         return (self.module >= module) & (self.module <= last)
 
 
-def operators_of(profile: Profile, tree: ModuleTree, module: int, *, nested: bool = True) -> Rows:
+def operators_inside(profile: Profile, tree: ModuleTree, module: int, *, nested: bool = True) -> Rows:
     """Rows of the operators of a module, of both passes; with `nested` of modules inside it too."""
     return np.flatnonzero(tree.rows_of(module, nested=nested) & (profile.table.category == Category.OPERATOR))
 
@@ -118,7 +118,7 @@ def operators_of(profile: Profile, tree: ModuleTree, module: int, *, nested: boo
 class _Places:
     """Modules in pre-order, and for each mark its module (`ABSENT` for none) and pass."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[_Key, ...]
     parents: Rows
     module: Rows
     in_backward: Mask
@@ -164,12 +164,12 @@ class _Hierarchy:
     """Modules by place, numbered in order of their first calls."""
 
     def __init__(self) -> None:
-        self.keys: list[Key] = []
+        self.keys: list[_Key] = []
         self.parents: list[int] = []
-        self._places: dict[tuple[int, Key], int] = {}
-        self._first: dict[Key, int] = {}
+        self._places: dict[tuple[int, _Key], int] = {}
+        self._first: dict[_Key, int] = {}
 
-    def place(self, key: Key, parent: int, repeated: bool) -> int:
+    def place(self, key: _Key, parent: int, repeated: bool) -> int:
         """The number of the module `key` called inside `parent`; a repeated call belongs to its first call's place."""
         known = self._repeated(key, parent) if repeated else self._places.get((parent, key))
         if known is not None:
@@ -180,7 +180,7 @@ class _Hierarchy:
         self.parents.append(parent)
         return number
 
-    def _repeated(self, key: Key, parent: int) -> int | None:
+    def _repeated(self, key: _Key, parent: int) -> int | None:
         """The backward operator that repeats a forward pass may belong to any module in it: look outwards."""
         at = parent
         while at != ABSENT:
@@ -212,7 +212,7 @@ def _by_row(profile: Profile, marks: Marks, places: _Places) -> tuple[Rows, Mask
     return np.append(places.module, ABSENT)[mark], np.append(places.in_backward, False)[mark]
 
 
-def _own_costs(profile: Profile, marks: Marks, places: _Places, module: Rows, in_backward: Mask) -> Figures:
+def _own_costs(profile: Profile, marks: Marks, places: _Places, module: Rows, in_backward: Mask) -> _Figures:
     """What each module took without modules inside: one array per field of `Cost`, by pass and module.
 
     The last column is that of no module.
@@ -240,7 +240,7 @@ def _own_costs(profile: Profile, marks: Marks, places: _Places, module: Rows, in
     return figures
 
 
-def _modules(marks: Marks, places: _Places, own: Figures, forward_frame: Rows) -> Iterator[Module]:
+def _modules(marks: Marks, places: _Places, own: _Figures, forward_frame: Rows) -> Iterator[Module]:
     count = len(places.keys)
     depth, last = [0] * count, list(range(count))
     for at, parent in enumerate(places.parents.tolist()):
@@ -288,7 +288,7 @@ def _with_inside(own: Times | None, last: Rows) -> Times | None:
     return inside
 
 
-def _cost(figures: Figures, at: tuple[int, int]) -> Cost:
+def _cost(figures: _Figures, at: tuple[int, int]) -> Cost:
     def amount(name: str) -> int | None:
         figure = figures[name]
         return None if figure is None else int(figure[at])

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tb_tidy_plugin.profile.devices import Device
-from tb_tidy_plugin.profile.flops import Estimates, device_of, estimates_of
+from tb_tidy_plugin.profile.devices import DeviceModel
+from tb_tidy_plugin.profile.flops import WorkEstimates, device_of, estimates_of
 from tb_tidy_plugin.profile.formulas import ELEMENT_BYTES, Estimate, tensor
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category
@@ -47,7 +47,7 @@ def decode_attention(inputs: Inputs, kv_tokens: int) -> Estimate | None:
     return Estimate(4 * heads * size * kv_tokens, moved, query.dtype)
 
 
-def with_decode_attention(profile: Profile, estimates: Estimates) -> Estimates:
+def with_decode_attention(profile: Profile, estimates: WorkEstimates) -> WorkEstimates:
     """`estimates` with those of attention over a paged cache in iterations that only decode."""
     found = [each for each in iterations_of(profile) if each.batch.phase == "decode" and each.batch.kv_tokens]
     if not found:
@@ -69,7 +69,7 @@ def with_decode_attention(profile: Profile, estimates: Estimates) -> Estimates:
     return replace(estimates, flops=columns[0], bytes=columns[1], ideal_ns=columns[2])
 
 
-def serving_estimates_of(profile: Profile) -> Estimates:
+def serving_estimates_of(profile: Profile) -> WorkEstimates:
     """Estimated work of every call, with that of a server's attention."""
     return with_decode_attention(profile, estimates_of(profile))
 
@@ -83,6 +83,6 @@ def _iteration(profile: Profile, iterations: list[Iteration], launch: int) -> It
     )
 
 
-def _least_ns(device: Device | None, done: Estimate) -> float:
+def _least_ns(device: DeviceModel | None, done: Estimate) -> float:
     """Reading the cache takes the longest: two operations for each byte or so."""
     return np.nan if device is None else (done.bytes or 0) / device.bytes_per_second * 1e9

@@ -12,7 +12,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.compiled_graphs import CompiledGraphs, compiled_graphs_of
 from tb_tidy_plugin.profile.critical import in_steps, per_step
-from tb_tidy_plugin.profile.devices import Device, known_device
+from tb_tidy_plugin.profile.devices import DeviceModel, known_device
 from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
 from tb_tidy_plugin.profile.intervals import Intervals, last_begun
 from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
@@ -23,8 +23,8 @@ from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.replay import Replayed, replayed_of
 from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
-from tb_tidy_plugin.profile.step_bounds import Span, Work, span_of, work_of
-from tb_tidy_plugin.profile.steps import Steps, steps_of
+from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan, span_of, work_of
+from tb_tidy_plugin.profile.steps import ProfileSteps, steps_of
 from tb_tidy_plugin.profile.tree import MOST_DEEP, build_tree, forward_threads, innermost
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
@@ -49,7 +49,7 @@ class Profile:
     whole-column questions return arrays of them.
     """
 
-    def __init__(self, table: EventTable, devices: Mapping[str, Device] | None = None) -> None:
+    def __init__(self, table: EventTable, devices: Mapping[str, DeviceModel] | None = None) -> None:
         """Takes over `table`; its rows are put in the order of the tree.
 
         Args:
@@ -100,17 +100,17 @@ class Profile:
         return self.metadata.captured.settings or Settings()
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> ProfileSteps:
         """The steps and what they were taken from."""
         return steps_of(self.table)
 
     @cached_property
-    def device_work(self) -> Work:
+    def device_work(self) -> DeviceWork:
         """All device work in order of start, with its launches."""
         return work_of(self)
 
     @cached_property
-    def step_bounds(self) -> Span:
+    def step_bounds(self) -> StepSpan:
         """Where each step begins and ends when its device work counts as its own."""
         return span_of(self, self.device_work)
 
@@ -128,7 +128,7 @@ class Profile:
         """Properties of the device with this id, None where the trace has none."""
         return next((entry for entry in self.metadata.devices if entry.id == device), None)
 
-    def device_called(self, name: str) -> Device | None:
+    def device_called(self, name: str) -> DeviceModel | None:
         """What the device with this name can do, None where that is not known."""
         return self._devices.get(name) or known_device(name)
 

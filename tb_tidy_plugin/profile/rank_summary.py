@@ -9,7 +9,7 @@ import msgspec
 from tb_tidy_plugin.vocabulary import Precision
 
 
-class Site(msgspec.Struct, frozen=True):
+class CollectiveSite(msgspec.Struct, frozen=True):
     """Where in the source a collective is issued; as `Frame` in `sources.frames`."""
 
     file: str
@@ -25,7 +25,7 @@ class Operation(msgspec.Struct, frozen=True):
     kind: str
     group: str
     bytes: int
-    site: Site | None
+    site: CollectiveSite | None
 
 
 class StepSummary(msgspec.Struct, frozen=True):

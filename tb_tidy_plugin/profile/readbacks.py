@@ -11,7 +11,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.copies import SOURCE
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, devices_of, idle_parts
-from tb_tidy_plugin.profile.loops import Limits, Loop
+from tb_tidy_plugin.profile.loops import Loop, LoopLimits
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 from tb_tidy_plugin.vocabulary import DevicePart
 
@@ -71,7 +71,7 @@ def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterat
     never = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
     single = _single_reads(profile)
     is_read = set(single.tolist())
-    for loop in profile.calls.loops(single, np.empty(0, np.int64), Limits(never, LARGEST_BODY, SHORTEST), is_own):
+    for loop in profile.calls.loops(single, np.empty(0, np.int64), LoopLimits(never, LARGEST_BODY, SHORTEST), is_own):
         operators = profile.calls.operators_in(loop.calls)
         if all(row in is_read or _makes_view(profile.name(row)) for row in operators):
             yield loop, [row for row in operators if row in is_read]

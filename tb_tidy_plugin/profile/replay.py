@@ -25,8 +25,8 @@ from tb_tidy_plugin.profile.graph_match import DONOR, Pairs, numbered
 from tb_tidy_plugin.profile.graph_records import (
     LEAST_EAGER,
     Record,
+    RecordSource,
     Replay,
-    Source,
     captures_of,
     eager_of,
     family_of,
@@ -151,7 +151,7 @@ def with_replayed(table: EventTable) -> EventTable:
     """
     if table.replays is not None or not replays_graphs(table):
         return table
-    source = Source.of(table)
+    source = RecordSource.of(table)
     table = source.table
     launch, steps = launches(table), steps_of(table)
     replays = replays_of(table, launch, steps)
@@ -159,7 +159,7 @@ def with_replayed(table: EventTable) -> EventTable:
         return source.table
     records = captures_of(source)
     for graph in table.graphs:
-        records += captures_of(Source.of(graph.table, graph.name))
+        records += captures_of(RecordSource.of(graph.table, graph.name))
     joined, refused = _joined(table, replays, records)
     missing = [at for at in range(len(replays)) if at not in joined]
     if missing:
@@ -178,7 +178,7 @@ def _joined(table: EventTable, replays: Sequence[Replay], records: Sequence[Reco
     found: Joined = {}
     refused: dict[str, None] = {}
     groups: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
-    compared: dict[Key, Pairs] = {}
+    compared: dict[_Key, Pairs] = {}
     for at, replay in enumerate(replays):
         chosen, why = _candidates(replay, records)
         best, certain = _best(table, replay, records, chosen, compared)
@@ -200,15 +200,15 @@ def _joined(table: EventTable, replays: Sequence[Replay], records: Sequence[Reco
     return found, list(refused)
 
 
-Key: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bool, int]
+_Key: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bool, int]
 
 
-def _key(replay: Replay, record: Record) -> Key:
+def _key(replay: Replay, record: Record) -> _Key:
     return replay.names, record.names, replay.by_node, replay.streams
 
 
 def _best(
-    table: EventTable, replay: Replay, records: Sequence[Record], chosen: Sequence[int], compared: dict[Key, Pairs]
+    table: EventTable, replay: Replay, records: Sequence[Record], chosen: Sequence[int], compared: dict[_Key, Pairs]
 ) -> tuple[list[int], float]:
     """Those of `chosen` that explain most of a replay's time for certain, and which part of it that is."""
     shares = {}

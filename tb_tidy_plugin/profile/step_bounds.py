@@ -43,7 +43,7 @@ LEAST_PERIOD, LEAST_REPEATS, ALIKE = 8, 3, 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class DeviceWork:
     """Device work in order of start, one entry per piece.
 
     Attributes:
@@ -59,7 +59,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class _LeftOut:
     """Recorded time outside the steps: how long, and what it holds, as the end of a sentence."""
 
     ns: int
@@ -67,7 +67,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class StepSpan:
     """The steps: boundary `i` is where step `i` begins and step `i - 1` ends.
 
     Attributes:
@@ -80,7 +80,7 @@ class Span:
     names: tuple[str, ...]
     host_ns: Times | None
     main: int
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[_LeftOut, ...]
 
     @property
     def start_ns(self) -> int:
@@ -102,7 +102,7 @@ class _Marks:
     thread: int
 
 
-def work_of(profile: Profile) -> Work:
+def work_of(profile: Profile) -> DeviceWork:
     """All device work of a profile."""
     table = profile.table
     rows = np.flatnonzero(table.is_category(DEVICE_WORK))
@@ -115,7 +115,7 @@ def work_of(profile: Profile) -> Work:
         launched = starts.copy()
     elif not linked.all():
         launched = _filled(launched, linked, table.device[rows], table.stream[rows])
-    return Work(rows, starts, ends, launch, launched)
+    return DeviceWork(rows, starts, ends, launch, launched)
 
 
 def _filled(launched: Times, linked: Mask, device: Numbers, stream: Times) -> Times:
@@ -130,7 +130,7 @@ def _filled(launched: Times, linked: Mask, device: Numbers, stream: Times) -> Ti
     return filled
 
 
-def span_of(profile: Profile, work: Work) -> Span:
+def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
     """The bounds of a profile's steps; of the whole recording where nothing marks any."""
     steps = profile.steps
     if steps.basis in UNMARKED:
@@ -148,7 +148,7 @@ def span_of(profile: Profile, work: Work) -> Span:
 # A sequence that repeats
 
 
-def _repeated(profile: Profile, work: Work) -> Times:
+def _repeated(profile: Profile, work: DeviceWork) -> Times:
     """Ends of the longest sequence that repeats on the stream with most kernels, cut where a kernel of its own ends.
 
     It is a layer where only one step was recorded, so it never stands beside a mark.
@@ -201,7 +201,7 @@ def _once_each(order: Rows, same: Mask, names: Rows, period: int) -> Rows | None
 # Boundaries
 
 
-def _between_marks(profile: Profile, work: Work, marks: _Marks) -> Span | None:
+def _between_marks(profile: Profile, work: DeviceWork, marks: _Marks) -> StepSpan | None:
     if not len(marks.starts):
         return None
     order = np.argsort(work.launched_ns, kind="stable")
@@ -217,7 +217,7 @@ def _between_marks(profile: Profile, work: Work, marks: _Marks) -> Span | None:
         return None
     left = []
     if bounds[0] > first:
-        left.append(LeftOut(int(bounds[0]) - first, "at the start belong to work launched before the first step"))
+        left.append(_LeftOut(int(bounds[0]) - first, "at the start belong to work launched before the first step"))
     begin, trimmed = _lead_trimmed(profile, work, int(bounds[0]), int(bounds[1]), int(bounds[-1]))
     bounds[0] = begin
     kept = np.append(True, np.diff(bounds) > 0)
@@ -225,33 +225,33 @@ def _between_marks(profile: Profile, work: Work, marks: _Marks) -> Span | None:
         return None
     if int(kept.sum()) > MOST_STEPS + 1:
         last = int(np.flatnonzero(kept)[MOST_STEPS])
-        left.append(LeftOut(int(bounds[-1] - bounds[last]), f"belong to steps after the first {MOST_STEPS:,}"))
+        left.append(_LeftOut(int(bounds[-1] - bounds[last]), f"belong to steps after the first {MOST_STEPS:,}"))
         kept[last + 1 :] = False
     names = tuple(name for name, is_kept in zip(marks.names, kept[1:].tolist(), strict=True) if is_kept)
     host_ns = None if marks.source == "repeating_unit" else (marks.ends - marks.starts)[kept[1:]]
-    return Span(marks.source, bounds[kept], names, host_ns, marks.thread, (*left, *trimmed))
+    return StepSpan(marks.source, bounds[kept], names, host_ns, marks.thread, (*left, *trimmed))
 
 
-def _whole(profile: Profile, work: Work) -> Span:
+def _whole(profile: Profile, work: DeviceWork) -> StepSpan:
     table = profile.table
     host = np.flatnonzero(table.is_category((*HOST_TREE, Category.RUNTIME)))
     begin = int(min(table.start_ns[host].min(initial=np.iinfo(np.int64).max), work.starts.min(initial=1 << 62)))
     end = int(max(table.end_ns[host].max(initial=BEFORE), work.ends.max(initial=BEFORE)))
-    left: list[LeftOut] = []
+    left: list[_LeftOut] = []
     if begin > end:
-        return Span("whole_trace", np.array([0, 0], np.int64), ("whole trace",), None, ABSENT, ())
+        return StepSpan("whole_trace", np.array([0, 0], np.int64), ("whole trace",), None, ABSENT, ())
     if len(host) and len(work.rows):
         host_end, host_start = int(table.end_ns[host].max()), int(table.start_ns[host].min())
         if host_end < work.starts.min() or host_start > work.ends.max():
             begin, end = int(work.starts.min()), int(work.ends.max())
-            left.append(LeftOut(host_end - host_start, "hold host events from another time than the device's"))
+            left.append(_LeftOut(host_end - host_start, "hold host events from another time than the device's"))
     begin, trimmed = _lead_trimmed(profile, work, begin, end, end)
-    return Span("whole_trace", np.array([begin, end], np.int64), ("whole trace",), None, ABSENT, (*left, *trimmed))
+    return StepSpan("whole_trace", np.array([begin, end], np.int64), ("whole trace",), None, ABSENT, (*left, *trimmed))
 
 
 def _lead_trimmed(
-    profile: Profile, work: Work, begin: int, first_end: int, end: int
-) -> tuple[int, tuple[LeftOut, ...]]:
+    profile: Profile, work: DeviceWork, begin: int, first_end: int, end: int
+) -> tuple[int, tuple[_LeftOut, ...]]:
     """Where the window begins without the time in which the device did something that was not recorded."""
     table = profile.table
     inside = np.flatnonzero((work.ends > begin) & (work.starts < end))
@@ -274,4 +274,4 @@ def _lead_trimmed(
             new_begin = min(returned, stop)
     if new_begin == begin:
         return begin, ()
-    return new_begin, (LeftOut(new_begin - begin, "at the start wait for work from before the recording"),)
+    return new_begin, (_LeftOut(new_begin - begin, "at the start wait for work from before the recording"),)

@@ -73,7 +73,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Steps:
+class ProfileSteps:
     """All steps in order of start, their basis, and the thread that marks them, `ABSENT` where none does."""
 
     basis: StepBasis
@@ -124,7 +124,7 @@ def median_ns_of(durations_ns: Sequence[int]) -> int | None:
     return round(float(np.median(durations_ns))) if len(durations_ns) else None
 
 
-def steps_of(table: EventTable) -> Steps:
+def steps_of(table: EventTable) -> ProfileSteps:
     """The steps of a recording, from the first kind of mark that is there; without marks the whole recording is one."""
     annotation = table.category == Category.ANNOTATION
     called = annotation | (table.category == Category.PYTHON)
@@ -147,12 +147,12 @@ def steps_of(table: EventTable) -> Steps:
             return _between(basis, found, int(table.thread[rows[0]]))
     host = table.is_category((*HOST_TREE, Category.RUNTIME))
     if not table.is_category(HOST_TREE).any():
-        return Steps("none", ())
+        return ProfileSteps("none", ())
     whole = Step("whole trace", 0, int(table.start_ns[host].min()), int(table.end_ns.max()))
-    return Steps("whole_trace", (whole,))
+    return ProfileSteps("whole_trace", (whole,))
 
 
-def _marked(table: EventTable, basis: StepBasis, rows: Rows) -> Steps:
+def _marked(table: EventTable, basis: StepBasis, rows: Rows) -> ProfileSteps:
     rows = (
         rows[np.argsort(table.start_ns[rows], kind="stable")] if basis == "profiler_step" else _outermost(table, rows)
     )
@@ -160,7 +160,7 @@ def _marked(table: EventTable, basis: StepBasis, rows: Rows) -> Steps:
         Step(table.names[table.name[row]], index, int(table.start_ns[row]), int(table.end_ns[row]))
         for index, row in enumerate(rows.tolist())
     )
-    return Steps(basis, items, int(table.thread[rows[0]]))
+    return ProfileSteps(basis, items, int(table.thread[rows[0]]))
 
 
 def _outermost(table: EventTable, rows: Rows) -> Rows:
@@ -177,6 +177,8 @@ def _most_frequent_name(table: EventTable, rows: Rows) -> Rows:
     return rows[names == counts.most_common(1)[0][0]] if counts else rows
 
 
-def _between(basis: StepBasis, times: Times, thread: int) -> Steps:
+def _between(basis: StepBasis, times: Times, thread: int) -> ProfileSteps:
     pairs = zip(times[:-1].tolist(), times[1:].tolist(), strict=True)
-    return Steps(basis, tuple(Step(f"step {index + 1}", index, *pair) for index, pair in enumerate(pairs)), thread)
+    return ProfileSteps(
+        basis, tuple(Step(f"step {index + 1}", index, *pair) for index, pair in enumerate(pairs)), thread
+    )

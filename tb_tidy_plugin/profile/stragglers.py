@@ -57,7 +57,7 @@ class Straggler:
 
 def comparable_steps(run: Run) -> int:
     """In how many steps besides the warm-up ranks meet."""
-    return len(np.unique(in_steps(run.meetings).step))
+    return len(np.unique(in_steady_steps(run.meetings).step))
 
 
 def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
@@ -67,7 +67,7 @@ def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
         run: at least two steps of it must be comparable.
         steadiness: how many times its standard error a rank's lateness per step must be.
     """
-    meetings = in_steps(run.meetings)
+    meetings = in_steady_steps(run.meetings)
     late = summed(meetings, meetings.late_ns())
     habit = _capped(late)
     error = habit.std(axis=0, ddof=1) / np.sqrt(len(habit))
@@ -80,7 +80,7 @@ def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
     return found if found.late_ns >= CLOCK_ERRORS * run.clock_error_ns else None
 
 
-def in_steps(meetings: Meetings) -> Meetings:
+def in_steady_steps(meetings: Meetings) -> Meetings:
     """Those of steps that are no warm-up."""
     return meetings.take(np.flatnonzero(meetings.step != ABSENT))
 

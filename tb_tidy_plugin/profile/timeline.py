@@ -16,10 +16,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.inputs import Sizes
+from tb_tidy_plugin.profile.inputs import InputSizes
 from tb_tidy_plugin.profile.replay import known_by_of
 from tb_tidy_plugin.profile.signatures import signatures_of
-from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.profile.timeline_busy import Busy, busy_of
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
@@ -50,7 +50,7 @@ NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class EventLane:
     """One thread, stream, or the steps.
 
     Attributes:
@@ -68,7 +68,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class _Level:
     """All rows, drawn so coarsely that a pixel is `pixel_ns` long: the first event of each block, ascending."""
 
     pixel_ns: int
@@ -95,8 +95,8 @@ class Timeline:
         replays: what stands for captures of replayed graphs, by ids; None without any.
     """
 
-    lanes: tuple[Lane, ...]
-    steps: Steps
+    lanes: tuple[EventLane, ...]
+    steps: ProfileSteps
     start_ns: Times
     end_ns: Times
     name: Numbers
@@ -110,7 +110,7 @@ class Timeline:
     row_depth: Numbers
     names: tuple[str, ...]
     shape_texts: tuple[str, ...]
-    levels: tuple[Level, ...]
+    levels: tuple[_Level, ...]
     by_id: Rows
     until_ns: int
     busy: Busy
@@ -169,7 +169,7 @@ def stream_name(thread: Thread, device: int, stream: int) -> str:
     return f"Device {thread.pid if device < 0 else device}, stream {thread.tid if stream < 0 else stream}"
 
 
-def timeline_of(table: EventTable, steps: Steps) -> Timeline:
+def timeline_of(table: EventTable, steps: ProfileSteps) -> Timeline:
     """The timeline of a trace."""
     number, names = _lane_numbers(table)
     start_ns = np.concatenate([table.start_ns, steps.starts])
@@ -191,7 +191,7 @@ def timeline_of(table: EventTable, steps: Steps) -> Timeline:
     until_ns = int(end_ns.max(initial=0)) + 1
     return Timeline(
         lanes=tuple(
-            Lane(kind, name, *counts)
+            EventLane(kind, name, *counts)
             for (kind, name), *counts in zip(names, rows_of_lane, events_of_lane, deeper.tolist(), strict=True)
         ),
         steps=steps,
@@ -297,29 +297,29 @@ def _launches(table: EventTable, steps: int, order: Rows) -> Numbers:
 def _shapes(table: EventTable) -> tuple[Numbers, tuple[str, ...]]:
     """Shapes of each row as a number of their text; number 0 is none."""
     signatures = signatures_of(table, np.arange(len(table)))
-    texts = [shapes_text(inputs.dims) for inputs in signatures.inputs]
+    texts = [shapes_line(inputs.dims) for inputs in signatures.inputs]
     known = list(dict.fromkeys(["", *texts]))
     numbers = {text: number for number, text in enumerate(known)}
     return np.array([numbers[text] for text in texts], np.int32)[signatures.number], tuple(known)
 
 
-def shapes_text(dims: Sequence[Sizes]) -> str:
+def shapes_line(dims: Sequence[InputSizes]) -> str:
     """Input shapes in one line (`64×3×224×224, 64`); what is no tensor is left out."""
     return ", ".join(text for shape in dims if (text := _shape_text(shape)))
 
 
-def _shape_text(shape: Sizes) -> str:
+def _shape_text(shape: InputSizes) -> str:
     if any(isinstance(size, tuple) for size in shape):  # a list of tensors
         return f"[{', '.join(_shape_text(inner) for inner in shape if isinstance(inner, tuple))}]"
     return "×".join(str(size) for size in shape)
 
 
-def _levels(start_ns: Times, end_ns: Times, row_first: Rows) -> Iterator[Level]:
+def _levels(start_ns: Times, end_ns: Times, row_first: Rows) -> Iterator[_Level]:
     first, pixel_ns = np.arange(len(start_ns)), FIRST_LEVEL_NS
     until_ns = int(end_ns.max(initial=0))
     while pixel_ns < LEVEL_FACTOR * until_ns and len(first) >= len(row_first):
         first = first[begins_block(start_ns, end_ns, row_first, first, np.append(first[1:], len(start_ns)), pixel_ns)]
-        yield Level(pixel_ns, first.astype(np.int32))
+        yield _Level(pixel_ns, first.astype(np.int32))
         pixel_ns *= LEVEL_FACTOR
 
 

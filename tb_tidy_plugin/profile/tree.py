@@ -24,7 +24,7 @@ IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
 if IS_COMPILED:
     from tb_tidy_plugin.profile._nest import pre_order, replay
 
-Stack: TypeAlias = list[tuple[int, float]]
+_Stack: TypeAlias = list[tuple[int, float]]
 
 MOST_DEEP = 1000
 """Levels of the tree. Python ends there by itself, recordings have up to 60; what is asked of each event around another
@@ -108,7 +108,7 @@ def forward_threads(table: EventTable) -> dict[int, int]:
 def _replayed(table: EventTable, rows: Rows) -> tuple[Rows, Numbers]:
     """Parent (as a position in `rows`) and depth of each of `rows`, which are sorted by start."""
     parents, depths = [ABSENT] * len(rows), [0] * len(rows)
-    stacks: dict[int, Stack] = {}
+    stacks: dict[int, _Stack] = {}
     threads_by_id = forward_threads(table)
     columns = (table.thread, table.start_ns, table.end_ns, table.forward_thread)
     for at, (thread, start, end, forward_id) in enumerate(
@@ -133,7 +133,7 @@ def _replayed(table: EventTable, rows: Rows) -> tuple[Rows, Numbers]:
     return np.array(parents, np.int64), np.array(depths, np.int32)
 
 
-def _open_at(stacks: dict[int, Stack], thread: int, time: int) -> Stack | None:
+def _open_at(stacks: dict[int, _Stack], thread: int, time: int) -> _Stack | None:
     """The frames of `thread` still open at `time`, outermost first; None where there are none."""
     stack = stacks.get(thread)
     if stack is None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tb_tidy_plugin.compare.model import Comparison, EntryChange, FindingChange, FindingState, Side, Verdict
+from tb_tidy_plugin.compare.model import Comparison, EntryChange, FindingChange, FindingState, Side
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
 from tb_tidy_plugin.render.words import known_by_mark, part_text, time_text
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.vocabulary import Verdict
 
 VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
     "faster": ("Faster", "good"),

@@ -17,7 +17,7 @@ Form: TypeAlias = Literal["text", "markdown", "html"]
 """A document for a terminal, for a comment on a pull request, or for a page of its own."""
 
 Style: TypeAlias = Literal["strong", "muted", "good", "warning", "bad"]
-Kind: TypeAlias = Style | Literal["message", "code", "link", "swatch", "meter", "mark", "break"]
+SpanKind: TypeAlias = Style | Literal["message", "code", "link", "swatch", "meter", "mark", "break"]
 
 MARKS: Mapping[str, str] = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
 
@@ -30,7 +30,7 @@ class Span(msgspec.Struct, frozen=True):
     """
 
     text: str
-    kind: Kind
+    kind: SpanKind
     to: str = ""
 
 
@@ -97,7 +97,7 @@ class Figure(msgspec.Struct, frozen=True):
     strong: bool = False
 
 
-class Figures(msgspec.Struct, frozen=True):
+class FigureStrip(msgspec.Struct, frozen=True):
     """Figures side by side."""
 
     figures: tuple[Figure, ...]
@@ -117,7 +117,7 @@ class Chart(msgspec.Struct, frozen=True):
     caption: str
 
 
-Block: TypeAlias = Section | Fold | Paragraph | Table | Listing | CodeBlock | Figures | Chart
+Block: TypeAlias = Section | Fold | Paragraph | Table | Listing | CodeBlock | FigureStrip | Chart
 
 GAP = Paragraph(())
 """An empty line on a terminal."""

@@ -82,7 +82,7 @@ def _parts(block: doc.Block) -> Iterator[Html]:
             number = (_element("span", _escaped(str(line)), class_="line-number"),) if line is not None else ()
             above = (_element("figcaption", _escaped(caption)),) if caption else ()
             yield _element("figure", *above, _element("pre", *number, _escaped(text), class_=caption.lower()))
-        case doc.Figures(figures):
+        case doc.FigureStrip(figures):
             yield _element("dl", *map(_figure, figures))
         case doc.Chart():
             yield _chart(block)

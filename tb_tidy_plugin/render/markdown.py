@@ -81,7 +81,7 @@ def _chunks(block: doc.Block) -> Iterator[_Chunk]:
             yield from ((ROW, f"{'' if at else NEW_LINE}- {_line(item)}\n") for at, item in enumerate(items))
         case doc.CodeBlock(text, caption):
             yield (HEAD, f"\n{_line((caption,))}:\n\n{_fenced(text)}\n")
-        case doc.Figures(figures):
+        case doc.FigureStrip(figures):
             yield from _chunks(doc.Listing(tuple((f"{each.name}: {each.value}{each.unit}",) for each in figures)))
         case doc.Chart(_, caption):
             yield (HEAD, f"\n{_line((caption,))}\n")

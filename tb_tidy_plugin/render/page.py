@@ -81,7 +81,7 @@ def page_blocks(runs: Sequence[ToldOnce], problems: Sequence[Problem], muted_fin
             found = (*_worth_most(run, f"run-{at}", "step"), *_findings(run, f"run-{at}", "step"))
             yield section(f"{run.run or '.'} · all ranks together", *ranks_blocks(run.ranks), *found, level=2)
         for number, (profile, count) in enumerate(zip(run.profiles, elsewhere, strict=True), 1):
-            title = words.names_of(run.run or ".", profile, with_span=False)
+            title = words.profile_names(run.run or ".", profile, with_span=False)
             yield section(title, *_profile(profile, f"profile-{at}-{number}", count), level=2)
     if problems:
         shown = (msgspec.structs.replace(problem, path=_recording(problem.path)) for problem in problems)
@@ -90,7 +90,7 @@ def page_blocks(runs: Sequence[ToldOnce], problems: Sequence[Problem], muted_fin
 
 def _profile(profile: ProfileReport, anchor: str, elsewhere: int) -> Iterator[Block]:
     unit = "trace" if profile.steps.basis in {"whole_trace", "none"} else "step"
-    yield doc.Figures(tuple(_figures(profile, unit)))
+    yield doc.FigureStrip(tuple(_figures(profile, unit)))
     yield from serving_section(profile)
     yield from chart_blocks(ledger, unit) if (ledger := told(profile)) else _time_use(profile, unit)
     yield Paragraph((_recorded(profile),), style="muted")
@@ -285,7 +285,7 @@ def _card(finding: Finding, anchor: str, outcomes: Sequence[Outcome], unit: str)
     blocks: list[Block] = [
         sentence(f"{finding.message}."),
         Paragraph(kind, style="muted"),
-        doc.Figures(tuple(_worth(finding, unit))),
+        doc.FigureStrip(tuple(_worth(finding, unit))),
     ]
     blocks += [section("Why", *why, level=5)] if why else []
     blocks += [section("Source", *_source(finding, unit), level=5), section("Fix", *_fix(finding), level=5)]

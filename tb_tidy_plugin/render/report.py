@@ -64,7 +64,7 @@ def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem], verbose: bo
             yield doc.Section((title,), (*ranks_blocks(run.ranks), doc.GAP, *_judged(run, verbose)))
         for profile, count in zip(run.profiles, elsewhere, strict=True):
             blocks = (*_about(profile), doc.GAP, *_judged(profile, verbose, count))
-            yield doc.Section((words.names_of(run.run, profile),), blocks)
+            yield doc.Section((words.profile_names(run.run, profile),), blocks)
     yield from map(words.problem_paragraph, problems)
 
 

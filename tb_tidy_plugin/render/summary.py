@@ -10,7 +10,7 @@ from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
 from tb_tidy_plugin.render.serving import serving_section
-from tb_tidy_plugin.render.words import ODDITIES, known_by_mark, names_of, part_text, problem_paragraph, time_text
+from tb_tidy_plugin.render.words import ODDITIES, known_by_mark, part_text, problem_paragraph, profile_names, time_text
 from tb_tidy_plugin.report.figures import (
     CpuFigures,
     DeviceKernelRow,
@@ -35,21 +35,21 @@ YES_OR_NO = {True: "yes", False: "no", None: ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SummaryOptions:
     """The grouping of the operators, and the number of rows of each table."""
 
     group: OperatorGroup = "name"
     top: int = 10
 
 
-def summary_document(summary: Summary, wanted: Wanted) -> Document:
+def summary_document(summary: Summary, wanted: SummaryOptions) -> Document:
     """The parts of the summary that are wanted."""
     profiles = (_profile(profile, wanted) for profile in summary.profiles)
     blocks: tuple[Block, ...] = (*profiles, *map(problem_paragraph, summary.problems))
     return Document("TorchTidy: where time and memory go", blocks, "tb-tidy summary")
 
 
-def _profile(profile: ProfileSummary, wanted: Wanted) -> Section:
+def _profile(profile: ProfileSummary, wanted: SummaryOptions) -> Section:
     report, figures = profile.report, profile.figures
     blocks: list[Block] = [*_steps(report), *serving_section(report)]
     blocks += [sentence(note, "note", "warning") for note in report.quality.notes]
@@ -60,7 +60,7 @@ def _profile(profile: ProfileSummary, wanted: Wanted) -> Section:
     blocks += [_operators(report, figures, wanted), *_kernels(figures, wanted), _modules(figures, wanted)]
     blocks += [_memory(device, wanted) for device in figures.memory] or [_missing("Memory", figures, "memory")]
     blocks.append(section("CPU work", *_cpu(figures.cpu, wanted)))
-    return Section((names_of(profile.run, report),), tuple(blocks))
+    return Section((profile_names(profile.run, report),), tuple(blocks))
 
 
 def _missing(title: str, figures: Figures, table: str) -> Section:
@@ -106,7 +106,7 @@ def _lane(lane: Lane, steps: Steps) -> Section:
     return section(title, _table(("part", "time", f"of the {kind}"), rows))
 
 
-def _operators(report: ProfileReport, figures: Figures, wanted: Wanted) -> Section:
+def _operators(report: ProfileReport, figures: Figures, wanted: SummaryOptions) -> Section:
     title = f"Operators by {GROUPED_BY[wanted.group]}"
     rows = figures.operators.get(wanted.group)
     if not rows:
@@ -124,7 +124,7 @@ def _operators(report: ProfileReport, figures: Figures, wanted: Wanted) -> Secti
     return section(f"{title}: {len(shown)} of {_whole(len(rows))}", _table(titles, shown))
 
 
-def _kernels(figures: Figures, wanted: Wanted) -> Iterator[Block]:
+def _kernels(figures: Figures, wanted: SummaryOptions) -> Iterator[Block]:
     """Families of the device's work, and its largest kernels."""
     if not figures.kernels:
         yield _missing("Kernels", figures, "kernels")
@@ -188,7 +188,7 @@ def _label(row: OperatorRow, group: OperatorGroup) -> str:
             return row.module or ELSEWHERE[group]
 
 
-def _modules(figures: Figures, wanted: Wanted) -> Section:
+def _modules(figures: Figures, wanted: SummaryOptions) -> Section:
     rows = figures.modules
     if not rows:
         return _missing("Modules", figures, "modules")
@@ -210,7 +210,7 @@ def largest(rows: Sequence[ModuleRow], most: int) -> list[ModuleRow]:
     return [rows[at] for at in sorted(order[:most])]
 
 
-def _memory(device: DeviceMemoryRow, wanted: Wanted) -> Section:
+def _memory(device: DeviceMemoryRow, wanted: SummaryOptions) -> Section:
     at_least = "at least " if device.basis == "running_sum" else ""
     reserved = f", reserved {_size(device.peak_reserved_bytes)}" if device.peak_reserved_bytes is not None else ""
     peak = f"peak {at_least}{_size(device.peak_bytes)} at {time_text(device.peak_ns)}{reserved}"
@@ -229,7 +229,7 @@ def _memory(device: DeviceMemoryRow, wanted: Wanted) -> Section:
     return section(title, _table(("held at the peak by", "allocations", "size"), rows))
 
 
-def _cpu(cpu: CpuFigures, wanted: Wanted) -> Iterator[Block]:
+def _cpu(cpu: CpuFigures, wanted: SummaryOptions) -> Iterator[Block]:
     threads = plural(cpu.threads, "thread") if cpu.threads else "no threads"
     mean = f", {cpu.mean_threads:.1f} on average" if cpu.most_threads > 1 else ""
     together = f", at most {cpu.most_threads} at once{mean}" if cpu.threads > 1 else ""

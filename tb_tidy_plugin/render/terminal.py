@@ -57,7 +57,7 @@ def _parts(block: doc.Block) -> Iterator[RenderableType]:  # noqa: C901 - a case
         case doc.CodeBlock(text, caption):
             yield Text(f"{visible(caption)}:", "dim")
             yield from (_indented(plain(line)) for line in text.splitlines())
-        case doc.Figures(figures):
+        case doc.FigureStrip(figures):
             yield from (_text((f"{each.name}: {each.value}{each.unit}",)) for each in figures)
         case doc.Chart(_, caption):
             yield plain(caption)

@@ -68,7 +68,7 @@ def percentiles(values: Sequence[int]) -> tuple[float, float]:
     return at(0.1), at(0.9)
 
 
-def names_of(run: str, profile: ProfileReport, *, with_span: bool = True) -> str:
+def profile_names(run: str, profile: ProfileReport, *, with_span: bool = True) -> str:
     """Run, worker, span and rank of a profile, without those that it lacks."""
     rank = "" if profile.rank is None else f"rank {profile.rank}"
     return " · ".join(filter(None, (run, profile.worker, profile.span if with_span else "", rank)))

@@ -14,7 +14,7 @@ OPERATOR_ORDERS = tuple(
 )
 KERNEL_ORDERS = tuple(field.name for field in msgspec.structs.fields(DeviceKernelRow) if field.name != "key")
 
-Row = TypeVar("Row", OperatorRow, DeviceKernelRow)
+_Row = TypeVar("_Row", OperatorRow, DeviceKernelRow)
 
 
 def chosen_operators(rows: Sequence[OperatorRow], text: str = "", kind: str = "") -> list[OperatorRow]:
@@ -50,7 +50,7 @@ def searchable(text: str) -> str:
     return text.casefold().replace("×", "x")
 
 
-def ordered(rows: list[Row], order: str, *, descending: bool) -> list[Row]:
+def ordered(rows: list[_Row], order: str, *, descending: bool) -> list[_Row]:
     """The rows by the column `order`; those without a value there come last, whichever the direction."""
     values = [(getattr(row, order), at) for at, row in enumerate(rows)]
     known = [(value, at) for value, at in values if value not in {None, ""}]

@@ -24,11 +24,11 @@ from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.visible import visible
 
-Level: TypeAlias = Literal["error", "warning", "note"]
-Json: TypeAlias = dict[str, object]
+_Level: TypeAlias = Literal["error", "warning", "note"]
+_Json: TypeAlias = dict[str, object]
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-LEVELS: Mapping[Severity, Level] = {"high": "error", "medium": "warning", "low": "note", "info": "note"}
+LEVELS: Mapping[Severity, _Level] = {"high": "error", "medium": "warning", "low": "note", "info": "note"}
 SOURCES = "SRCROOT"
 FINGERPRINT = "torchTidyFinding/v1"
 LONGEST_DESCRIPTION = 1024  # GitHub's limit
@@ -45,7 +45,7 @@ def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[Cod
     index = {rule.name(): at for at, rule in enumerate(rules)}
     codes = {rule.name(): rule.code for rule in rules}
     results = [_result(found, codes, index) | _fixes(found.finding, fixes) for found in _merged(report)]
-    run: Json = {
+    run: _Json = {
         "tool": {"driver": {"name": "TorchTidy", "semanticVersion": report.version, "rules": [*map(_rule, rules)]}},
         "originalUriBaseIds": {SOURCES: {"description": {"text": "The folder in which the recorded script ran."}}},
         "invocations": [
@@ -63,7 +63,7 @@ def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[Cod
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _ledgers(report: Report) -> Iterator[Json]:
+def _ledgers(report: Report) -> Iterator[_Json]:
     """What the steps of each profile go to, in ns per step."""
     for run in report.runs:
         for profile in run.profiles:
@@ -73,7 +73,7 @@ def _ledgers(report: Report) -> Iterator[Json]:
                 yield {**names, "recording": ledger.recording, "step_ns": ledger.step_ns, "ns_per_step": times}
 
 
-def _rule(rule: type[AnyRule]) -> Json:
+def _rule(rule: type[AnyRule]) -> _Json:
     page = page_of(rule)
     help_text = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in page.sections.items())
     return {
@@ -119,9 +119,9 @@ def _saved_ns(finding: Finding) -> int:
     return finding.saving.expected_ns if finding.saving else 0
 
 
-def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -> Json:
+def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -> _Json:
     finding, profile = found.finding, found.profile
-    properties: Json = {
+    properties: _Json = {
         "run": visible(found.run),
         "severity": finding.severity,
         "confidence": finding.confidence,
@@ -143,7 +143,7 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
     }
 
 
-def _fixes(finding: Finding, fixes: Sequence[CodeFix] | None) -> Json:
+def _fixes(finding: Finding, fixes: Sequence[CodeFix] | None) -> _Json:
     """The fixes of a finding, each a change of one file (section 3.55)."""
     if fixes is None:
         fixes = finding.code_fixes.changes if finding.code_fixes else ()
@@ -163,7 +163,7 @@ def _fixes(finding: Finding, fixes: Sequence[CodeFix] | None) -> Json:
     return {"fixes": of_finding} if of_finding else {}
 
 
-def _replacement(replacement: Replacement) -> Json:
+def _replacement(replacement: Replacement) -> _Json:
     region = {
         "startLine": replacement.start_line,
         "startColumn": replacement.start_column,
@@ -183,16 +183,16 @@ def _sentences(finding: Finding) -> str:
     return " ".join([*parts, f"{finding.fix}."])
 
 
-def _message(text: str) -> Json:
+def _message(text: str) -> _Json:
     """Text from a trace, in which nothing is a placeholder (section 3.11.5) or a link (3.11.6)."""
     return {"text": visible(text).replace("{", "{{").replace("}", "}}").replace("](", "] (")}
 
 
-def _location(place: Place) -> Json:
-    physical: Json = {"artifactLocation": _artifact(place.file)}
+def _location(place: Place) -> _Json:
+    physical: _Json = {"artifactLocation": _artifact(place.file)}
     if place.line > 0:
         physical["region"] = {"startLine": place.line, "endLine": max(place.line, place.end_line)}
-    location: Json = {
+    location: _Json = {
         "physicalLocation": physical,
         "logicalLocations": [{"name": visible(place.function), "kind": "function"}],
     }
@@ -208,7 +208,7 @@ def _said(place: Place) -> str:
     return visible(f"torch.compile generated the code for {place_text(place.file, place.line, place.generated)}.")
 
 
-def _artifact(file: str) -> Json:
+def _artifact(file: str) -> _Json:
     """A path as recorded, of any system, as a URI: relative to the sources where it is relative."""
     path = file.replace("\\", "/")
     quoted = quote(path, errors="replace")
@@ -221,7 +221,7 @@ def _artifact(file: str) -> Json:
     return {"uri": quoted.removeprefix("./"), "uriBaseId": SOURCES}
 
 
-def _notifications(report: Report, codes: Mapping[str, str], index: Mapping[str, int]) -> Iterator[Json]:
+def _notifications(report: Report, codes: Mapping[str, str], index: Mapping[str, int]) -> Iterator[_Json]:
     """What could not be read or checked; what several profiles say alike is said once."""
     yield from (_of_problem(problem) for problem in report.problems)
     said = dict.fromkeys(
@@ -241,7 +241,7 @@ def _notifications(report: Report, codes: Mapping[str, str], index: Mapping[str,
         }
 
 
-def _of_problem(problem: Problem) -> Json:
+def _of_problem(problem: Problem) -> _Json:
     return {
         "level": "warning" if problem.recovered_events else "error",
         "message": _message(f"{problem.error} {problem.advice}"),

@@ -20,7 +20,7 @@ else:
     E = TypeVar("E")  # defaults of type variables came with Python 3.13
 
 
-def sentence(template: str, evidence: object) -> str:
+def filled_in(template: str, evidence: object) -> str:
     """The template with each name in braces replaced by what `evidence` has under this name, in its unit."""
     return template.format_map({name: str(getattr(evidence, name)) for name in names_in(template)})
 
@@ -30,7 +30,7 @@ def names_in(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
-def names_of(evidence: type | None) -> set[str]:
+def evidence_names(evidence: type | None) -> set[str]:
     """The names that sentences may use: fields and properties of a class of evidence; none without one."""
     if evidence is None or not is_dataclass(evidence):
         return set()

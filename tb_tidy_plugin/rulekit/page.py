@@ -22,7 +22,7 @@ CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RulePage:
     """Title and sections of one rule; texts are Markdown.
 
     Attributes:
@@ -37,7 +37,7 @@ class Page:
     after: str
 
 
-def page_of(rule: type[AnyRule]) -> Page:
+def page_of(rule: type[AnyRule]) -> RulePage:
     """The page of `rule`.
 
     Raises:
@@ -51,4 +51,4 @@ def page_of(rule: type[AnyRule]) -> Page:
     examples = CODE.findall(sections["Example"])
     if len(examples) != 2:
         raise ValueError(f"{rule.name()}: the example needs two code blocks, before and after")
-    return Page(title.strip().removesuffix("."), sections, examples[0].rstrip(), examples[1].rstrip())
+    return RulePage(title.strip().removesuffix("."), sections, examples[0].rstrip(), examples[1].rstrip())

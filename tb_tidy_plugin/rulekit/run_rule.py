@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
-from tb_tidy_plugin.profile.rank_summary import Site
+from tb_tidy_plugin.profile.rank_summary import CollectiveSite
 from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.rule import AnyRule
@@ -35,7 +35,7 @@ class RunMatch(Generic[E]):
     saving_ns: int
     matches: int
     steps: int
-    place: Site | None = None
+    place: CollectiveSite | None = None
     subject: str = ""
     confidence: Confidence = "high"
 

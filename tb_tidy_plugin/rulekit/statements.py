@@ -56,7 +56,7 @@ def chain_of(operators: Sequence[str]) -> str | None:
 
 def _line(name: str) -> str | None:
     if name in OF_ONE:
-        return f"y = torch.{aten.plain(name)}(y)"
+        return f"y = torch.{aten.short_name(name)}(y)"
     if name in OF_TWO:
-        return f"y = torch.{aten.plain(name)}(y, x)"
+        return f"y = torch.{aten.short_name(name)}(y, x)"
     return f"y = {OTHERS[name]}" if name in OTHERS else None

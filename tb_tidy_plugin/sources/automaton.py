@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 from typing import cast
 
-from tb_tidy_plugin.sources.callees import names_of, type_of
+from tb_tidy_plugin.sources.callees import called_names, type_of
 from tb_tidy_plugin.sources.emissions import OPERATORS
 from tb_tidy_plugin.sources.expressions import Expressions
 from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT, Automaton
@@ -263,7 +263,7 @@ class _Builder(Expressions):
                 self.value(default)
         for decorator in reversed(node.decorator_list):
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            self.site("call", decorator, silent=LIKELY, names=names_of(called), anything=0.8, again=0.6)
+            self.site("call", decorator, silent=LIKELY, names=called_names(called), anything=0.8, again=0.6)
 
 
 def _as_load(target: ast.expr) -> ast.expr:

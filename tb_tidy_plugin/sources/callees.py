@@ -78,8 +78,8 @@ def run_when_drawn(*sources: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
     for each in (node for source in sources for node in ast.walk(source)):
         match each:
             case ast.Call(ast.Name("map" | "filter" as kind), [function, *_]):
-                operators |= DRAWN_THROUGH[kind] | (operators_of_type(function) or names_of(function))
-                names |= names_of(function) | {"<lambda>"}
+                operators |= DRAWN_THROUGH[kind] | (operators_of_type(function) or called_names(function))
+                names |= called_names(function) | {"<lambda>"}
             case ast.GeneratorExp():
                 names.add("<genexpr>")
             case _:  # draws from nothing
@@ -102,17 +102,17 @@ def type_of(value: ast.expr) -> str:
             return ""
 
 
-def names_of(callee: ast.expr) -> frozenset[str]:
+def called_names(callee: ast.expr) -> frozenset[str]:
     """Names under which what is called may show up."""
     match callee:
         case ast.Name(name) | ast.Attribute(_, name):
             return frozenset({name})
         case ast.Call(inner):
-            return names_of(inner)
+            return called_names(inner)
         case _:
             return frozenset()
 
 
 def all_names(node: ast.AST) -> frozenset[str]:
     """Names of everything that is called anywhere in an expression: generators run where they are drawn from."""
-    return frozenset(name for each in ast.walk(node) if isinstance(each, ast.Call) for name in names_of(each.func))
+    return frozenset(name for each in ast.walk(node) if isinstance(each, ast.Call) for name in called_names(each.func))

@@ -9,8 +9,8 @@ from tb_tidy_plugin.sources.callees import (
     PYTHON,
     all_names,
     called_as,
+    called_names,
     dunders_of,
-    names_of,
     operators_of_type,
     run_when_drawn,
     silence_of,
@@ -129,13 +129,13 @@ class Expressions(Walker):
         operators = operators_of_type(callee)
         if operators is None:
             self.site(
-                "call", node, silent=silence_of(callee), names=names_of(callee), again=1.0,
+                "call", node, silent=silence_of(callee), names=called_names(callee), again=1.0,
                 anything=self.through_variable(callee), line=line, calls=called_as(callee),
             )  # fmt: skip
             return
         names, drawn = run_when_drawn(*node.args)
         self.site(
-            "call", node, silent=SILENT, names=names_of(callee) | dunders_of(callee) | names,
+            "call", node, silent=SILENT, names=called_names(callee) | dunders_of(callee) | names,
             operators=operators | drawn, again=0.1, line=line,
         )  # fmt: skip
 

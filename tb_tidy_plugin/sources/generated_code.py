@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from tb_tidy_plugin import aten
 
 FORWARD = re.compile(r"^    def forward\(self(?P<inputs>.*)\):$", re.MULTILINE)
-INPUT = re.compile(r'(?P<name>\w+): "(?P<type>[^"]*)"')
+INPUT = re.compile(r'\b(?P<name>\w+): "(?P<type>[^"]*)"')
 PLACE = re.compile(r"^ +#.*? File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>.+?), code: (?P<text>.*)$")
 NODE = re.compile(r'^ +(?P<name>\w+)(?:: "[^"]*")? = (?P<value>.*?)(?:;  .*)?$')
 TARGET = re.compile(r"^torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<given>.*)\)$")
 NAMED = re.compile(r"^\w+=")
 ITEM = re.compile(r"^(?P<of>\w+)\[(?P<at>\d{1,4})\]$")
-NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*(?![\w(.'\"]| ?=[^=])")
+VALUE_NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*(?![\w(.'\"]| ?=[^=])")
 BODY = re.compile(r"^(?P<indent> *)def call\((?:self, )?args\):\n(?P<body>(?:(?P=indent) +.*\n|\n)+)", re.MULTILINE)
 CPP = re.compile(
     r"^(\w+) = async_compile\.cpp_pybinding\(.*?'''.*?^extern \"C\" .*?kernel\((.*?)\)$", re.DOTALL | re.MULTILINE
@@ -99,7 +99,7 @@ class _Call:
     node: str = ""
 
 
-class Graph:
+class InductorGraph:
     """Inductor's last graph, as text.
 
     Attributes:
@@ -135,7 +135,7 @@ class Graph:
         if (item := ITEM.match(value)) is not None:
             return _Node(name, "getitem", (item["of"],), place, int(item["at"]))
         target = TARGET.match(value)
-        given = NAME.findall(target["given"] if target else value)
+        given = VALUE_NAME.findall(target["given"] if target else value)
         inputs = tuple(each for each in given if each in self.nodes or each in self.inputs)
         return _Node(name, f"{target['space']}::{target['name']}" if target else "", inputs, place)
 
@@ -170,7 +170,7 @@ def kernel_sources(graph_text: str, code: str, *, is_backward: bool) -> list[Ker
         code: the Python code that it made of the graph.
         is_backward: whether the graph computes gradients.
     """
-    graph = Graph(graph_text)
+    graph = InductorGraph(graph_text)
     try:
         calls = _Code(code, graph).calls
         _name_products(calls, graph)
@@ -184,7 +184,7 @@ class _Code:
     """Calls of generated code, with what each reads and writes; values are named as far as inputs and results tell."""
 
     text: str
-    graph: Graph
+    graph: InductorGraph
     calls: list[_Call] = field(default_factory=list)
     holds: dict[str, _Value] = field(default_factory=dict)
 
@@ -201,7 +201,7 @@ class _Code:
 
     def _statement(self, text: str, signatures: Mapping[str, Sequence[str]]) -> None:
         if text.endswith(" = args"):
-            for name in NAME.findall(text.removesuffix(" = args")):
+            for name in VALUE_NAME.findall(text.removesuffix(" = args")):
                 self.holds[name] = _Value(name)
         elif text.startswith("return "):
             self._return(text.removeprefix("return ").strip("()"))
@@ -221,7 +221,7 @@ class _Code:
 
     def _values(self, given: str) -> list[_Value]:
         """Values of the tensors among arguments, which are read."""
-        found = [self.holds[name] for name in NAME.findall(given) if name in self.holds]
+        found = [self.holds[name] for name in VALUE_NAME.findall(given) if name in self.holds]
         return [value for value in found if value.is_written and not self._is_size(value)]
 
     def _is_size(self, value: _Value) -> bool:
@@ -233,7 +233,7 @@ class _Code:
         call = _Call(kernel, "", [], [], is_sound=len(arguments) >= sum(role is not None for _, role in roles))
         written: list[str] = []
         for (parameter, role), argument in zip(roles, arguments, strict=False):
-            names = [name for name in NAME.findall(argument) if name in self.holds]
+            names = [name for name in VALUE_NAME.findall(argument) if name in self.holds]
             if role is None:
                 call.is_sound &= "*" not in parameter and not parameter.startswith("arg_")
                 continue
@@ -297,7 +297,7 @@ def _name(value: _Value, node: str, *, is_read: bool = False) -> bool:
     return is_new
 
 
-def _name_products(calls: Sequence[_Call], graph: Graph) -> None:
+def _name_products(calls: Sequence[_Call], graph: InductorGraph) -> None:
     """Finds the node of each kernel that is an operator of PyTorch, and with it what goes in and out."""
     left = [call for call in calls if call.operator and call.is_sound]
     values = {id(value): value for call in calls for value in (*call.reads, *call.writes)}
@@ -321,7 +321,7 @@ def _name_products(calls: Sequence[_Call], graph: Graph) -> None:
                 is_new = True
 
 
-def _fits(call: _Call, node: _Node, graph: Graph) -> bool:
+def _fits(call: _Call, node: _Node, graph: InductorGraph) -> bool:
     """Whether a call may be the one of a node."""
     return (
         node.operator.partition("::")[2] == call.operator
@@ -333,7 +333,7 @@ def _fits(call: _Call, node: _Node, graph: Graph) -> bool:
     )  # fmt: skip
 
 
-def _lines(call: _Call, calls: Sequence[_Call], graph: Graph, is_backward: bool) -> Iterator[SourceLine]:
+def _lines(call: _Call, calls: Sequence[_Call], graph: InductorGraph, is_backward: bool) -> Iterator[SourceLine]:
     """Lines of what a call computes, the main one first; none where one of them is not known."""
     if call.operator:
         nodes = [graph.nodes[call.node]] if call.node else []
@@ -351,7 +351,7 @@ def _lines(call: _Call, calls: Sequence[_Call], graph: Graph, is_backward: bool)
     yield from dict.fromkeys(place for place in places if place is not None)
 
 
-def _between(call: _Call, operators: set[str], graph: Graph) -> list[_Node]:
+def _between(call: _Call, operators: set[str], graph: InductorGraph) -> list[_Node]:
     """The nodes between what a kernel writes and what it reads, in the graph's order; none where they do not close."""
     writes = [value.node for value in call.writes if value.is_read]
     reads = {value.node for value in call.reads}

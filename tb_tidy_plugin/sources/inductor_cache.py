@@ -24,14 +24,11 @@ from tb_tidy_plugin.trace.cache import State, state_of
 SETTING = "TORCHINDUCTOR_CACHE_DIR"
 KEY = re.compile(r"[a-z0-9]{3,100}")
 NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|]')
-FRAME = re.compile(
+STACK_FRAME = re.compile(
     r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in (?P<function>.+)\n(?P<text>.*)$', re.MULTILINE
 )
 MAX_BYTES = 32 << 20
 """Of an entry: larger ones would take seconds to look through."""
-
-LOOKED_AT = "<graph in Inductor's cache> "
-"""Before a key, stands for that graph among the sources that an answer depends on; no source has this name."""
 
 CODE, GRAPH, STACKS = "source_code", "inductor_post_grad_graph_str", "cache_linemap"
 
@@ -114,5 +111,5 @@ def _named(content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _frames(text: str) -> list[SourceLine]:
-    found = FRAME.finditer(text)
+    found = STACK_FRAME.finditer(text)
     return [SourceLine(each["file"], int(each["line"]), each["function"], each["text"].strip()) for each in found]

@@ -16,7 +16,7 @@ from tb_tidy_plugin.sources.frames import FRAME
 from tb_tidy_plugin.sources.sites import Called, Site
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 
-Kind: TypeAlias = Literal["operator", "built_in", "python", "module", "annotation"]
+_Kind: TypeAlias = Literal["operator", "built_in", "python", "module", "annotation"]
 
 BUILT_IN = re.compile(
     r"<built-in (?:method|function) (?P<name>\S+?)(?: of (?P<owner>\S+)(?: object at .+)?)?>", re.DOTALL
@@ -59,7 +59,7 @@ class Observation:
         line: the line that called it, where that was recorded.
     """
 
-    kind: Kind
+    kind: _Kind
     name: str
     owner: str = ""
     below: tuple[str, ...] = ()

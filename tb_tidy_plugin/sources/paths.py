@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.sources.observed import Observation, cost_of
 from tb_tidy_plugin.sources.sites import Automaton, Site
 
-Costs: TypeAlias = NDArray[np.float64]
-Numbers: TypeAlias = NDArray[np.int64]
+_Costs: TypeAlias = NDArray[np.float64]
+_Numbers: TypeAlias = NDArray[np.int64]
 
 DROPPED = 2.5
 """Cost of an observation that no site explains."""
@@ -52,9 +52,9 @@ class Reading:
 class _Candidates:
     """The sites that may explain one observation, at which cost, and what it costs when they have just made another."""
 
-    sites: Numbers
-    costs: Costs
-    again: Costs
+    sites: _Numbers
+    costs: _Costs
+    again: _Costs
 
 
 class Paths:
@@ -106,7 +106,7 @@ class Paths:
             )
         return known
 
-    def _first(self, line: int, *, is_open: bool) -> Costs:
+    def _first(self, line: int, *, is_open: bool) -> _Costs:
         """A frame that was open when the recording began carries the line that it was on, which may be any."""
         starts = self._automaton.starts
         is_named = any(at == line for _, at in starts)
@@ -118,13 +118,13 @@ class Paths:
                 costs[[site.begin, site.end]] = 0.0
         return costs
 
-    def _last(self, *, is_open: bool) -> Costs:
+    def _last(self, *, is_open: bool) -> _Costs:
         costs = np.full(self._automaton.nodes, CUT)
         costs[self._automaton.ends] = 0.0
-        ended: Costs = (self._silent + costs[None, :]).min(axis=1)
+        ended: _Costs = (self._silent + costs[None, :]).min(axis=1)
         return ended
 
-    def _choice(self, candidates: _Candidates, totals: Costs, best: float, tie: float) -> Choice:
+    def _choice(self, candidates: _Candidates, totals: _Costs, best: float, tie: float) -> Choice:
         """The line of the best reading; none where the best reading leaves the observation unexplained."""
         if not len(totals) or totals.min() > best + ROUNDING:
             return NO_CHOICE
@@ -135,8 +135,8 @@ class Paths:
 
 
 def _swept(
-    candidates: Sequence[_Candidates], first: Costs, enters: Numbers, leaves: Numbers, silent: Costs
-) -> list[tuple[Costs, Costs]]:
+    candidates: Sequence[_Candidates], first: _Costs, enters: _Numbers, leaves: _Numbers, silent: _Costs
+) -> list[tuple[_Costs, _Costs]]:
     """From one side to the other, per observation: the costs of all nodes after it, and of its candidates with it."""
     reached, swept = first, []
     for each in candidates:
@@ -152,7 +152,7 @@ def _swept(
     return swept
 
 
-def _closed(automaton: Automaton) -> Costs:
+def _closed(automaton: Automaton) -> _Costs:
     """The cheapest silent way from each node to each other one.
 
     Edges that lead on make an order in which one pass settles them; each edge that leads back is then added by itself.

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
 from tb_tidy_plugin import aten
-
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 SCALAR_CALLS = frozenset(
     {"len", "int", "float", "bool", "str", "range", "id", "ord", "hash", "isinstance", "repr", "perf_counter"}

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["call", "operator", "subscript", "attribute", "truth", "iteration", "other"]
+_Kind: TypeAlias = Literal["call", "operator", "subscript", "attribute", "truth", "iteration", "other"]
 
 Called: TypeAlias = Literal["", "torch", "python", "method", "variable"]
 
@@ -42,7 +42,7 @@ class Site:
         anything: cost of running a function of any name, for what is called through a variable; None where it cannot.
     """
 
-    kind: Kind
+    kind: _Kind
     begin: int
     end: int
     line: int
@@ -96,7 +96,7 @@ class Walker:
 
     def site(  # noqa: PLR0913 - one call of it per kind of site, all by name
         self,
-        kind: Kind,
+        kind: _Kind,
         node: ast.AST,
         *,
         silent: float,

@@ -13,13 +13,13 @@ from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.graphs import with_graph_captures
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL, Limits
-from tb_tidy_plugin.trace.reader import Progress
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.reader import ReadProgress
+from tb_tidy_plugin.trace.remote import AnyPath
 
 
 def read_with_side_files(
-    path: Place,
-    progress: Progress | None = None,
+    path: AnyPath,
+    progress: ReadProgress | None = None,
     cache: Cache = NOWHERE,
     limits: Limits = USUAL,
     graph_captures: Sequence[Path] = (),
@@ -35,7 +35,7 @@ def read_with_side_files(
     return with_graph_captures(_columns(path, progress, cache, limits), path, graph_captures, limits)
 
 
-def _columns(path: Place, progress: Progress | None, cache: Cache, limits: Limits) -> EventTable:
+def _columns(path: AnyPath, progress: ReadProgress | None, cache: Cache, limits: Limits) -> EventTable:
     key = columns_key(path) if cache.folder else None
     if key is not None and (kept := load_columns(cache, key)) is not None:
         return kept

@@ -27,8 +27,8 @@ import msgspec
 from platformdirs import user_cache_path
 
 from tb_tidy_plugin.files import DRAFT, drafted
-from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, complaint_about, is_own, opened
-from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
+from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, complaint_about_folder, is_own, opened
+from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.visible import log_called
 
 try:
@@ -49,7 +49,7 @@ ABANDONED_S = 3600.0  # a draft that is older was left by a process that was kil
 PACKAGE = Path(__file__).resolve().parents[1]
 CODE = (".py", ".so", ".pyd")
 
-Piece: TypeAlias = bytes | memoryview
+EntryPiece: TypeAlias = bytes | memoryview
 State: TypeAlias = tuple[str | int, ...]
 """What tells a file from what it was before; empty where there is none."""
 
@@ -91,13 +91,13 @@ class Cache:
 
     def usable(self) -> Cache:
         """This cache, or one that keeps nothing where the folder may hold what others wrote, which is said once."""
-        problem = complaint_about(self.folder) if self.folder else None
+        problem = complaint_about_folder(self.folder) if self.folder else None
         if problem is None:
             return self
         say_once(logging.WARNING, str(problem))
         return NOWHERE
 
-    def keep(self, kind: str, key: str, content: Iterable[Piece]) -> None:
+    def keep(self, kind: str, key: str, content: Iterable[EntryPiece]) -> None:
         """Adds an entry, and gives up what was unused longest where there is no room; where it cannot, says so once."""
         if self.folder is None:
             return
@@ -112,7 +112,7 @@ class Cache:
             reason = problem.strerror or type(problem).__name__
             say_once(logging.WARNING, f"Nothing is kept in {self.folder}: {reason}. All else works.")
 
-    def _write(self, path: Path, content: Iterable[Piece]) -> None:
+    def _write(self, path: Path, content: Iterable[EntryPiece]) -> None:
         """Writes an entry, all of it or nothing.
 
         Raises:
@@ -129,7 +129,7 @@ class Cache:
             file.seek(0)
             file.write(HEAD.pack(MAGIC, size, checksum))
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """All entries, the one that was unused longest first.
 
         Raises:
@@ -164,7 +164,7 @@ NOWHERE = Cache()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """One entry: what it is, its bytes on disk, and when it was last used, in s since 1970."""
 
     path: Path
@@ -191,7 +191,7 @@ def key_of(*parts: object) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:40]
 
 
-def state_of(place: Place) -> State:
+def state_of(place: AnyPath) -> State:
     """What changes whenever the file does. Times of changes also change with permissions, which costs nothing.
 
     Empty where the file is missing, or its store tells too little.
@@ -227,7 +227,7 @@ def _code_in(folder: Path) -> Iterator[tuple[str, int, int]]:
                 yield entry.path, about.st_size, about.st_mtime_ns
 
 
-def _entries(folder: Path) -> Iterator[Entry]:
+def _entries(folder: Path) -> Iterator[CacheEntry]:
     """This user's files that are named like entries; whatever else lies there is nobody's business."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for found in entries:
@@ -235,7 +235,7 @@ def _entries(folder: Path) -> Iterator[Entry]:
             with suppress(OSError):
                 about = found.stat(follow_symlinks=False)
                 if match and stat.S_ISREG(about.st_mode) and is_own(about):
-                    yield Entry(Path(found.path), match["kind"], about.st_size, about.st_mtime)
+                    yield CacheEntry(Path(found.path), match["kind"], about.st_size, about.st_mtime)
 
 
 def _checked(whole: memoryview) -> memoryview:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.trace.assemble import NARROW_IDS
-from tb_tidy_plugin.trace.cache import Cache, Piece, code_state, key_of, state_of
+from tb_tidy_plugin.trace.cache import Cache, EntryPiece, code_state, key_of, state_of
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     ROW_COLUMNS,
@@ -31,7 +31,7 @@ from tb_tidy_plugin.trace.columns import (
 from tb_tidy_plugin.trace.names import BESIDE
 from tb_tidy_plugin.trace.reader import DAMAGED, packed, unpacked
 from tb_tidy_plugin.trace.recover import NOT_JSON
-from tb_tidy_plugin.trace.remote import Place, size_of
+from tb_tidy_plugin.trace.remote import AnyPath, size_of
 from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin")
@@ -60,7 +60,7 @@ TYPES: Mapping[str, type[np.generic]] = {
 MOST_INFLATION = 1100
 """More than deflate can make of a byte."""
 
-Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
+_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
 
 
 class _Array(msgspec.Struct, frozen=True):
@@ -68,8 +68,8 @@ class _Array(msgspec.Struct, frozen=True):
 
     name: str
     dtype: str
-    count: Size
-    start: Size
+    count: _Size
+    start: _Size
     repeated: bool
 
 
@@ -77,8 +77,8 @@ class _Head(msgspec.Struct, frozen=True):
     """All that is no column. `texts` are the lengths of the blocks of args as text, `packed` as they lie here."""
 
     arrays: list[_Array]
-    texts: list[Size]
-    packed: list[Size]
+    texts: list[_Size]
+    packed: list[_Size]
     names: tuple[str, ...]
     input_texts: tuple[str, ...]
     threads: tuple[Thread, ...]
@@ -88,7 +88,7 @@ class _Head(msgspec.Struct, frozen=True):
     partial: str | None
 
 
-def columns_key(path: Place) -> str | None:
+def columns_key(path: AnyPath) -> str | None:
     """What the columns of a trace depend on; None for a trace whose columns are not kept."""
     state = state_of(path) if size_of(path) >= WORTH_KEEPING else ()
     if not state:
@@ -118,7 +118,7 @@ def keep_columns(cache: Cache, key: str, table: EventTable) -> None:
     cache.keep(KIND, key, _pieces(table))
 
 
-def _pieces(table: EventTable) -> Iterator[Piece]:
+def _pieces(table: EventTable) -> Iterator[EntryPiece]:
     texts = [packed(block) for block in table.args.blocks]
     columns, arrays, at = list[NDArray[Any]](), list[_Array](), 0
     for name, column in _columns(table).items():

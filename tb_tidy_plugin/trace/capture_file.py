@@ -19,7 +19,7 @@ from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.names import CAPTURED
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
-from tb_tidy_plugin.trace.remote import Place, is_file
+from tb_tidy_plugin.trace.remote import AnyPath, is_file
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.side_file import refuse_link_away
 
@@ -30,13 +30,13 @@ MAX_SOURCE_CHARACTERS, MAX_ALL_CHARACTERS = 512_000, 8_000_000  # of one source 
 MAX_ROWS = 1_000_000
 CALL_FROM = b'"CallFrom"'
 
-Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
-Column = Annotated[list[Number], msgspec.Meta(max_length=MAX_ROWS)]
-Inputs = Annotated[tuple[Number, ...], msgspec.Meta(max_length=4096)]
-Line = Annotated[int, msgspec.Meta(ge=0, le=1 << 30)]
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+Column = Annotated[list[_Number], msgspec.Meta(max_length=MAX_ROWS)]
+_Inputs = Annotated[tuple[_Number, ...], msgspec.Meta(max_length=4096)]
+_Line = Annotated[int, msgspec.Meta(ge=0, le=1 << 30)]
 
 
-class Calls(msgspec.Struct, frozen=True):
+class CapturedCalls(msgspec.Struct, frozen=True):
     """Calls made by the user's own frames, one entry each.
 
     Attributes:
@@ -47,19 +47,19 @@ class Calls(msgspec.Struct, frozen=True):
 
     start_ns: Column = []
     name: Column = []
-    line: Annotated[list[Line], msgspec.Meta(max_length=MAX_ROWS)] = []
+    line: Annotated[list[_Line], msgspec.Meta(max_length=MAX_ROWS)] = []
 
 
 class Tensors(msgspec.Struct, frozen=True):
-    """Operators and the ids of their inputs; `start_ns` and `name` as of `Calls`."""
+    """Operators and the ids of their inputs; `start_ns` and `name` as of `CapturedCalls`."""
 
     start_ns: Column = []
     name: Column = []
-    tensors: Annotated[list[Inputs], msgspec.Meta(max_length=MAX_ROWS)] = []
-    storages: Annotated[list[Inputs], msgspec.Meta(max_length=MAX_ROWS)] = []
+    tensors: Annotated[list[_Inputs], msgspec.Meta(max_length=MAX_ROWS)] = []
+    storages: Annotated[list[_Inputs], msgspec.Meta(max_length=MAX_ROWS)] = []
 
 
-class Source(msgspec.Struct, frozen=True):
+class CapturedSource(msgspec.Struct, frozen=True):
     """A file as it was when the job ran, by the name that the trace has for it."""
 
     file: Annotated[str, msgspec.Meta(max_length=4096)]
@@ -79,9 +79,9 @@ class CaptureFile(msgspec.Struct, frozen=True):
     version: Literal[1]
     settings: Settings | None = None
     complete: bool = True
-    calls: Calls = Calls()
+    calls: CapturedCalls = CapturedCalls()
     tensors: Tensors | None = None
-    sources: Annotated[list[Source], msgspec.Meta(max_length=10_000)] | None = None
+    sources: Annotated[list[CapturedSource], msgspec.Meta(max_length=10_000)] | None = None
     steps: StepTimes | None = None
     compiled: CompiledCode | None = None
 
@@ -94,7 +94,7 @@ class _CallFrom(msgspec.Struct, gc=False):
     text: str = msgspec.field(name="CallFrom", default="")
 
 
-def with_capture(table: EventTable, trace: Place) -> EventTable:
+def with_capture(table: EventTable, trace: AnyPath) -> EventTable:
     """`table` with what the side file beside `trace` knows, and with the calling lines that newer traces hold.
 
     Never raises for a side file that cannot be used: `Metadata.notes` then says why.
@@ -110,7 +110,7 @@ def with_capture(table: EventTable, trace: Place) -> EventTable:
         return table.not_using(path.name, problem)
 
 
-def read_capture(path: Place) -> CaptureFile:
+def read_capture(path: AnyPath) -> CaptureFile:
     """The side file `path`.
 
     Raises:
@@ -145,7 +145,7 @@ def _is_even(found: CaptureFile) -> bool:
     ) == len(tensors.tensors) == len(tensors.storages)
 
 
-def _text(path: Place, advice: str) -> bytes:
+def _text(path: AnyPath, advice: str) -> bytes:
     pieces, size = [], 0
     try:
         for piece in read_blocks(path):
@@ -185,7 +185,7 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
     return table
 
 
-def _within_all(given: Iterable[Source]) -> Iterator[SourceFile]:
+def _within_all(given: Iterable[CapturedSource]) -> Iterator[SourceFile]:
     left = MAX_ALL_CHARACTERS
     for source in given:
         if len(source.text) <= left:
@@ -193,7 +193,7 @@ def _within_all(given: Iterable[Source]) -> Iterator[SourceFile]:
             yield SourceFile(source.file, source.text)
 
 
-def _lines(table: EventTable, calls: Calls) -> tuple[Numbers, int]:
+def _lines(table: EventTable, calls: CapturedCalls) -> tuple[Numbers, int]:
     """For each row the line that called it, `ABSENT` where the side file has none; and how many rows have one."""
     entries, found = _entries(table, calls.start_ns, calls.name, (Category.PYTHON,))
     lines = np.full(len(table), ABSENT, np.int32)

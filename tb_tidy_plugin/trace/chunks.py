@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Times
 from tb_tidy_plugin.trace.columns import Ids as IdColumn
-from tb_tidy_plugin.trace.document import SLICE_BYTES, Piece, as_list, parts_of
+from tb_tidy_plugin.trace.document import SLICE_BYTES, TextPiece, as_list, parts_of
 from tb_tidy_plugin.trace.recover import NOT_JSON, event_texts, mended
 from tb_tidy_plugin.trace.strings import NumberTable
 
@@ -36,7 +36,7 @@ INT64_MAX = (1 << 63) - 1
 INT32_MAX = (1 << 31) - 1
 
 
-class Event(msgspec.Struct, gc=False):
+class TraceEvent(msgspec.Struct, gc=False):
     """One entry of `traceEvents`, times as float64."""
 
     ph: str = ""
@@ -50,7 +50,7 @@ class Event(msgspec.Struct, gc=False):
     args: msgspec.Raw = NO_ARGS
 
 
-class ExactEvent(Event, gc=False):
+class ExactEvent(TraceEvent, gc=False):
     """The same with a decimal time, for absolute times that float64 cannot hold."""
 
     ts: Decimal = Decimal("inf")  # type: ignore[assignment]
@@ -77,7 +77,7 @@ def as_one(texts: Iterable[msgspec.Raw]) -> bytes:
     return b"{" + b",".join([b'"%b":%b' % (key, bytes(text)) for key, text in pairs if text]) + b"}"
 
 
-class Ids(msgspec.Struct, gc=False):
+class EventArgs(msgspec.Struct, gc=False):
     """The few args that every event is asked for; all others stay text. In the order in which Kineto writes them."""
 
     external_id: int = msgspec.field(name="External id", default=ABSENT)
@@ -100,20 +100,20 @@ class Ids(msgspec.Struct, gc=False):
 ID_FIELDS = ("external_id", "correlation", "event_index", "sequence", "forward_thread", "python_id", "python_parent_id",
              "device", "stream", "bytes")  # fmt: skip
 SECOND_SPELLING = "external_id_2021"
-USUAL = Ids()
+USUAL = EventArgs()
 IdTexts = msgspec.defstruct(
     "IdTexts",
     [
         (field.name, msgspec.Raw, msgspec.field(name=field.encode_name, default=NOTHING))
-        for field in msgspec.structs.fields(Ids)
+        for field in msgspec.structs.fields(EventArgs)
     ],
 )
 """The same, not decoded: where one of them is odd, the others still can be."""
 
-EventList: TypeAlias = Sequence[Event]
+_EventList: TypeAlias = Sequence[TraceEvent]
 _Columns: TypeAlias = dict[str, tuple[Any, ...]]
 
-Kind: TypeAlias = tuple[str, str | None, str | None, int | str | None, int | str | None]
+_Kind: TypeAlias = tuple[str, str | None, str | None, int | str | None, int | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Chunk:
     args_number: Numbers
 
 
-class _Kinds(dict[Kind, int]):
+class _Kinds(dict[_Kind, int]):
     """Numbers for what events are and where: thousands of events share one, so that its parts are looked up once."""
 
     def __init__(self, tables: Sequence[NumberTable[Any]]) -> None:
@@ -152,7 +152,7 @@ class _Kinds(dict[Kind, int]):
         self._parts = np.empty((0, 4), np.int32)
         self._new: list[tuple[int, int, int, int]] = []
 
-    def __missing__(self, kind: Kind) -> int:
+    def __missing__(self, kind: _Kind) -> int:
         phase, category, name, *thread = kind
         self._new.append((
             self._phases.number(phase),
@@ -163,7 +163,7 @@ class _Kinds(dict[Kind, int]):
         number = self[kind] = len(self)
         return number
 
-    def columns(self, events: EventList) -> tuple[Numbers, ...]:
+    def columns(self, events: _EventList) -> tuple[Numbers, ...]:
         """Numbers of phases, categories, names and threads."""
         kinds_of = [(each.ph, each.cat, each.name, each.pid, each.tid) for each in events]
         kinds = np.fromiter(map(self.__getitem__, kinds_of), np.int32, len(events))
@@ -190,12 +190,12 @@ class ChunkDecoder:
         self.dropped: Counter[str] = Counter()
         self._kinds = _Kinds((self.phases, self.categories, self.names, self.threads))
         self._inputs: dict[bytes, int] = {}
-        self._plain = msgspec.json.Decoder(list[Event])
+        self._plain = msgspec.json.Decoder(list[TraceEvent])
         self._exact = msgspec.json.Decoder(list[ExactEvent])
         self._needs_exact = False
-        self._ids = msgspec.json.Decoder(list[Ids], strict=False)
+        self._ids = msgspec.json.Decoder(list[EventArgs], strict=False)
 
-    def decode(self, pieces: Sequence[Piece]) -> list[Chunk]:
+    def decode(self, pieces: Sequence[TextPiece]) -> list[Chunk]:
         """Columns of the events in `pieces`, which follow each other, in one chunk or more.
 
         Raises:
@@ -206,7 +206,7 @@ class ChunkDecoder:
 
     def _chunk(self, text: bytes) -> Chunk:
         if not self._needs_exact:
-            events: EventList = _with_phase(self._plain.decode(text))
+            events: _EventList = _with_phase(self._plain.decode(text))
             times = np.array([event.ts for event in events], np.float64)
             if np.fmax.reduce(np.abs(times), initial=0) < EXACT_FLOAT_US:  # whether or not some have no time
                 return self._columns(events, _nanoseconds(times))
@@ -218,7 +218,7 @@ class ChunkDecoder:
         """Columns of the events in damaged text; what cannot be read is counted as dropped."""
         whole = mended(text).strip(b", \t\r\n")
         try:
-            return self.decode([Piece(whole, 0, len(whole))])
+            return self.decode([TextPiece(whole, 0, len(whole))])
         except NOT_JSON:
             return list(self._one_by_one(event_texts(whole)))
 
@@ -227,7 +227,7 @@ class ChunkDecoder:
             events = _with_phase(event for text in some if (event := self._single(text)) is not None)
             yield self._columns(events, _exact_nanoseconds(events))
 
-    def _single(self, text: bytes) -> Event | None:
+    def _single(self, text: bytes) -> TraceEvent | None:
         try:
             return msgspec.json.decode(text, type=ExactEvent)
         except NOT_JSON:
@@ -238,7 +238,7 @@ class ChunkDecoder:
             self.dropped[UNREADABLE] += 1
             return None
 
-    def _columns(self, events: EventList, start_ns: Times) -> Chunk:
+    def _columns(self, events: _EventList, start_ns: Times) -> Chunk:
         count = len(events)
         texts = [event.args for event in events]
         args = b"[" + b",".join(texts)
@@ -265,7 +265,7 @@ class ChunkDecoder:
         except NOT_JSON:  # one odd value in millions: take the odd event's ids one by one
             ids = [_tolerant_ids(bytes(text)) for text in texts]
         columns = zip(*map(msgspec.structs.astuple, ids), strict=True) if ids else repeat(())
-        return dict(zip(Ids.__struct_fields__, columns, strict=False))
+        return dict(zip(EventArgs.__struct_fields__, columns, strict=False))
 
     def _inputs_of(self, ids: _Columns) -> Numbers:
         """Looked up by their texts as they stand; only what is new is put in order."""
@@ -279,14 +279,14 @@ class ChunkDecoder:
                     self._inputs[text] = self.inputs.number(as_one(parts))
         return np.fromiter(map(self._inputs.__getitem__, texts), np.int32, len(texts))
 
-    def _flows(self, events: EventList) -> Times:
+    def _flows(self, events: _EventList) -> Times:
         ids, names = [event.id for event in events], self.flow_names
         if not set(map(type, ids)) <= {int}:
             ids = [each if type(each) is int else -2 - names.number(str(each)) for each in ids]
         return _int_column(ids)
 
 
-def _with_phase(events: Iterable[Event]) -> EventList:
+def _with_phase(events: Iterable[TraceEvent]) -> _EventList:
     """Those that are events: some writers end their lists with `{}`, and millions of them would be little text."""
     return [event for event in events if event.ph]
 
@@ -301,7 +301,7 @@ def _nanoseconds(times_us: NDArray[np.float64]) -> Times:
     return nanoseconds
 
 
-def _exact_nanoseconds(events: EventList) -> Times:
+def _exact_nanoseconds(events: _EventList) -> Times:
     """The same for decimal times, which lose nothing however large they are."""
     limit = int(LATEST_US)
     return np.array([round(event.ts * 1000) if -limit < event.ts < limit else NO_TIME for event in events], np.int64)
@@ -345,7 +345,7 @@ def _int_column(values: Sequence[Any]) -> Times:
         return np.array([ABSENT if value is None or abs(value) > INT64_MAX else value for value in values], np.int64)
 
 
-def _tolerant(fields: dict[str, msgspec.Raw]) -> Event:
+def _tolerant(fields: dict[str, msgspec.Raw]) -> TraceEvent:
     """An event whose fields have odd types; raises where its time is none."""
     plain = {key: msgspec.json.decode(raw) for key, raw in fields.items() if key != "args"}
     return ExactEvent(
@@ -361,8 +361,8 @@ def _tolerant(fields: dict[str, msgspec.Raw]) -> Event:
     )
 
 
-def _tolerant_ids(text: bytes) -> Ids:
-    ids = Ids()
+def _tolerant_ids(text: bytes) -> EventArgs:
+    ids = EventArgs()
     try:
         texts = msgspec.json.decode(text or b"{}", type=IdTexts)
     except NOT_JSON:

@@ -6,24 +6,24 @@ from typing import Annotated
 
 import msgspec
 
-Text = Annotated[str, msgspec.Meta(max_length=4096)]
-Line = Annotated[int, msgspec.Meta(ge=0, le=1 << 30)]
-Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+_Text = Annotated[str, msgspec.Meta(max_length=4096)]
+_Line = Annotated[int, msgspec.Meta(ge=0, le=1 << 30)]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
 class CodeFrame(msgspec.Struct, frozen=True, array_like=True):
     """One frame of a stack, by the name that the trace has for its file."""
 
-    file: Text
-    line: Line
-    function: Text
+    file: _Text
+    line: _Line
+    function: _Text
 
 
 class KernelLines(msgspec.Struct, frozen=True, array_like=True):
     """A kernel that a generated graph calls, and its stacks, the main one first; without any where none is known."""
 
-    kernel: Text
-    stacks: Annotated[list[Number], msgspec.Meta(max_length=10_000)]
+    kernel: _Text
+    stacks: Annotated[list[_Number], msgspec.Meta(max_length=10_000)]
 
 
 class CompiledGraph(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class CompiledGraph(msgspec.Struct, frozen=True):
     `from_cache` says that its lines were worked out from Inductor's cache.
     """
 
-    key: Text
+    key: _Text
     backward: bool
     launches: Annotated[list[KernelLines], msgspec.Meta(max_length=1_000_000)] | None = None
     from_cache: bool = False
@@ -42,28 +42,28 @@ class CompiledGraph(msgspec.Struct, frozen=True):
 class CompiledRegion(msgspec.Struct, frozen=True):
     """A function that was compiled, by Dynamo's number: `0/1` is the second variant of the first one."""
 
-    id: Text
-    function: Text
+    id: _Text
+    function: _Text
     graphs: Annotated[list[CompiledGraph], msgspec.Meta(max_length=10_000)] = []
 
 
 class GraphBreak(msgspec.Struct, frozen=True):
     """A line on which Dynamo could not go on, and its reason."""
 
-    file: Text
-    line: Line
-    function: Text
-    reason: Text
+    file: _Text
+    line: _Line
+    function: _Text
+    reason: _Text
 
 
 class Recompile(msgspec.Struct, frozen=True):
     """A function that was compiled again, and the guard that failed; `id` as of regions."""
 
-    id: Text
-    file: Text
-    line: Line
-    function: Text
-    reason: Text
+    id: _Text
+    file: _Text
+    line: _Line
+    function: _Text
+    reason: _Text
 
 
 class CompiledCode(msgspec.Struct, frozen=True):

@@ -24,10 +24,10 @@ from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, CutShortError
 from tb_tidy_plugin.trace.recover import EVENT_START, NOT_JSON, painted_over
 
-Events = TypeVar("Events")
+_Events = TypeVar("_Events")
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """Events separated by commas: those in `text[start:end]`."""
 
     text: bytes
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     end: int
 
 
-Decode: TypeAlias = Callable[[Sequence[Piece]], Events]
+Decode: TypeAlias = Callable[[Sequence[TextPiece]], _Events]
 
 MAX_EVENT_BYTES = 4 << 20  # an event this long is no event; the longest of some hundred recordings has 7 kB
 MAX_METADATA_BYTES = 16 << 20  # the same recordings have up to 27 kB of it
@@ -69,9 +69,9 @@ class Ending:
 
 def event_pieces(
     blocks: Iterator[bytes],
-    decode: Decode[Events],
-    recover: Callable[[bytes], Events],
-) -> Generator[Events, None, Ending]:
+    decode: Decode[_Events],
+    recover: Callable[[bytes], _Events],
+) -> Generator[_Events, None, Ending]:
     """Yields what `decode` makes of each piece; returns the ending.
 
     Args:
@@ -100,8 +100,8 @@ def event_pieces(
 
 
 def _blocks_in_place(
-    rest: bytes, blocks: Iterator[bytes], decode: Decode[Events]
-) -> Generator[Events, None, tuple[bytes, bytes | None]]:
+    rest: bytes, blocks: Iterator[bytes], decode: Decode[_Events]
+) -> Generator[_Events, None, tuple[bytes, bytes | None]]:
     """Yields what `decode` makes of blocks as they lie in memory: only the events on their bounds are copied.
 
     Returns:
@@ -112,9 +112,9 @@ def _blocks_in_place(
         if first < 0:
             return rest, block
         bridge = rest + block[: first + TO_COMMA]
-        pieces = [Piece(bridge, 0, len(bridge))]
+        pieces = [TextPiece(bridge, 0, len(bridge))]
         if first < last:
-            pieces.append(Piece(block, first + TO_COMMA + 1, last + TO_COMMA))
+            pieces.append(TextPiece(block, first + TO_COMMA + 1, last + TO_COMMA))
         try:
             yield decode(pieces)
         except NOT_JSON:
@@ -125,8 +125,8 @@ def _blocks_in_place(
 
 
 def _slices(
-    text: bytes, block: bytes, decode: Decode[Events], recover: Callable[[bytes], Events]
-) -> Generator[Events, None, tuple[bytes, int | None]]:
+    text: bytes, block: bytes, decode: Decode[_Events], recover: Callable[[bytes], _Events]
+) -> Generator[_Events, None, tuple[bytes, int | None]]:
     """Yields what is made of `text` and the block behind it, in any layout, a slice at a time.
 
     Returns:
@@ -141,7 +141,7 @@ def _slices(
             continue
         cut = cuts[0]
         try:
-            yield decode([Piece(text, 0, cut.end)])
+            yield decode([TextPiece(text, 0, cut.end)])
         except NOT_JSON:
             readable = _readable(text)
             end = _list_end(readable)
@@ -157,9 +157,11 @@ def _slices(
     return text + block[done:], None
 
 
-def _decoded_or_recovered(text: bytes, end: int, decode: Decode[Events], recover: Callable[[bytes], Events]) -> Events:
+def _decoded_or_recovered(
+    text: bytes, end: int, decode: Decode[_Events], recover: Callable[[bytes], _Events]
+) -> _Events:
     try:
-        return decode([Piece(text, 0, end)])
+        return decode([TextPiece(text, 0, end)])
     except NOT_JSON:
         return recover(text[:end])
 
@@ -311,20 +313,20 @@ def _ends_document(text: bytes) -> bool:
 # Pieces
 
 
-def as_list(pieces: Sequence[Piece]) -> bytes:
+def as_list(pieces: Sequence[TextPiece]) -> bytes:
     """The events of all `pieces` as a JSON list, with one copy."""
     texts = (part for text, start, end in pieces for part in (b",", memoryview(text)[start:end]))
     next(texts)
     return b"".join((b"[", *texts, b"]"))
 
 
-def parts_of(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
+def parts_of(pieces: Sequence[TextPiece], count: int) -> list[list[TextPiece]]:
     """The pieces in `count` parts of about the same size, cut where Kineto ends events; in fewer where it does not."""
     *before, (text, start, end) = pieces
     size = end - start
     cuts = {text.rfind(KINETO_CUT, start, start + size * number // count) for number in range(1, count)} - {-1}
     ends = [cut + TO_COMMA for cut in sorted(cuts)]
     first, *others = (
-        Piece(text, *each) for each in zip([start, *(cut + 1 for cut in ends)], [*ends, end], strict=True)
+        TextPiece(text, *each) for each in zip([start, *(cut + 1 for cut in ends)], [*ends, end], strict=True)
     )
     return [[*before, first], *([each] for each in others)]

@@ -34,7 +34,7 @@ from tb_tidy_plugin.trace.columns import (
     Thread,
     Times,
 )
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.trace.side_file import (
     DeviceEvents,
     ExternalDevice,
@@ -96,7 +96,7 @@ def args_of(device: ExternalDevice) -> dict[str, object]:
     return {"inferred": True, "device kind": device.kind, "device name": device.name}
 
 
-def with_device_events(table: EventTable, trace: Place) -> EventTable:
+def with_device_events(table: EventTable, trace: AnyPath) -> EventTable:
     """`table` with the device activity of the side file beside `trace`; the same table where there is none.
 
     Never raises for a side file that cannot be used: `Metadata.notes` then says why. Samples of memory in use do not

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.head import is_trace_at, traces_by_content
-from tb_tidy_plugin.trace.names import RANK_FOLDER, is_trace_name, may_be_trace, named
-from tb_tidy_plugin.trace.remote import Place, RemotePath, identity_of
+from tb_tidy_plugin.trace.names import RANK_FOLDER, is_trace_name, may_be_trace, name_parts
+from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.visible import log_called
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class TraceFile:
     run: str
     worker: str
     span: str
-    path: Place
+    path: AnyPath
 
 
 Leads: TypeAlias = Literal["out", "circle"]
-Kind: TypeAlias = Literal["folder", "trace", "doubtful"]
+_Kind: TypeAlias = Literal["folder", "trace", "doubtful"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,7 +59,7 @@ class Link:
     leads: Leads
 
 
-def find_traces(path: Place, *, follow_links: bool = False) -> list[TraceFile]:
+def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]:
     """Trace files at `path`: the file itself, or all in the folder and below it, ordered by run, worker and span.
 
     Links that are passed over are logged, and so are folders that cannot be listed, where traces are elsewhere.
@@ -107,7 +107,7 @@ def _unseen(path: Path, problem: OSError) -> NotFoundError:
     return NotFoundError(f"`{path}` cannot be looked at: {reason}.", "Check its permissions, the disk and the mount.")
 
 
-def _some(found: list[TraceFile], path: Place, links: Sequence[str] = ()) -> list[TraceFile]:
+def _some(found: list[TraceFile], path: AnyPath, links: Sequence[str] = ()) -> list[TraceFile]:
     """`found`, where that is not nothing; `links` says which were passed over.
 
     Raises:
@@ -171,7 +171,7 @@ def traces_below(
                 yield _file(run, path, rank_folder)
 
 
-def _kinds(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], Kind]]:
+def _kinds(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], _Kind]]:
     """Those that are folders, traces by their names, or doubtful: JSON whose content has to tell."""
     for entry in entries:
         if _is_folder(entry):
@@ -239,7 +239,7 @@ def is_under(real: str, root: str) -> bool:
         return False
 
 
-def passed_over(links: Iterable[Link], logdir: Place, option: str) -> Iterator[str]:
+def passed_over(links: Iterable[Link], logdir: AnyPath, option: str) -> Iterator[str]:
     """One or two sentences about the `links` of each kind; `option` follows those that lead out of `logdir`."""
     known = sorted(links)
     for leads, where, advice in (
@@ -294,6 +294,6 @@ def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
         raise NotFoundError(f"`{path}` cannot be reached: {problem.strerror}.", "Check address and network.") from None
 
 
-def _file(run: str, path: Place, rank_folder: str = "") -> TraceFile:
-    worker, span = named(path.name)
+def _file(run: str, path: AnyPath, rank_folder: str = "") -> TraceFile:
+    worker, span = name_parts(path.name)
     return TraceFile(run, f"{rank_folder}/{worker}" if rank_folder else worker, span, path)

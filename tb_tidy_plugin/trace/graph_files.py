@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tb_tidy_plugin.trace.cache import State
 from tb_tidy_plugin.trace.names import GRAPH_CAPTURE, is_trace_name, may_be_trace
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 LOOKED_AT = "<captures of graphs>"
 """Stands for the files beside a trace among the sources that an answer depends on; no source has this name."""
@@ -17,7 +17,7 @@ MOST_FILES = 256
 """Files beside a trace that are looked at, and captures that are read."""
 
 
-def captures_state(trace: Place) -> State:
+def captures_state(trace: AnyPath) -> State:
     """What changes when a file beside the trace comes, goes or changes that may hold a capture."""
     if not isinstance(trace, Path):
         return ()

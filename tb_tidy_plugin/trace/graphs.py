@@ -19,7 +19,7 @@ from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.names import GRAPH_CAPTURE
 from tb_tidy_plugin.trace.reader import read_blocks
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 
 GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 CAPTURE = b"StreamBeginCapture"
@@ -31,7 +31,7 @@ MOST_LOOKED_AT = 512 << 20
 
 
 def with_graph_captures(
-    table: EventTable, trace: Place, named: Sequence[Path] = (), limits: Limits = USUAL
+    table: EventTable, trace: AnyPath, named: Sequence[Path] = (), limits: Limits = USUAL
 ) -> EventTable:
     """`table` with the captures of the graphs that it replays: those in `named`, else those beside `trace`.
 
@@ -54,7 +54,7 @@ def replays_graphs(table: EventTable) -> bool:
     return any(GRAPH_LAUNCH.search(name) for name in table.names)
 
 
-def _beside(table: EventTable, trace: Place) -> list[Path]:
+def _beside(table: EventTable, trace: AnyPath) -> list[Path]:
     """Files beside the trace that hold captures; none where the trace holds its own."""
     if not isinstance(trace, Path) or any(CAPTURE.decode() in name for name in table.names):
         return []

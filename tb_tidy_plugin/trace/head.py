@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from tb_tidy_plugin.trace.remote import RemotePath
 
-Identity: TypeAlias = tuple[int, int, str]
+_Identity: TypeAlias = tuple[int, int, str]
 """As `remote.identity_of` gives it."""
 
 HEAD_BYTES = 64 << 10  # of 70 recordings, the latest first event begins at byte 26,384
@@ -53,10 +53,10 @@ def _head_of(path: str) -> bytes:
         return stream.read(HEAD_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
-_on_stores: dict[tuple[RemotePath, Identity], bool] = {}
+_on_stores: dict[tuple[RemotePath, _Identity], bool] = {}
 
 
-def traces_by_content(folder: RemotePath, files: Mapping[RemotePath, Identity]) -> set[RemotePath]:
+def traces_by_content(folder: RemotePath, files: Mapping[RemotePath, _Identity]) -> set[RemotePath]:
     """Those of `files`, all below `folder` on a store, that begin as traces; remembered as for files on a disk.
 
     One that the store does not show this time is left out.

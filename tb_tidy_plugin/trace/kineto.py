@@ -20,14 +20,14 @@ from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.document import Ending, event_pieces
 from tb_tidy_plugin.trace.limits import USUAL, Limits
 from tb_tidy_plugin.trace.metadata import parse_metadata
-from tb_tidy_plugin.trace.reader import RECORD_AGAIN, Progress, read_blocks
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.reader import RECORD_AGAIN, ReadProgress, read_blocks
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.trace.scanned import fastest_decoder
 
 RECORD_A_STEP = "Record at least one active step, and export before a repeating schedule starts its next cycle."
 
 
-def read_trace(path: Place, progress: Progress | None = None, limits: Limits = USUAL) -> EventTable:
+def read_trace(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL) -> EventTable:
     """Reads one trace file, as long as it is within `limits`.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tb_tidy_plugin.allowance import Allowance, Bound, Limit, LimitReachedError, bounds_memory, within
+from tb_tidy_plugin.allowance import Allowance, LimitKind, LimitReachedError, ScaledBound, bounds_memory, within
 from tb_tidy_plugin.errors import TraceError
 
 GB, MB = 10**9, 10**6
@@ -27,14 +27,14 @@ NO_THREAD = "can't start new thread"
 GZIP_RATIO = 15
 """Bytes of text in one of a gz file; 10 to 30 in recordings."""
 
-PROCESSOR_S, WALL_S, MEMORY_BYTES = Bound(60, 1e-6), Bound(600, 1e-5), Bound(160e6, 24)
+PROCESSOR_S, WALL_S, MEMORY_BYTES = ScaledBound(60, 1e-6), ScaledBound(600, 1e-5), ScaledBound(160e6, 24)
 """What an analysis may take, as a rule.
 
 Recordings take 0.02 to 0.04 s for a MB of text, and the least favourable text that was found 0.74 s. The clock allows
 for a machine with ten times as much to do as it can. Memory is what `docs/limits.md` promises.
 """
 
-KEYS: Mapping[Limit, str] = {"processor": "max-processor-s", "wall": "max-wall-s", "memory": "max-memory-gb"}
+KEYS: Mapping[LimitKind, str] = {"processor": "max-processor-s", "wall": "max-wall-s", "memory": "max-memory-gb"}
 """What sets each limit of an allowance, in `[limits]` and on the command line."""
 
 
@@ -52,9 +52,9 @@ class Limits:
 
     text_bytes: float = 16 * GB
     inflation: float = 300.0
-    processor_s: Bound = PROCESSOR_S
-    wall_s: Bound = WALL_S
-    memory_bytes: Bound = MEMORY_BYTES
+    processor_s: ScaledBound = PROCESSOR_S
+    wall_s: ScaledBound = WALL_S
+    memory_bytes: ScaledBound = MEMORY_BYTES
 
     def check(self, text_bytes: int, packed_bytes: int | None = None) -> None:
         """Looks at what was read so far; `packed_bytes` of the file, None where it is not compressed.
@@ -79,7 +79,7 @@ class Limits:
         """What the analysis may take."""
         return Allowance(self.processor_s, self.wall_s, self.memory_bytes)
 
-    def reached(self, limit: Limit, work: str = "analysis") -> TraceError:
+    def reached(self, limit: LimitKind, work: str = "analysis") -> TraceError:
         """What to say of `work` on the trace that has reached a limit of its allowance."""
         amounts = {
             "processor": f"took more processor time than {_seconds(self.processor_s)}",
@@ -92,11 +92,11 @@ class Limits:
         )
 
 
-def _seconds(bound: Bound) -> str:
+def _seconds(bound: ScaledBound) -> str:
     return f"{bound.at_once:,g} s" + (f" and {bound.per_byte * MB:g} s for each MB of text" if bound.per_byte else "")
 
 
-def _memory(bound: Bound) -> str:
+def _memory(bound: ScaledBound) -> str:
     each = f" and {bound.per_byte:g} bytes for each byte of text" if bound.per_byte else ""
     return f"{bound.at_once / MB:,g} MB{each}"
 

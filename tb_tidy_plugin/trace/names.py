@@ -9,7 +9,7 @@ import os
 import re
 from typing import NamedTuple
 
-from tb_tidy_plugin.trace.remote import Place, absolute
+from tb_tidy_plugin.trace.remote import AnyPath, absolute
 from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
 
 CAPTURED = ".tidy.json.gz"
@@ -40,7 +40,7 @@ RANK_IN_FILE = (
 )
 
 
-class Named(NamedTuple):
+class NameParts(NamedTuple):
     """What a file's name says; `span` is empty where it says nothing of it."""
 
     worker: str
@@ -57,17 +57,17 @@ def may_be_trace(name: str) -> bool:
     return JSON_NAME.fullmatch(name) is not None and not name.endswith(OURS)
 
 
-def named(name: str) -> Named:
+def name_parts(name: str) -> NameParts:
     """The worker and the span in a file's name; a file may be called anything."""
     if match := TRACE_NAME.fullmatch(name):
-        return Named(match["worker"], match["span"] or "")
+        return NameParts(match["worker"], match["span"] or "")
     match = JSON_NAME.fullmatch(name)
     stem = match["stem"] if match else name.removesuffix(".gz")
     serving = SGLANG.fullmatch(stem)
-    return Named(serving["worker"], serving["span"] + (serving["stage"] or "")) if serving else Named(stem, "")
+    return NameParts(serving["worker"], serving["span"] + (serving["stage"] or "")) if serving else NameParts(stem, "")
 
 
-def rank_in_names(path: Place) -> int | None:
+def rank_in_names(path: AnyPath) -> int | None:
     """The rank by a file's name, else by that of its folder, else None."""
     folder, _, file = str(absolute(path)).replace(os.sep, "/").rpartition("/")
     for pattern in RANK_IN_FILE:

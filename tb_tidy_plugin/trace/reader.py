@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, cast
 from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.limits import USUAL, Limits
-from tb_tidy_plugin.trace.remote import Place, RemotePath
+from tb_tidy_plugin.trace.remote import AnyPath, RemotePath
 
 try:
     from isal import isal_zlib as library  # the same interface as zlib, several times faster
@@ -24,7 +24,7 @@ DAMAGED = cast("type[Exception]", library.error)
 GZIP_WINDOW_BITS = 31  # zlib's number for "expect a gzip header"
 LEAST_GIVEN, MOST_GIVEN = 1 << 10, 1 << 18  # bytes of a member that are inflated at once, in its beginning and later
 
-Progress: TypeAlias = Callable[[int], object]
+ReadProgress: TypeAlias = Callable[[int], object]
 """Called with the number of bytes of the file on disk that have been read so far."""
 
 
@@ -50,7 +50,7 @@ class _Inflater(Protocol):
     def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes: ...
 
 
-def read_blocks(path: Place, progress: Progress | None = None, limits: Limits = USUAL) -> Iterator[bytes]:
+def read_blocks(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL) -> Iterator[bytes]:
     """Blocks of the JSON text in `path`, none larger than `BLOCK_BYTES`.
 
     Whether the file is gz is told by its first bytes, not by its name. All members of a multi-member gz are read.
@@ -84,7 +84,7 @@ def read_blocks(path: Place, progress: Progress | None = None, limits: Limits = 
         raise UnreadError(f"The file could not be read: {reason}.", f"Check {what}, then reload.") from None
 
 
-def _reported(stream: _Stream, progress: Progress | None) -> Iterator[bytes]:
+def _reported(stream: _Stream, progress: ReadProgress | None) -> Iterator[bytes]:
     done = 0
     while piece := stream.read(BLOCK_BYTES):
         done += len(piece)

@@ -143,17 +143,17 @@ class RemoteFile(AbstractContextManager["RemoteFile", None]):
         self._stream.close()
 
 
-Place: TypeAlias = Path | RemotePath
+AnyPath: TypeAlias = Path | RemotePath
 """Where a file or folder is: on this machine, or on a store."""
 
 
-def place_of(path: str | os.PathLike[str]) -> Place:
+def path_or_url(path: str | os.PathLike[str]) -> AnyPath:
     """An address such as `s3://…`, or a path on this machine."""
     name = os.fspath(path)
     return RemotePath(name.rstrip("/")) if ADDRESS.match(name) else Path(name)
 
 
-def on_this_machine(place: Place) -> Path | None:
+def on_this_machine(place: AnyPath) -> Path | None:
     """The path of a place on this machine, also of an address such as `file:///runs`; None for one on a store."""
     if isinstance(place, Path):
         return place
@@ -161,12 +161,12 @@ def on_this_machine(place: Place) -> Path | None:
     return Path(path) if scheme in {"", "file", "local"} else None
 
 
-def absolute(place: Place) -> Place:
+def absolute(place: AnyPath) -> AnyPath:
     """The same place, for a process in another folder."""
     return place.absolute() if isinstance(place, Path) else place
 
 
-def is_file(place: Place) -> bool:
+def is_file(place: AnyPath) -> bool:
     """Whether it is there and no folder; true, too, where that cannot be told: whoever reads it then says why."""
     if isinstance(place, RemotePath):
         return place.is_file()
@@ -188,7 +188,7 @@ def can_be_opened(address: str) -> bool:
     return True
 
 
-def write_small(place: Place, content: bytes, mode: int | None = None) -> None:
+def write_small(place: AnyPath, content: bytes, mode: int | None = None) -> None:
     """Writes a file, all of it or nothing; `mode` are its permissions on a disk.
 
     Raises:
@@ -200,7 +200,7 @@ def write_small(place: Place, content: bytes, mode: int | None = None) -> None:
         write_whole(place, content, mode)
 
 
-def size_of(place: Place) -> int:
+def size_of(place: AnyPath) -> int:
     """Bytes of a file; 0 where that cannot be known."""
     try:
         return place.stat().st_size if isinstance(place, Path) else _number(place.info().get("size"))
@@ -208,7 +208,7 @@ def size_of(place: Place) -> int:
         return 0
 
 
-def changed_at(place: Place) -> float:
+def changed_at(place: AnyPath) -> float:
     """When a file was last changed, in s since 1970; 0 where a store does not tell.
 
     Raises:

@@ -20,7 +20,7 @@ import numpy as np
 from tb_tidy_plugin.compiled import DECODER, is_usable
 from tb_tidy_plugin.trace.chunks import ID_FIELDS, USUAL, Chunk, ChunkDecoder, InputTexts, as_one
 from tb_tidy_plugin.trace.columns import Ids, Numbers
-from tb_tidy_plugin.trace.document import Piece, parts_of
+from tb_tidy_plugin.trace.document import TextPiece, parts_of
 from tb_tidy_plugin.trace.recover import NOT_JSON
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class ScanningDecoder(ChunkDecoder):
             scanner.forget()
         self._numbers = [[NO_NUMBERS] * TABLES for _ in self._scanners]
 
-    def decode(self, pieces: Sequence[Piece]) -> list[Chunk]:
+    def decode(self, pieces: Sequence[TextPiece]) -> list[Chunk]:
         """As the portable decoder does it."""
         from tb_tidy_plugin.trace._scan import RefusedError
 
@@ -119,7 +119,7 @@ class ScanningDecoder(ChunkDecoder):
             return super().decode(pieces)
         return [self._numbered(part, numbers) for part, numbers in zip(parts, self._numbers, strict=False)]
 
-    def _scanned(self, pieces: Sequence[Piece]) -> list[_Part]:
+    def _scanned(self, pieces: Sequence[TextPiece]) -> list[_Part]:
         size = pieces[-1].end - pieces[-1].start
         parts = parts_of(pieces, max(1, min(len(self._scanners), size // SMALLEST_PART)))
         if len(parts) == 1:
@@ -160,7 +160,7 @@ class ScanningDecoder(ChunkDecoder):
         )
 
 
-def _scanned(scanner: Scanner, pieces: list[Piece]) -> _Part:
+def _scanned(scanner: Scanner, pieces: list[TextPiece]) -> _Part:
     count, wide, narrow, tables, args, args_ends = scanner.columns(list(pieces))
     *texts, threads, inputs = (b"[" + b",".join(new) + b"]" for _, new in tables)
     phases, categories, names = map(_TEXTS.decode, texts)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-Text = Annotated[str, msgspec.Meta(max_length=256)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+_Text = Annotated[str, msgspec.Meta(max_length=256)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 Many = msgspec.Meta(max_length=64)
 
 
@@ -18,41 +18,41 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 class Versions(Setting, frozen=True):
     """Versions as the libraries give them; `cuda_driver` is the newest CUDA that the driver supports (12040: 12.4)."""
 
-    python: Text | None = None
-    torch: Text | None = None
-    cuda: Text | None = None
-    rocm: Text | None = None
-    cudnn: Count | None = None
-    cuda_driver: Count | None = None
+    python: _Text | None = None
+    torch: _Text | None = None
+    cuda: _Text | None = None
+    rocm: _Text | None = None
+    cudnn: _Count | None = None
+    cuda_driver: _Count | None = None
 
 
 class NamedDevice(Setting, frozen=True):
     """A device that the job could use."""
 
-    kind: Text
-    index: Count
-    name: Text
+    kind: _Text
+    index: _Count
+    name: _Text
 
 
 class Threads(Setting, frozen=True):
     """Threads of torch, and cores that the process may use."""
 
-    intra_op: Count | None = None
-    inter_op: Count | None = None
-    available_cores: Count | None = None
+    intra_op: _Count | None = None
+    inter_op: _Count | None = None
+    available_cores: _Count | None = None
 
 
 class Processor(Setting, frozen=True):
     """What the CPU computes with: torch's name of its vector units, and whether it multiplies bfloat16 natively."""
 
-    capability: Text | None = None
+    capability: _Text | None = None
     bfloat16: bool | None = None
 
 
 class Numerics(Setting, frozen=True):
     """Switches between speed and exactness, as they were when the recording ended."""
 
-    float32_matmul_precision: Text | None = None
+    float32_matmul_precision: _Text | None = None
     tf32_matmul: bool | None = None
     tf32_cudnn: bool | None = None
     cudnn_benchmark: bool | None = None
@@ -64,33 +64,33 @@ class Numerics(Setting, frozen=True):
 class Process(Setting, frozen=True):
     """The place of this process in a distributed job."""
 
-    rank: Count | None = None
-    world_size: Count | None = None
-    backend: Text | None = None
+    rank: _Count | None = None
+    world_size: _Count | None = None
+    backend: _Text | None = None
 
 
 class OptimizerSettings(Setting, frozen=True):
     """An optimizer: its class, switches (null: not set, or not the same in all groups) and parameters."""
 
-    kind: Text
+    kind: _Text
     foreach: bool | None = None
     fused: bool | None = None
     capturable: bool | None = None
     differentiable: bool | None = None
-    parameters: Count = 0
-    parameter_bytes: Count = 0
-    devices: Annotated[tuple[Text, ...], Many] = ()
+    parameters: _Count = 0
+    parameter_bytes: _Count = 0
+    devices: Annotated[tuple[_Text, ...], Many] = ()
 
 
 class LoaderSettings(Setting, frozen=True):
     """A `DataLoader` of the job. `dataset` is the class of its data set."""
 
-    dataset: Text
-    batch_size: Count | None = None
-    num_workers: Count | None = None
+    dataset: _Text
+    batch_size: _Count | None = None
+    num_workers: _Count | None = None
     pin_memory: bool | None = None
     persistent_workers: bool | None = None
-    prefetch_factor: Count | None = None
+    prefetch_factor: _Count | None = None
 
 
 class Settings(Setting, frozen=True):

@@ -12,7 +12,7 @@ from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.recover import NOT_JSON
-from tb_tidy_plugin.trace.remote import Place, is_file, size_of
+from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
 
 SUFFIX = ".device_events.json"
 """Added to the whole name of the trace file, `.gz` included, to name its side file."""
@@ -71,14 +71,14 @@ class _Versioned(msgspec.Struct):
     version: int
 
 
-def side_file_of(trace: Place) -> Place | None:
+def side_file_of(trace: AnyPath) -> AnyPath | None:
     """The side file beside `trace`: its name plus `SUFFIX`; of a trace compressed later, also its name before that."""
     names = [trace.name, trace.name.removesuffix(".gz")]
     paths = (trace.with_name(name + SUFFIX) for name in names)
     return next((path for path in paths if is_file(path)), None)
 
 
-def refuse_link_away(side_file: Place, trace: Place) -> None:
+def refuse_link_away(side_file: AnyPath, trace: AnyPath) -> None:
     """Refuses a side file that does not lie beside its trace, links resolved: who put a link here may not read there.
 
     Raises:
@@ -97,7 +97,7 @@ def refuse_link_away(side_file: Place, trace: Place) -> None:
         raise TraceError("It is a link to a folder that the trace is not in.", "Put the file itself beside the trace.")
 
 
-def read_device_events(path: Place) -> DeviceEvents:
+def read_device_events(path: AnyPath) -> DeviceEvents:
     """The side file `path`.
 
     Raises:
@@ -117,7 +117,7 @@ def read_device_events(path: Place) -> DeviceEvents:
         raise TraceError("It is not JSON.", WRITE_AGAIN) from None
 
 
-def _text(path: Place) -> bytes:
+def _text(path: AnyPath) -> bytes:
     try:
         if size_of(path) > MAX_FILE_BYTES:
             raise TraceError("It is larger than 256 MiB.", WRITE_AGAIN)

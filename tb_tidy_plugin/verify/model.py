@@ -9,7 +9,7 @@ from tb_tidy_plugin.report.value import Model
 Equality: TypeAlias = Literal["equal", "up to rounding", "different", "not comparable"]
 
 
-class Side(Model, frozen=True):
+class ProgramSide(Model, frozen=True):
     """One of the two programs.
 
     Attributes:
@@ -55,8 +55,8 @@ class Verification(Model, frozen=True):
     """
 
     schema: int
-    before: Side
-    after: Side
+    before: ProgramSide
+    after: ProgramSide
     ratio: float
     low: float
     high: float

@@ -10,7 +10,7 @@ from statistics import median
 
 from tb_tidy_plugin.benchmarks.blocks import ratio_of
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, ProfileReport, Report
-from tb_tidy_plugin.verify.model import Equality, Kept, Side, Verification
+from tb_tidy_plugin.verify.model import Equality, Kept, ProgramSide, Verification
 from tb_tidy_plugin.verify.programs import Results, Running, Turn, running
 
 
@@ -45,8 +45,8 @@ class _Seen:
         """The mean step of each turn."""
         return [turn.seconds / turn.steps for turn in self.turns]
 
-    def side(self, folder: str) -> Side:
-        return Side(
+    def side(self, folder: str) -> ProgramSide:
+        return ProgramSide(
             folder=folder,
             step_ns=round(median(self.seconds) * 1e9),
             steps=sum(turn.steps for turn in self.turns),

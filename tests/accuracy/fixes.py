@@ -40,6 +40,12 @@ ROUNDING = 1e-3
 HEADER = ("program", "fixed", "safety", "results", "saving kept")
 KEPT_TARGET = 0.8
 
+SHARED_NAMES = {"ema-per-parameter-loop": "moving-average-per-parameter"}
+"""Rules that are called otherwise than the shared programs with their patterns."""
+
+FOR_FIXERS = ROOT / "tests" / "fixes" / "programs"
+"""Slow programs of rules that the corpus has none of; a name is the rule's."""
+
 FIXERS = frozenset(rule.name() for rule in catalogue() if issubclass(rule, Rule) and rule.can_fix())
 
 
@@ -77,10 +83,14 @@ class Fixed:
 
 
 def slow_programs(only: str = "*") -> list[Program]:
-    """The slow programs of rules with a fixer that run here: this corpus', and the shared ones."""
+    """The slow programs of rules with a fixer that run here: this corpus', those for fixers, and the shared ones."""
     own = [each for each in programs() if each.kind == "slow" and not each.is_drawn and each.ranks == 1]
-    shared = [Program(path, "slow", path.parent.name) for path in sorted(SHARED.glob("accuracy/*/slow.py"))]
-    return [each for each in (*own, *shared) if each.rule in FIXERS and fnmatch(each.name, only)]
+    shared = [
+        Program(path, "slow", SHARED_NAMES.get(path.parent.name, path.parent.name))
+        for path in sorted(SHARED.glob("accuracy/*/slow.py"))
+    ]
+    further = [Program(path, "slow", path.stem) for path in sorted(FOR_FIXERS.glob("*.py"))]
+    return [each for each in (*own, *further, *shared) if each.rule in FIXERS and fnmatch(each.name, only)]
 
 
 def fixed(program: Program, rounds: int = 0) -> Fixed:
@@ -189,7 +199,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _cells(found: Fixed) -> Iterator[str]:
-    yield f"{found.program.path.parent.name}{'' if found.program in programs() else ' (shared)'}"
+    yield f"{found.program.rule}{' (shared)' if found.program.path.is_relative_to(SHARED) else ''}"
     yield f"{found.applied} of {len(found.proposals)}" if found.proposals else f"no: {found.reason}"
     yield found.safety.partition(":")[0] or "–"
     yield found.results or "–"

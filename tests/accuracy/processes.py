@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import Measured, Message, Progress, Request, answer_to
+from tb_tidy_plugin.benchmarks.process import Measured, MeasuringProgress, MeasuringRequest, Message, answer_to
 from tests.accuracy.corpus import Program
 from tests.accuracy.record import STEADY, Conditions, Results, capture, loaded, prepared, record, results_of, timed
 from tests.lines.marked import record_step
@@ -89,7 +89,7 @@ def results_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> Resu
     return msgspec.json.decode((folder / RESULTS).read_bytes(), type=Results)
 
 
-def measured_in(folder: Path, request: Request, limit_s: float = LIMIT_S) -> Measurement | NotMeasured:
+def measured_in(folder: Path, request: MeasuringRequest, limit_s: float = LIMIT_S) -> Measurement | NotMeasured:
     """The measurement of a pair of statements, which work in `folder`.
 
     Raises:
@@ -105,7 +105,7 @@ def measured_in(folder: Path, request: Request, limit_s: float = LIMIT_S) -> Mea
     finally:
         _end(process)
     message: Message = msgspec.json.decode(answer.read_bytes(), type=Message)
-    assert not isinstance(message, Progress)
+    assert not isinstance(message, MeasuringProgress)
     return message.measurement if isinstance(message, Measured) else message
 
 
@@ -169,7 +169,7 @@ def _measure(request: bytes, answer: Path) -> None:
     _stand_alone()
     multiprocessing.set_start_method("fork", force=True)  # loaders' workers: what statements define cannot be pickled
     os.chdir(answer.parent)
-    found = answer_to(msgspec.json.decode(request, type=Request), lambda _: None)
+    found = answer_to(msgspec.json.decode(request, type=MeasuringRequest), lambda _: None)
     answer.write_bytes(msgspec.json.encode(found))
 
 

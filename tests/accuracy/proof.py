@@ -14,8 +14,8 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.pairs import BUDGET_S, pairs_in
 from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import Request
-from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.benchmarks.process import MeasuringRequest
+from tb_tidy_plugin.benchmarks.runner import PairMeasurement
 from tb_tidy_plugin.benchmarks.store import save_beside
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.accuracy.corpus import Program
@@ -87,7 +87,7 @@ def _benchmarked(folder: Path, slow: Program, conditions: Conditions) -> Promise
 @cache
 def _measurement(rule: str, pair: Benchmark) -> Measurement | NotMeasured:
     """Once in all rounds, whose recordings have the same shapes."""
-    return Run(Request(rule=rule, pair=pair, asked="cpu", budget_s=BUDGET_S)).result()
+    return PairMeasurement(MeasuringRequest(rule=rule, pair=pair, asked="cpu", budget_s=BUDGET_S)).result()
 
 
 def _round(slow: Program, fixed: Program, conditions: Conditions) -> Round:

@@ -8,7 +8,7 @@ import pytest
 
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, device_for
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.benchmarks.process import Request
+from tb_tidy_plugin.benchmarks.process import MeasuringRequest
 from tb_tidy_plugin.benchmarks.statements import complaint_about
 from tests.accuracy.corpus import Program
 from tests.accuracy.processes import measured_in
@@ -21,7 +21,7 @@ from tests.accuracy.statements import OF_RULES, SLOW, WITHOUT_STATEMENTS, pairs_
 def test_the_statements_run_and_compute_the_same(program: Program, tmp_path: Path) -> None:
     (pair, *_) = pairs_of(program)
     assert complaint_about(pair) is None
-    found = measured_in(tmp_path, Request(rule=program.rule, pair=pair, asked="cpu", budget_s=0.02))
+    found = measured_in(tmp_path, MeasuringRequest(rule=program.rule, pair=pair, asked="cpu", budget_s=0.02))
     assert isinstance(found, Measurement), found
     assert found.equal is not False, found.doubts
     assert found.equal or not (pair.compare or "result" in pair.after)

@@ -16,7 +16,7 @@ from tb_tidy_plugin.analysis.fixing import NOT_AS_RECORDED, Fixer
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.plugin.analysis_worker import findings_of, result_of
+from tb_tidy_plugin.plugin.analysis_worker import first_findings, result_of
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, CodeFixes
 from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop
@@ -133,7 +133,7 @@ def test_the_worker_of_the_tab_makes_them_and_names_the_files(run: Path) -> None
     """The file's state counts even where no line was looked up in it: a change of it makes the kept result stale."""
     [file] = find_traces(run)
     analysis = read_file(file, job_on(run))
-    early = findings_of(analysis)
+    early = first_findings(analysis)
     assert [each.code_fixes for each in early.report.findings] == [None]
     result = result_of(analysis, early)
     [fixes] = [each.code_fixes for each in result.report.findings]

@@ -12,7 +12,7 @@ from tb_tidy_plugin.analysis.findings import less_sure
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.quality import quality_of
-from tb_tidy_plugin.estimate.saving import Estimates
+from tb_tidy_plugin.estimate.saving import SavingEstimates
 from tb_tidy_plugin.report.model import Note, ProfileReport
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.support.drawn import A100, draw
@@ -78,7 +78,7 @@ def test_waiting_that_nothing_explains_makes_findings_unsure() -> None:
     text = "ProfilerStep#1  0-1000\n  aten::mm  10-20  kernel=gemm@15-25  dims=4x4,4x4  types=float,float\n"
     text += "  aten::mm  100-110  kernel=gemm@800-950  dims=4x4,4x4  types=float,float"
     profile = draw(text, A100)
-    estimates = Estimates(profile)
+    estimates = SavingEstimates(profile)
     assert estimates.unexplained == pytest.approx(0.7, abs=0.03)
     assert estimates.confidence == "low"
     _, (evidence,) = checked(profile, [SlowMultiplication()])
@@ -89,7 +89,9 @@ def test_waiting_that_nothing_explains_makes_findings_unsure() -> None:
 def test_a_recording_of_many_short_operators_says_what_recording_takes() -> None:
     text = "ProfilerStep#1  0-1000\n" + "".join(f"  aten::add  {at}-{at + 2}\n" for at in range(1, 990, 4))
     profile = draw(text)
-    assert any(note.startswith("Recording takes about 1") for note in quality_of(profile, Estimates(profile)).notes)
+    assert any(
+        note.startswith("Recording takes about 1") for note in quality_of(profile, SavingEstimates(profile)).notes
+    )
 
 
 def test_the_least_confidence_counts() -> None:

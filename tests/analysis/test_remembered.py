@@ -21,7 +21,7 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse, analyse_files, analyze_path, remembered_by
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.configuration.checks import job_of
-from tb_tidy_plugin.configuration.files import Configuration, Settings, read_configuration
+from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, read_configuration
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.trace.cache import Cache
@@ -31,7 +31,7 @@ from tests.support.user_rule import write_rule
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_runs" / "image_classifier_untidy"
 TRACE = "workstation.1795242346135690847.pt.trace.json.gz"
-DEFAULTS = Settings()
+DEFAULTS = ConfigurationSettings()
 
 Count = Callable[[], int]
 
@@ -60,7 +60,7 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> Count:
     return lambda: len(made)
 
 
-def report(run: Path, job: Job, settings: Settings = DEFAULTS) -> Report:
+def report(run: Path, job: Job, settings: ConfigurationSettings = DEFAULTS) -> Report:
     return analyze_path(run, replace(job, rules=job_of(Configuration(settings)).rules))
 
 
@@ -144,8 +144,8 @@ def test_what_it_depends_on_makes_it_anew(
 
 def test_another_question_has_another_answer(run: Path, job: Job, analysed: Count) -> None:
     report(run, job)
-    report(run, job, Settings(ignore=["TT101"]))
-    report(run, job, Settings(thresholds={"zero-grad-memset": {"min-share": 0.5}}))
+    report(run, job, ConfigurationSettings(ignore=["TT101"]))
+    report(run, job, ConfigurationSettings(thresholds={"zero-grad-memset": {"min-share": 0.5}}))
     report(run, replace(job, ignores=PathIgnores({"*.py": frozenset({"zero-grad-memset"})})))
     report(run, replace(job, source_roots=(run.parent,)))
     assert analysed() == 5

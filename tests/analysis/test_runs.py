@@ -20,7 +20,7 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.analysis.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.cli.printed import as_lines
-from tb_tidy_plugin.profile.rank_summary import Operation, RankFinding, RankSummary, Site
+from tb_tidy_plugin.profile.rank_summary import CollectiveSite, Operation, RankFinding, RankSummary
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.markdown import to_markdown
@@ -82,7 +82,7 @@ class TestSummary:
         found = summary(pair / "host_1.11.pt.trace.json")
         assert (found.rank, found.worker, found.span) == (1, "host_1", "11")
         assert [step.name for step in found.steps] == [f"ProfilerStep#{number}" for number in range(4)]
-        assert found.operations == [Operation("all_reduce", "", 4096, Site("train.py", 7, "train"))]
+        assert found.operations == [Operation("all_reduce", "", 4096, CollectiveSite("train.py", 7, "train"))]
         columns = found.collectives
         assert (columns.step, columns.position) == ([0, 1, 2, 3], [0, 0, 0, 0])
         absolute_us = (found.origin_ns + columns.start_ns[1]) / 1000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tb_tidy_plugin.ask.arguments import Runs
-from tb_tidy_plugin.ask.pages import CursorError, Found, Head, Row, TokensError, page, tokens_in
+from tb_tidy_plugin.ask.arguments import RunsQuestion
+from tb_tidy_plugin.ask.pages import CursorError, Head, Row, TokensError, WholeAnswer, page, tokens_in
 
 
 class Count(Head, frozen=True):
@@ -21,8 +21,8 @@ class Numbered(Row, frozen=True):
     text: str
 
 
-def found(rows: int, text: str = "x" * 40) -> Found:
-    return Found(Count(rows_there=rows), Numbered, [Numbered(at, text) for at in range(rows)])
+def found(rows: int, text: str = "x" * 40) -> WholeAnswer:
+    return WholeAnswer(Count(rows_there=rows), Numbered, [Numbered(at, text) for at in range(rows)])
 
 
 def read(text: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -35,7 +35,7 @@ def test_pages_put_together_are_all_rows(tokens: int, text: str) -> None:
     numbers: list[int] = []
     cursor, pages = "", 0
     while True:
-        answer = page(Runs(tokens=tokens, cursor=cursor), found(1_000, text))
+        answer = page(RunsQuestion(tokens=tokens, cursor=cursor), found(1_000, text))
         assert tokens_in(answer) <= tokens
         shown = read(answer)
         numbers += [row[0] for row in shown["rows"]]
@@ -49,48 +49,48 @@ def test_pages_put_together_are_all_rows(tokens: int, text: str) -> None:
 
 
 def test_a_page_is_full() -> None:
-    answer = page(Runs(tokens=500), found(300))
+    answer = page(RunsQuestion(tokens=500), found(300))
     row = len('[0,""],') + 40 + 2
     assert 500 * 4 - len(answer) < 2 * row
 
 
 def test_what_has_room_is_on_one_page() -> None:
-    shown = read(page(Runs(), found(2)))
+    shown = read(page(RunsQuestion(), found(2)))
     assert list(shown) == ["marks", "rows_there", "columns", "rows"]
     assert shown["rows"] == [[0, "x" * 40], [1, "x" * 40]]
     assert shown["columns"] == ["number", "text"]
 
 
 def test_an_empty_answer_has_no_rows() -> None:
-    assert read(page(Runs(), found(0)))["rows"] == []
+    assert read(page(RunsQuestion(), found(0)))["rows"] == []
 
 
 @pytest.mark.parametrize("cursor", ["1", "1.", "x.{}", "-1.{}", "301.{}", "٣.{}", "1.00000000"])
 def test_a_cursor_of_something_else_is_refused(cursor: str) -> None:
-    digest = read(page(Runs(tokens=500), found(300)))["next"].partition(".")[2]
+    digest = read(page(RunsQuestion(tokens=500), found(300)))["next"].partition(".")[2]
     with pytest.raises(CursorError):
-        page(Runs(tokens=500, cursor=cursor.format(digest)), found(300))
+        page(RunsQuestion(tokens=500, cursor=cursor.format(digest)), found(300))
 
 
-@pytest.mark.parametrize(("asked", "there"), [(Runs(path="other"), found(300)), (Runs(), found(301))])
-def test_a_cursor_of_another_question_or_other_recordings_is_refused(asked: Runs, there: Found) -> None:
-    cursor = read(page(Runs(tokens=500), found(300)))["next"]
-    other = Runs(path=asked.path, cursor=cursor)
+@pytest.mark.parametrize(("asked", "there"), [(RunsQuestion(path="other"), found(300)), (RunsQuestion(), found(301))])
+def test_a_cursor_of_another_question_or_other_recordings_is_refused(asked: RunsQuestion, there: WholeAnswer) -> None:
+    cursor = read(page(RunsQuestion(tokens=500), found(300)))["next"]
+    other = RunsQuestion(path=asked.path, cursor=cursor)
     with pytest.raises(CursorError, match="another answer"):
         page(other, there)
 
 
 def test_the_next_page_may_have_another_size() -> None:
-    cursor = read(page(Runs(tokens=500), found(300)))["next"]
+    cursor = read(page(RunsQuestion(tokens=500), found(300)))["next"]
     first = int(cursor.partition(".")[0])
-    assert read(page(Runs(tokens=2_000, cursor=cursor), found(300)))["rows"][0][0] == first
+    assert read(page(RunsQuestion(tokens=2_000, cursor=cursor), found(300)))["rows"][0][0] == first
 
 
 def test_a_row_that_is_too_long_says_how_many_tokens_it_takes() -> None:
     long = found(1, "x" * 4_000)
     with pytest.raises(TokensError) as problem:
-        page(Runs(tokens=500), long)
+        page(RunsQuestion(tokens=500), long)
     needed = int("".join(filter(str.isdigit, problem.value.advice)))
-    answer = page(Runs(tokens=needed), long)
+    answer = page(RunsQuestion(tokens=needed), long)
     assert len(read(answer)["rows"]) == 1
     assert tokens_in(answer) <= needed

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import Progress, Request
-from tb_tidy_plugin.benchmarks.runner import CANCELLED, Run
+from tb_tidy_plugin.benchmarks.process import MeasuringProgress, MeasuringRequest
+from tb_tidy_plugin.benchmarks.runner import CANCELLED, PairMeasurement
 from tb_tidy_plugin.rulekit import Benchmark
 from tests.support.waiting import until
 
@@ -25,8 +25,8 @@ SETUP = "import time\nimport torch\nx = torch.ones(4, device=device)"
 
 
 def result(pair: Benchmark, limit_s: float = 60, **asked: object) -> Measurement | NotMeasured:
-    return Run(
-        Request(rule="some-rule", pair=pair, budget_s=0.1, asked=str(asked.get("asked", "cpu"))), limit_s
+    return PairMeasurement(
+        MeasuringRequest(rule="some-rule", pair=pair, budget_s=0.1, asked=str(asked.get("asked", "cpu"))), limit_s
     ).result()
 
 
@@ -38,8 +38,10 @@ def refused(pair: Benchmark, limit_s: float = 60, **asked: object) -> str:
 
 
 def test_a_pair_is_measured_as_it_stands() -> None:
-    seen: list[Progress] = []
-    found = Run(Request(rule="some-rule", pair=READS, asked="cpu", budget_s=0.3)).result(seen.append)
+    seen: list[MeasuringProgress] = []
+    found = PairMeasurement(MeasuringRequest(rule="some-rule", pair=READS, asked="cpu", budget_s=0.3)).result(
+        seen.append
+    )
     assert isinstance(found, Measurement)
     assert found.is_of("some-rule", READS)
     assert found.is_sound()
@@ -92,7 +94,9 @@ def test_what_fails_is_told(statement: str, error: str) -> None:
 
 def test_more_memory_than_may_be_taken_is_told() -> None:
     taking = Benchmark("y = [torch.ones(1 << 24) for _ in range(640)]", "x", SETUP)
-    found = Run(Request(rule="some-rule", pair=taking, asked="cpu", budget_s=0.1, memory_bytes=256 << 20)).result()
+    found = PairMeasurement(
+        MeasuringRequest(rule="some-rule", pair=taking, asked="cpu", budget_s=0.1, memory_bytes=256 << 20)
+    ).result()
     assert isinstance(found, NotMeasured)
     assert found.error.startswith(("Memory ran out: ", "The statements need more than 256 MiB"))
 
@@ -119,7 +123,7 @@ def test_a_pair_that_needs_another_device_gives_no_wrong_number() -> None:
 
 
 def test_cancelled_before_it_starts() -> None:
-    run = Run(Request(rule="some-rule", pair=READS))
+    run = PairMeasurement(MeasuringRequest(rule="some-rule", pair=READS))
     run.cancel()
     assert run.result() == CANCELLED
 
@@ -132,7 +136,9 @@ def test_cancelled_while_it_runs_with_all_that_it_has_started() -> None:
         "loader = torch.utils.data.DataLoader(Slow(), num_workers=2)"
     )
     setup = f"import torch.utils.data\n{SETUP}\n{loading}"
-    run = Run(Request(rule="some-rule", pair=Benchmark("for _ in loader:\n    pass", "x", setup), asked="cpu"))
+    run = PairMeasurement(
+        MeasuringRequest(rule="some-rule", pair=Benchmark("for _ in loader:\n    pass", "x", setup), asked="cpu")
+    )
     ended: list[Measurement | NotMeasured] = []
     thread = threading.Thread(target=lambda: ended.append(run.result()))
     thread.start()

@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from tb_tidy_plugin.benchmarks.measurement import NotMeasured
-from tb_tidy_plugin.benchmarks.process import Request
-from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.benchmarks.process import MeasuringRequest
+from tb_tidy_plugin.benchmarks.runner import PairMeasurement
 from tb_tidy_plugin.benchmarks.statements import CALLED, VALUES, complaint_about
 from tb_tidy_plugin.rulekit import Benchmark
 
@@ -64,7 +64,7 @@ PAYLOADS = ("exec('1')", "eval('1')", "open('f')", "import_module('f')", "system
 def test_is_not_run(text: str) -> None:
     for pair in (Benchmark(text, "x", HARMLESS), Benchmark("x", text, HARMLESS), Benchmark("x", "x", text)):
         assert complaint_about(pair) is not None
-    refused = Run(Request(rule="r", pair=Benchmark(text, "x", HARMLESS))).result()
+    refused = PairMeasurement(MeasuringRequest(rule="r", pair=Benchmark(text, "x", HARMLESS))).result()
     assert isinstance(refused, NotMeasured)
     assert refused.error.startswith("The statements are not run: they ")
 

@@ -20,7 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.server import Wanted, server_of
+from tb_tidy_plugin.plugin.server import ServerOptions, server_of
 from tests.browser.conftest import CHROMIUM, SWITCHES
 from tests.support.recordings import ROOT
 from tests.support.recordings import SHARED as SHARED_FOLDER
@@ -100,7 +100,7 @@ def _screens() -> Iterator[tuple[str, Screen]]:
 @contextmanager
 def _served(folder: Path) -> Iterator[str]:
     token = Token()
-    wanted = Wanted(Logdir(str(folder), follow_links=True), cache="off")
+    wanted = ServerOptions(Logdir(str(folder), follow_links=True), cache="off")
     with listening(HOME, 0) as listener, server_of(wanted, token, listener) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield address_of(listener, HOME, token)

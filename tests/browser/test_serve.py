@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening
 from tb_tidy_plugin.plugin.logdirs import Logdir
-from tb_tidy_plugin.plugin.server import Wanted, server_of
+from tb_tidy_plugin.plugin.server import ServerOptions, server_of
 from tests.support.logdirs import trace
 from tests.support.recordings import ROOT
 
@@ -33,7 +33,7 @@ def logs(tmp_path: Path) -> Path:
 @pytest.fixture
 def address(logs: Path) -> Iterator[str]:
     token = Token()
-    wanted = Wanted(Logdir(str(logs)), cache="off")
+    wanted = ServerOptions(Logdir(str(logs)), cache="off")
     with listening(HOME, 0) as listener, server_of(wanted, token, listener) as server:
         serving = threading.Thread(target=server.serve_forever)
         serving.start()

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tb_tidy_plugin.budgets.baselines import Baseline, Baselines, machine
+from tb_tidy_plugin.budgets.baselines import StepBaseline, StepBaselines, machine
 
 OPTIONS = ("-p", "no:torchtidy", "-p", "tb_tidy_plugin.budgets.pytest_plugin", "-p", "no:cacheprovider")
 
@@ -94,7 +94,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     (folder / "test_step.py").write_text(TESTS)
     (folder / "pytest.ini").write_text("[pytest]")
     for before, step_ns in (("fast", 1), ("slow", 10**15), ("damaged", 1)):
-        store = Baselines(folder / ".torchtidy", f"test_step.py::test_ratio[{before}]", update=True)
+        store = StepBaselines(folder / ".torchtidy", f"test_step.py::test_ratio[{before}]", update=True)
         store.write(1, "", step_ns, 2)
         if before == "damaged":
             store.written[0].write_text("[]")
@@ -157,7 +157,7 @@ def test_what_cannot_be_checked_is_an_error(said: str, error: str) -> None:
 @pytest.mark.torch
 def test_the_summary_names_the_stored_baseline(said: str) -> None:
     [path] = re.findall(r"^torchtidy: baseline stored in (.*)$", said, re.MULTILINE)
-    assert msgspec.json.decode(Path(path).read_bytes(), type=Baseline).test == "test_step.py::test_ratio[none]"
+    assert msgspec.json.decode(Path(path).read_bytes(), type=StepBaseline).test == "test_step.py::test_ratio[none]"
 
 
 def test_the_plugin_imports_nothing_but_itself_at_the_start() -> None:
@@ -179,8 +179,8 @@ def test_a_broken_install_fails_only_the_tests_that_use_the_fixture(tmp_path: Pa
 
 
 def test_baselines_of_tests_profiles_and_devices_lie_apart(tmp_path: Path) -> None:
-    first = Baselines(tmp_path, "tests/test_a.py::test_step[1]", update=True)
-    second = Baselines(tmp_path, "tests/test_a.py::test_step(1)", update=True)
+    first = StepBaselines(tmp_path, "tests/test_a.py::test_step[1]", update=True)
+    second = StepBaselines(tmp_path, "tests/test_a.py::test_step(1)", update=True)
     first.write(1, "", 100, 5)
     first.write(2, "", 200, 5)
     first.write(1, "A100", 300, 5)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tb_tidy_plugin.capture import compiled
-from tb_tidy_plugin.capture.handler import Wanted, capturing
+from tb_tidy_plugin.capture.handler import CaptureOptions, capturing
 from tests.lines.compiled_truth import PROGRAMS
 
 REPEATED = (2, 40, 400)
@@ -46,11 +46,11 @@ def measured(steps: int) -> str:
 
         recording = record(steps)
         began = time.process_time()
-        capturing(export, Wanted())(recording)
+        capturing(export, CaptureOptions())(recording)
         took["capture"] = time.process_time() - began - took["export"]
         size = trace.with_name(trace.name + ".tidy.json.gz").stat().st_size
         began = time.process_time()
-        capturing(only_named, Wanted(tensors=True))(recording)
+        capturing(only_named, CaptureOptions(tensors=True))(recording)
         took["tensors"] = time.process_time() - began
         share = took["capture"] / took["export"]
         events = count(recording)

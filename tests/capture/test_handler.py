@@ -189,9 +189,9 @@ class TestSources:
         module = tmp_path / "changing.py"
         module.write_text("x = 1\n")
         own = OwnFiles()
-        assert [entry["text"] for entry in own_files.sources_of([str(module)], own, time.time() + 1)] == ["x = 1\n"]
+        assert [entry["text"] for entry in own_files.own_sources([str(module)], own, time.time() + 1)] == ["x = 1\n"]
         os.utime(module, (time.time() + 60,) * 2)
-        assert list(own_files.sources_of([str(module)], own, time.time() + 1)) == []
+        assert list(own_files.own_sources([str(module)], own, time.time() + 1)) == []
 
     def test_large_files_are_left_out_and_the_rest_kept(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         names = []
@@ -200,7 +200,7 @@ class TestSources:
             Path(names[-1]).write_text("#" * size)
         with monkeypatch.context() as patch:
             patch.setattr(own_files, "MAX_TOTAL_BYTES", 400)
-            kept = own_files.sources_of(names, OwnFiles(), time.time() + 1)
+            kept = own_files.own_sources(names, OwnFiles(), time.time() + 1)
             assert [Path(entry["file"]).name for entry in kept] == ["file1.py", "file2.py"]
 
     @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ class TestSources:
         try:
             own = OwnFiles()
             assert own.named_in(f"{name}(1): f") == name
-            assert [entry["text"] for entry in own_files.sources_of([name], own, time.time())] == ["x = 1\n"]
+            assert [entry["text"] for entry in own_files.own_sources([name], own, time.time())] == ["x = 1\n"]
         finally:
             del linecache.cache[name]
 

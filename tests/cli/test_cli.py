@@ -188,7 +188,7 @@ def without_numpy(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_package_that_is_missing_is_named() -> None:
-    done = without_numpy("check", "sample_runs")
+    done = without_numpy("check", "--no-cache", "sample_runs")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("tb-tidy: The package numpy, which TorchTidy needs, is not installed.\n")
 

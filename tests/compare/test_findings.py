@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, state_of, together_cost
+from tb_tidy_plugin.compare.findings import changes, finding_state, paired, predicted_ns, together_cost
 from tb_tidy_plugin.report.model import Finding, Place, Saving
 
 
@@ -26,7 +26,7 @@ def finding(
 
 
 def states(base: list[Finding], candidate: list[Finding]) -> list[str]:
-    return sorted(state_of(pair) for pair in paired(base, candidate))
+    return sorted(finding_state(pair) for pair in paired(base, candidate))
 
 
 class TestPairs:

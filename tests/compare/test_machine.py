@@ -10,7 +10,7 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import Asked, compared
 from tb_tidy_plugin.compare.machine import machine_of
 from tb_tidy_plugin.compare.reading import asked_for
-from tb_tidy_plugin.compare.recording import Chosen, chosen
+from tb_tidy_plugin.compare.recording import Chosen, chosen_steps
 from tests.support.written import event, kineto_text, write
 
 SHARED = {f"aten::op{number}": 100.0 + 10 * number for number in range(8)}
@@ -37,7 +37,7 @@ def scaled(factor: float, **others: float) -> dict[str, float]:
 
 
 def sides(base: Asked, candidate: Asked) -> tuple[list[Chosen], list[Chosen]]:
-    return chosen(base.recordings, None, "a"), chosen(candidate.recordings, None, "b")
+    return chosen_steps(base.recordings, None, "a"), chosen_steps(candidate.recordings, None, "b")
 
 
 def test_all_that_is_shared_takes_twice_as_long(tmp_path: Path) -> None:

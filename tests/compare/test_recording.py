@@ -10,7 +10,7 @@ import pytest
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import Asked, compared
 from tb_tidy_plugin.compare.reading import asked_for
-from tb_tidy_plugin.compare.recording import Chosen, StepRange, StepsError, chosen, numbers_of, step_range
+from tb_tidy_plugin.compare.recording import Chosen, StepRange, StepsError, chosen_steps, numbers_of, step_range
 from tb_tidy_plugin.dev.generate import ROOT
 
 
@@ -41,7 +41,7 @@ def test_steps_are_named_by_the_numbers_that_end_their_names() -> None:
 def test_only_steps_in_the_range_count() -> None:
     [recording] = untidy().recordings
     numbers = numbers_of(recording)
-    [side] = chosen([recording], StepRange(numbers[1], numbers[2]), "x")
+    [side] = chosen_steps([recording], StepRange(numbers[1], numbers[2]), "x")
     ledger = recording.report.ledger
     assert ledger is not None
     assert side.durations_ns == [step.end_ns - step.start_ns for step in ledger.steps[1:3]]
@@ -50,7 +50,7 @@ def test_only_steps_in_the_range_count() -> None:
 
 def test_steps_that_are_not_there_are_said() -> None:
     with pytest.raises(StepsError, match=r"`x` has no steps 900-901. It has the steps \d+-\d+."):
-        chosen(untidy().recordings, StepRange(900, 901), "x")
+        chosen_steps(untidy().recordings, StepRange(900, 901), "x")
 
 
 def test_findings_cost_what_they_cost_in_these_steps() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.compare.model import Ratio, Verdict
+from tb_tidy_plugin.compare.model import Ratio
 from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
+from tb_tidy_plugin.vocabulary import Verdict
 
 MS = 1_000_000
 

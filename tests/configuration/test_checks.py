@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.configuration.checks import Wanted, job_of, known_rules
-from tb_tidy_plugin.configuration.files import Configuration, Settings
-from tb_tidy_plugin.configuration.selectors import chosen
+from tb_tidy_plugin.configuration.checks import WantedRules, job_of, known_rules
+from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings
+from tb_tidy_plugin.configuration.selectors import chosen_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.rules import catalogue
 from tests.support.user_rule import write_rule
@@ -23,10 +23,10 @@ TT30 = {rule.name() for rule in catalogue() if rule.code.startswith("TT30")}
 
 
 def configured(**settings: object) -> Configuration:
-    return Configuration(msgspec.convert(settings, Settings, from_attributes=True), Path("tb-tidy.toml"))
+    return Configuration(msgspec.convert(settings, ConfigurationSettings, from_attributes=True), Path("tb-tidy.toml"))
 
 
-def asked(wanted: Wanted | None = None, **settings: object) -> Job:
+def asked(wanted: WantedRules | None = None, **settings: object) -> Job:
     return job_of(configured(**{name.replace("_", "-"): value for name, value in settings.items()}), wanted)
 
 
@@ -70,33 +70,33 @@ class TestSelection:
         assert names(asked(select=select, ignore=ignore)) == expected
 
     def test_the_order_is_that_of_the_catalogue(self) -> None:
-        rules = chosen(["TT5", "TT3"], [], catalogue())
+        rules = chosen_rules(["TT5", "TT3"], [], catalogue())
         assert list(rules) == [rule for rule in catalogue() if rule in rules]
 
 
 class TestCommandLine:
     def test_select_goes_before_both_keys(self) -> None:
-        assert names(asked(Wanted(select=["TT302"]), select=["TT4"], ignore=["TT302"])) == {MEMSET}
+        assert names(asked(WantedRules(select=["TT302"]), select=["TT4"], ignore=["TT302"])) == {MEMSET}
 
     def test_ignore_takes_away_from_what_the_file_selects(self) -> None:
-        assert names(asked(Wanted(ignore=["TT302"]), select=["TT3", "TT401"])) == {TF32} | TT3 - {MEMSET}
+        assert names(asked(WantedRules(ignore=["TT302"]), select=["TT3", "TT401"])) == {TF32} | TT3 - {MEMSET}
 
     def test_both(self) -> None:
-        assert names(asked(Wanted(select=["TT3"], ignore=["TT301"]))) == TT3 - {SINGLE}
+        assert names(asked(WantedRules(select=["TT3"], ignore=["TT301"]))) == TT3 - {SINGLE}
 
     def test_only_one_rule_whatever_the_file_says(self) -> None:
-        job = asked(Wanted(only=["TT302"]), ignore=["TT3"], thresholds={MEMSET: {"min-share": 0.5}})
+        job = asked(WantedRules(only=["TT302"]), ignore=["TT3"], thresholds={MEMSET: {"min-share": 0.5}})
         assert [(rule.name(), rule.min_share) for rule in job.rules] == [(MEMSET, 0.5)]
 
     def test_only_what_is_not_there(self) -> None:
         with pytest.raises(NotFoundError, match="Did you mean `zero-grad-memset`"):
-            asked(Wanted(only=["zero-grad-memst"]))
+            asked(WantedRules(only=["zero-grad-memst"]))
 
     @pytest.mark.parametrize(
         ("wanted", "option"),
-        [(Wanted(select=["TT9999"]), "--select"), (Wanted(ignore=["x"]), "--ignore")],
+        [(WantedRules(select=["TT9999"]), "--select"), (WantedRules(ignore=["x"]), "--ignore")],
     )
-    def test_an_unknown_selector_names_the_option(self, wanted: Wanted, option: str) -> None:
+    def test_an_unknown_selector_names_the_option(self, wanted: WantedRules, option: str) -> None:
         with pytest.raises(ConfigurationError, match=f"in `{option}` names no rule"):
             asked(wanted)
 
@@ -148,17 +148,19 @@ class TestUserRules:
     def test_they_come_behind_the_catalogue_and_are_selected_like_others(self, tmp_path: Path) -> None:
         write_rule(tmp_path)
         file = tmp_path / "tb-tidy.toml"
-        everything = Configuration(Settings(rules=["slow_multiplication.py"]), file)
+        everything = Configuration(ConfigurationSettings(rules=["slow_multiplication.py"]), file)
         assert [rule.name() for rule in known_rules(everything)] == [
             *(rule.name() for rule in catalogue()),
             "slow-multiplication",
         ]
         for selector in ("user", "TT999", "slow-multiplication"):
-            settings = Settings(rules=["slow_multiplication.py"], select=[selector])
+            settings = ConfigurationSettings(rules=["slow_multiplication.py"], select=[selector])
             assert names(job_of(Configuration(settings, file))) == {"slow-multiplication"}
 
     def test_they_have_thresholds(self, tmp_path: Path) -> None:
         write_rule(tmp_path)
-        settings = Settings(rules=["slow_multiplication.py"], thresholds={"slow-multiplication": {"min-share": 0.5}})
+        settings = ConfigurationSettings(
+            rules=["slow_multiplication.py"], thresholds={"slow-multiplication": {"min-share": 0.5}}
+        )
         rule = job_of(Configuration(settings, tmp_path / "tb-tidy.toml")).rules[-1]
         assert (rule.name(), rule.min_share) == ("slow-multiplication", 0.5)

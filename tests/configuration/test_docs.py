@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.configuration.checks import job_of
-from tb_tidy_plugin.configuration.files import KEYS, Settings, read_configuration
+from tb_tidy_plugin.configuration.files import KEYS, ConfigurationSettings, read_configuration
 from tests.support.recordings import ROOT
 from tests.support.written import event, kineto_text, write
 
@@ -27,7 +27,7 @@ class TestConfigurationPage:
         path = tmp_path / ("pyproject.toml" if "[tool.tb-tidy]" in example else "tb-tidy.toml")
         path.write_text(example, encoding="utf-8")
         configuration = read_configuration(path)
-        assert configuration.settings != Settings()
+        assert configuration.settings != ConfigurationSettings()
         if not configuration.settings.rules:
             assert job_of(configuration).rules
 

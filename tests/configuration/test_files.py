@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.configuration.files import Configuration, Settings, read_configuration
+from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, read_configuration
 from tb_tidy_plugin.configuration.found import find_configuration
 from tb_tidy_plugin.errors import ConfigurationError
 
@@ -34,7 +34,7 @@ def complaint(folder: Path, text: str) -> ConfigurationError:
 def test_a_file_of_any_name_when_it_is_named(tmp_path: Path) -> None:
     path = tmp_path / "strict.toml"
     path.write_text(OWN)
-    assert read_configuration(path) == Configuration(Settings(ignore=["zero-grad-memset"]), path)
+    assert read_configuration(path) == Configuration(ConfigurationSettings(ignore=["zero-grad-memset"]), path)
 
 
 def test_all_keys(tmp_path: Path) -> None:

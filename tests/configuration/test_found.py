@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.configuration.checks import job_of, known_rules
-from tb_tidy_plugin.configuration.files import KEYS, Configuration, Settings
+from tb_tidy_plugin.configuration.files import KEYS, Configuration, ConfigurationSettings
 from tb_tidy_plugin.configuration.found import MOST_BYTES, find_configuration
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.rules import catalogue
@@ -40,7 +40,7 @@ class TestWhichFileCounts:
     def test_none(self, tmp_path: Path) -> None:
         written(tmp_path, pyproject_toml=OTHER_PROJECT)
         found = find_configuration(tmp_path)
-        assert (found.settings, found.path) == (Settings(), None)
+        assert (found.settings, found.path) == (ConfigurationSettings(), None)
         assert found.settings.select == ["ALL"]
 
     def test_the_projects(self, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ class TestOfSomebodyElse:
 
     def test_data_alone_is_all_taken_and_nothing_is_withheld(self, tmp_path: Path, owners: Owners) -> None:
         found = self.found(tmp_path, owners, OWN)
-        assert found == Configuration(Settings(ignore=["zero-grad-memset"]), tmp_path / "tb-tidy.toml")
+        assert found == Configuration(ConfigurationSettings(ignore=["zero-grad-memset"]), tmp_path / "tb-tidy.toml")
 
     def test_rules_are_withheld_and_what_is_said_of_them_is_passed_over(self, tmp_path: Path, owners: Owners) -> None:
         text = f"""

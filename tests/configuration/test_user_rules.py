@@ -12,7 +12,7 @@ import pytest
 from tb_tidy_plugin.analysis.assemble import checked
 from tb_tidy_plugin.analysis.checker import Clean
 from tb_tidy_plugin.configuration import user_rules
-from tb_tidy_plugin.configuration.files import Configuration, Settings
+from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.rulekit import AnyRule, Rule
@@ -32,7 +32,7 @@ def _nothing_stays_loaded() -> Iterator[None]:
 
 
 def loaded(folder: Path, *rules: str) -> tuple[type[AnyRule], ...]:
-    configuration = Configuration(Settings(rules=list(rules)), folder / "tb-tidy.toml")
+    configuration = Configuration(ConfigurationSettings(rules=list(rules)), folder / "tb-tidy.toml")
     return with_user_rules(configuration, catalogue())[len(catalogue()) :]
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from tb_tidy_plugin.dev import generate
 from tb_tidy_plugin.dev.__main__ import dev
-from tb_tidy_plugin.dev.generate import END, START, Generated, ReadmeError, page_text, readme
+from tb_tidy_plugin.dev.generate import END, START, GeneratedFile, ReadmeError, page_text, readme
 from tb_tidy_plugin.dev.schemas import report_schema
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
@@ -119,7 +119,7 @@ def test_descriptions_in_the_schema_are_not_indented() -> None:
 
 
 def test_a_leftover_is_current_once_it_is_gone(tmp_path: Path) -> None:
-    leftover = Generated(Path("gone.md"), None)
+    leftover = GeneratedFile(Path("gone.md"), None)
     (tmp_path / "gone.md").write_text("still here")
     assert not leftover.is_current(tmp_path)
     leftover.write(tmp_path)

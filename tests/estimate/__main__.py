@@ -15,7 +15,7 @@ from pathlib import Path
 from tb_tidy_plugin.analysis.checker import Found, check_rule
 from tb_tidy_plugin.estimate.graph import graph_of
 from tb_tidy_plugin.estimate.replay import replay
-from tb_tidy_plugin.estimate.saving import Estimates, Fix
+from tb_tidy_plugin.estimate.saving import Fix, SavingEstimates
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.trace.files import find_traces
@@ -69,7 +69,7 @@ def residual_of(path: Path) -> Residual | None:
     if graph is None:
         return None
     fixes = list(_fixes(profile))
-    estimates = Estimates(profile)
+    estimates = SavingEstimates(profile)
     return Residual(
         events=len(profile.table),
         nodes=len(graph.host.time_ns) + len(graph.device),
@@ -78,7 +78,7 @@ def residual_of(path: Path) -> Residual | None:
         unexplained=estimates.unexplained,
         replay_s=_shortest(lambda: replay(graph)),
         graph_s=_shortest(lambda: graph_of(profile)),
-        savings_s=_shortest(lambda: _all_savings(Estimates(profile), fixes)),
+        savings_s=_shortest(lambda: _all_savings(SavingEstimates(profile), fixes)),
     )
 
 
@@ -108,7 +108,7 @@ def _fixes(profile: Profile) -> Iterator[Fix]:
             yield Fix([edit for match in matches for edit in rule.remedy(profile, match)], lost or None)
 
 
-def _all_savings(estimates: Estimates, fixes: list[Fix]) -> None:
+def _all_savings(estimates: SavingEstimates, fixes: list[Fix]) -> None:
     for fix in fixes:
         estimates.saving(fix)
     estimates.joint_saving(*fixes)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.estimate import replay as replaying
-from tb_tidy_plugin.estimate.saving import Estimates, Fix
+from tb_tidy_plugin.estimate.saving import Fix, SavingEstimates
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category
@@ -56,7 +56,7 @@ def edit_of(profile: Profile, kind: str, at: int) -> Edit:
 
 
 def expected_us(profile: Profile, *edits: Edit) -> float:
-    saving = Estimates(profile).saving(Fix(edits))
+    saving = SavingEstimates(profile).saving(Fix(edits))
     assert saving.basis == ("replayed",)
     assert 0 <= saving.low_ns <= saving.expected_ns <= saving.high_ns
     return saving.expected_ns / US
@@ -66,7 +66,7 @@ class TestLaws:
     @settings(max_examples=30)
     @given(PROGRAMS)
     def test_without_an_edit_the_recording_comes_out(self, program: list[list[Instruction]]) -> None:
-        estimates = Estimates(recorded(program))
+        estimates = SavingEstimates(recorded(program))
         assert estimates.residual == 0
         assert estimates.saving(Fix(())).high_ns == 0
 
@@ -118,7 +118,7 @@ class TestLaws:
         for is_compiled in (True, False):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(replaying, "IS_COMPILED", is_compiled)
-                found.append(Estimates(profile).saving(fix))
+                found.append(SavingEstimates(profile).saving(fix))
         assert found[0] == found[1]
 
     @pytest.mark.sampled
@@ -126,7 +126,7 @@ class TestLaws:
     def test_on_real_recordings(self, name: str) -> None:
         for file in find_traces(shared(f"traces/{name}")):
             profile = Profile(read_trace(file.path))
-            estimates = Estimates(profile)
+            estimates = SavingEstimates(profile)
             if profile.steps.items:
                 assert estimates.residual is not None
                 assert estimates.residual < 0.01
@@ -150,24 +150,24 @@ class TestHost:
         assert expected_us(self.PROFILE, *edits) == 100
 
     def test_bounds_come_from_the_range_of_the_factor_and_what_recording_takes(self) -> None:
-        saving = Estimates(self.PROFILE).saving(Fix([Scale((row_of(self.PROFILE, "aten::mul"),), 0.5, 0.2, 0.9)]))
+        saving = SavingEstimates(self.PROFILE).saving(Fix([Scale((row_of(self.PROFILE, "aten::mul"),), 0.5, 0.2, 0.9)]))
         # At most, what stays finds more in its caches, too: half of what goes.
         assert (saving.expected_ns, saving.high_ns) == (50 * US, (80 + 40) * US)
         assert 9 * US < saving.low_ns < 10 * US
 
     def test_only_lost_time_is_saved(self) -> None:
         lost = [(1_250_000, 1_400_000)]
-        saving = Estimates(self.PROFILE).saving(Fix([Remove((row_of(self.PROFILE, "aten::mul"),))], lost))
+        saving = SavingEstimates(self.PROFILE).saving(Fix([Remove((row_of(self.PROFILE, "aten::mul"),))], lost))
         assert saving.expected_ns == 75 * US
 
     def test_work_outside_the_lost_time_stays(self) -> None:
         profile = draw("ProfilerStep#1  0-1000\n  load  0-600\n    aten::mm  400-500  kernel=gemm@450-950", A100)
         fix = Fix([Overlap((row_of(profile, "load"),))], [(0, 400_000)])
-        assert Estimates(profile).saving(fix).expected_ns == 400 * US
+        assert SavingEstimates(profile).saving(fix).expected_ns == 400 * US
 
     def test_what_runs_beside_the_rest_takes_at_least_its_own_time(self) -> None:
         profile = draw("ProfilerStep#1  0-1000\n  load  100-900")
-        saving = Estimates(profile).saving(Fix([Overlap((row_of(profile, "load"),))]))
+        saving = SavingEstimates(profile).saving(Fix([Overlap((row_of(profile, "load"),))]))
         assert (saving.low_ns, saving.expected_ns, saving.high_ns) == (0, 200 * US, 800 * US)
 
     def test_the_backward_pass_of_another_thread_is_waited_for(self) -> None:
@@ -250,8 +250,8 @@ class TestRecording:
         """A step of 975 µs without the profiler: 25 µs go with its 89 events, or with what is left of the step."""
         profile = draw(self.STEPS)
         rows = tuple(row_of(profile, "aten::add", at) for at in range(89))
-        recorded_saving = Estimates(profile).saving(Fix([Remove(rows)]))
-        true = Estimates(profile, true_step_ns=975 * US).saving(Fix([Remove(rows)]))
+        recorded_saving = SavingEstimates(profile).saving(Fix([Remove(rows)]))
+        true = SavingEstimates(profile, true_step_ns=975 * US).saving(Fix([Remove(rows)]))
         assert recorded_saving.expected_ns == 445 * US
         assert true.expected_ns == pytest.approx((445 - 12.5) * US, rel=0.001)
         assert true.low_ns == pytest.approx(true.expected_ns, rel=0.001)
@@ -261,21 +261,21 @@ class TestRecording:
         """Half of 0.6 µs is taken off each of 89 events, 26.7 µs; a step of 486.65 µs is half of what is left."""
         profile = draw(self.STEPS)
         rows = tuple(profile.named("aten::add").tolist())
-        saving = Estimates(profile, true_step_ns=486_650).saving(Fix([Remove(rows)]))
+        saving = SavingEstimates(profile, true_step_ns=486_650).saving(Fix([Remove(rows)]))
         assert saving.expected_ns == pytest.approx((445 - 26.7 / 2) / 2 * US, rel=0.002)
         assert saving.low_ns < saving.expected_ns < saving.high_ns < 486_650
 
     def test_without_it_the_least_allows_for_recording(self) -> None:
         profile = draw(self.STEPS)
-        saving = Estimates(profile).saving(Fix([Remove((row_of(profile, "aten::add"),))]))
+        saving = SavingEstimates(profile).saving(Fix([Remove((row_of(profile, "aten::add"),))]))
         assert saving.low_ns < saving.expected_ns == saving.high_ns == 5 * US
 
 
 def test_without_steps_a_saving_is_a_bound() -> None:
     profile = draw("ProfilerStep#1  0-0")
-    assert Estimates(profile).saving(Fix(())).basis == ("bound",)
-    assert Estimates(profile).joint_saving(Fix(())) is None
-    assert Estimates(profile).residual is None
+    assert SavingEstimates(profile).saving(Fix(())).basis == ("bound",)
+    assert SavingEstimates(profile).joint_saving(Fix(())) is None
+    assert SavingEstimates(profile).residual is None
 
 
 class TestFreedMemory:
@@ -289,7 +289,7 @@ class TestFreedMemory:
     CATS = tuple(PROFILE.named("aten::cat").tolist())
 
     def test_goes_with_the_operators_that_made_it_but_not_for_certain(self) -> None:
-        saving = Estimates(self.PROFILE).saving(Fix([Remove(self.CATS)]))
+        saving = SavingEstimates(self.PROFILE).saving(Fix([Remove(self.CATS)]))
         assert saving.expected_ns == 8 * (100 + 50 - 2) * US
         assert saving.high_ns == saving.expected_ns + 8 * 50 * US, "and half of 100 µs each if caches gain"
         assert saving.low_ns < 800 * US
@@ -297,7 +297,7 @@ class TestFreedMemory:
     def test_is_none_after_few_operators_and_where_the_lost_time_is_known(self) -> None:
         assert expected_us(self.PROFILE, Remove(self.CATS[:2])) == 200
         lost = Fix([Remove(self.CATS)], [(100_000, 200_000)])
-        assert Estimates(self.PROFILE).saving(lost).expected_ns == 100 * US
+        assert SavingEstimates(self.PROFILE).saving(lost).expected_ns == 100 * US
 
     def test_is_none_after_operators_in_place_which_make_none(self) -> None:
         filled = "".join(f"  aten::fill_  {at}-{at + 100}\n" for at in range(100, 1300, 150))

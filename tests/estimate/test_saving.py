@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.estimate.saving import Saving, bound
+from tb_tidy_plugin.estimate.saving import SavedTime, bound
 from tb_tidy_plugin.rulekit import Edit, Overlap, Profile, Remove, Scale, Unblock
 from tests.support.drawn import A100, draw, row_of
 
@@ -18,7 +18,7 @@ ProfilerStep#2  1001-2001
 
 
 def saved(*edits: Edit) -> tuple[int, int, int]:
-    saving: Saving = bound(PROFILE, edits)
+    saving: SavedTime = bound(PROFILE, edits)
     assert saving.basis == ("bound",)
     return saving.expected_ns, saving.low_ns, saving.high_ns
 

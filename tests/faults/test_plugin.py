@@ -14,13 +14,13 @@ import pytest
 
 from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.benchmarks.measurement import NotMeasured
-from tb_tidy_plugin.benchmarks.process import Request as BenchRequest
-from tb_tidy_plugin.plugin.analysis import Analysis, Asked, OnNews, Outcome, remembered
-from tb_tidy_plugin.plugin.analysis_worker import Failure, Message, Request, Result, analyse
+from tb_tidy_plugin.benchmarks.process import MeasuringRequest as BenchRequest
+from tb_tidy_plugin.plugin.analysis import AnalysisOutcome, AnalysisSettings, FileAnalysis, OnNews, remembered
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisMessage, AnalysisRequest, AnalysisResult, Failure, analyse
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.scan import look
-from tb_tidy_plugin.plugin.timeline_worker import Answered, Lanes, Question, Refused, Shelf
+from tb_tidy_plugin.plugin.timeline_worker import Answered, FileQuestion, LanesQuestion, Shelf, Unreadable
 from tb_tidy_plugin.plugin.web import create_app
 from tb_tidy_plugin.trace import cached_columns
 from tb_tidy_plugin.trace.cache import Cache
@@ -43,18 +43,18 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_run(tmp_path / "logs" / "run").parent
 
 
-class Here(Analysis):
+class Here(FileAnalysis):
     """An analysis whose worker is this process."""
 
-    def outcome(self, on_news: OnNews) -> Outcome:
-        said: list[Message] = []
+    def outcome(self, on_news: OnNews) -> AnalysisOutcome:
+        said: list[AnalysisMessage] = []
         file, asked = self.file, self.asked
         assert asked.configuration is not None
         assert asked.cache.folder is not None
         configuration, folder = os.fsencode(asked.configuration), os.fsencode(asked.cache.folder)
-        analyse(file, said.append, Request(file.run, file.worker, file.span, configuration, (), folder))
+        analyse(file, said.append, AnalysisRequest(file.run, file.worker, file.span, configuration, (), folder))
         last = said[-1]
-        assert isinstance(last, Result | Failure)
+        assert isinstance(last, AnalysisResult | Failure)
         return last
 
 
@@ -62,10 +62,10 @@ class TestWorker:
     """The analysis, with its cache of columns, and the results that TensorBoard's process keeps."""
 
     @pytest.fixture
-    def analysed(self, run: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Outcome]:
+    def analysed(self, run: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AnalysisOutcome]:
         monkeypatch.setattr(cached_columns, "WORTH_KEEPING", 0)
         (file,) = find_traces(run)
-        asked = Asked(run / "tb-tidy.toml", (), Cache(run.parents[1] / "cache"))
+        asked = AnalysisSettings(run / "tb-tidy.toml", (), Cache(run.parents[1] / "cache"))
         return lambda: remembered(Here(file, (), asked), lambda _: None)
 
     @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ class TestWorker:
         ],
     )
     def test_the_outcome_is_what_it_should_be_or_says_why(
-        self, run: Path, analysed: Callable[[], Outcome], *, is_known: bool, kinds: tuple[str, ...]
+        self, run: Path, analysed: Callable[[], AnalysisOutcome], *, is_known: bool, kinds: tuple[str, ...]
     ) -> None:
         usual, before, reached = content_of(analysed()), contents(run), set()
         folder = run.parents[1] / "cache"
@@ -100,13 +100,13 @@ class TestWorker:
         (file,) = find_traces(run)
         for fault in faults(("open", "read", "stat")):
             with injected(fault, run):
-                reply = Shelf().reply(Question(os.fsencode(file.path), "now", Lanes()))
-            assert isinstance(reply, Answered | Refused), str(fault)
+                reply = Shelf().reply(FileQuestion(os.fsencode(file.path), "now", LanesQuestion()))
+            assert isinstance(reply, Answered | Unreadable), str(fault)
 
 
-def content_of(outcome: Outcome) -> bytes:
+def content_of(outcome: AnalysisOutcome) -> bytes:
     """All but what says whether it may be kept."""
-    if isinstance(outcome, Result):
+    if isinstance(outcome, AnalysisResult):
         outcome = msgspec.structs.replace(outcome, looked_at={})
     return msgspec.json.encode(outcome)
 
@@ -117,7 +117,7 @@ class TestProcesses:
         command = script(f"sys.stderr.write('the detail'); print({said!r})")
         for fault in faults(("fork", "open", "read", "close", "unlink")):
             with injected(fault, run.parents[1]):
-                found = Analysis(TraceFile("", "", "", run), command).outcome(lambda _: None)
+                found = FileAnalysis(TraceFile("", "", "", run), command).outcome(lambda _: None)
             assert isinstance(found, Failure)
             assert found.error == "It is over." or os.strerror(fault.error) in found.error, str(fault)
 
@@ -126,7 +126,7 @@ class TestProcesses:
         request = BenchRequest(rule="some-rule", pair=PAIR, asked="", preferred="cpu", budget_s=1)
         for fault in faults(("fork", "open")):
             with injected(fault, run.parents[1]):
-                found = runner.Run(request).result()
+                found = runner.PairMeasurement(request).result()
             told = found.error if isinstance(found, NotMeasured) else ""
             assert found == measurement() or os.strerror(fault.error) in told, str(fault)
 
@@ -134,8 +134,10 @@ class TestProcesses:
         """What nothing is written into is a file as well."""
         monkeypatch.setattr(os, "devnull", str(run / "nothing"))
         with injected(Fault("open", 1, errno.EMFILE, lasts=True), run.parents[1]):
-            found = Analysis(TraceFile("", "", "", run), (sys.executable, "-c", "")).outcome(lambda _: None)
-            measured = runner.Run(BenchRequest(rule="r", pair=PAIR, asked="", preferred="", budget_s=1)).result()
+            found = FileAnalysis(TraceFile("", "", "", run), (sys.executable, "-c", "")).outcome(lambda _: None)
+            measured = runner.PairMeasurement(
+                BenchRequest(rule="r", pair=PAIR, asked="", preferred="", budget_s=1)
+            ).result()
         assert isinstance(found, Failure)
         assert found.error == f"The analysis could not be started: {os.strerror(errno.EMFILE)}."
         assert isinstance(measured, NotMeasured)

@@ -31,6 +31,11 @@ def test_positions_are_those_of_the_text(text: str) -> None:
     assert [code.source(call) for call in code.calls] == [each for each in ("f(a,\r\n\tb)", "f(1)") if each in text]
 
 
+def test_a_method_of_a_result_has_no_imported_name() -> None:
+    code = Code("import torch\ntorch.zeros(2).mul_(3)\n")
+    assert [code.qualified(call.func) for call in code.calls] == ["", "torch.zeros"]
+
+
 def test_a_call_in_parentheses_keeps_them() -> None:
     code = Code("x = (f(1))\n")
     with pytest.raises(Unfixable, match="parentheses"):
@@ -77,4 +82,11 @@ def test_a_statement_with_a_text_of_several_lines_is_not_indented() -> None:
 def test_splices_that_touch_the_same_characters_collide() -> None:
     assert collide([Splice(0, 3, ""), Splice(2, 4, "")])
     assert collide([Splice(1, 1, "a"), Splice(1, 1, "b")])
+    assert collide([Splice(1, 1, "a\n"), Splice(1, 2, "")])
     assert not collide([Splice(0, 3, ""), Splice(3, 3, "a")])
+
+
+def test_lines_at_the_same_offset_fit() -> None:
+    lines = [Splice(2, 2, "b\n"), Splice(2, 2, "c\n")]
+    assert not collide(lines)
+    assert spliced("a\nd\n", lines) == "a\nb\nc\nd\n"

@@ -32,6 +32,9 @@ FACTS: Mapping[str, Mapping[str, object]] = {
     "fp32-on-ordinary-cores": {"has_bfloat16": True},
     "hidden-contiguous-copy": {"is_needed": False},
     "garbage-collected-in-step": {"explicit": True},
+    "dtype-ping-pong": {"dtype": "bfloat16", "other": "float32"},
+    "weights-cast-every-call": {"dtype": "bfloat16"},
+    "index-gradient-accumulated": {"table": Sizes((9, 4)), "picked": Sizes((5, 4))},
 }
 """Those facts of a match that its fixer reads."""
 
@@ -279,6 +282,57 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
         "def gelu(x):\n    y = torch.tanh(0.8 * x)  # here\n    return 0.5 * x * (1 + y)",
         {"def gelu(x):": "@torch.compile\ndef gelu(x):"},
     ),
+    (
+        "dtype-ping-pong",
+        "x = torch.relu(layer(x.bfloat16())).float()  # here",
+        {"x = torch.relu(layer(x.bfloat16())).float()  # here": "x = torch.relu(layer(x.bfloat16()))  # here"},
+    ),
+    (
+        "weights-cast-every-call",
+        """\
+class Net(nn.Module):
+    def build(self):
+        self.first = nn.Linear(
+            8, 9
+        )
+        self.last = nn.Conv1d(9, 8, 1, bias=False)
+    def run(self, x):
+        return self.last(torch.relu(self.first(x)))  # here""",
+        {
+            "        )": "        ).to(torch.bfloat16)",
+            "        self.last = nn.Conv1d(9, 8, 1, bias=False)": (
+                "        self.last = nn.Conv1d(9, 8, 1, bias=False).to(torch.bfloat16)"
+            ),
+        },
+    ),
+    (
+        "weights-cast-every-call",
+        "model = Net().eval()\ny = model(x)  # here",
+        {"model = Net().eval()": "model = Net().eval().to(torch.bfloat16)"},
+    ),
+    (
+        "index-gradient-accumulated",
+        'y = torch.cat([self.h[edge["from"]], f(self.h[edge["to"]])])  # here',
+        {
+            'y = torch.cat([self.h[edge["from"]], f(self.h[edge["to"]])])  # here': (
+                'y = torch.cat([self.h.index_select(0, edge["from"]), f(self.h.index_select(0, edge["to"]))])  # here'
+            )
+        },
+    ),
+    (
+        "embedding-gradient-dense",
+        "table = nn.Embedding(100_000, 8)\nopt = optim.SGD(table.parameters(), 0.1)\ny = table(x)  # here",
+        {"table = nn.Embedding(100_000, 8)": "table = nn.Embedding(100_000, 8, sparse=True)"},
+    ),
+    (
+        "embedding-gradient-dense",
+        "opt = optim.Adagrad(ps, lr=0.1)\ny = nn.functional.embedding(x, w, sparse=False)  # here",
+        {
+            "y = nn.functional.embedding(x, w, sparse=False)  # here": (
+                "y = nn.functional.embedding(x, w, sparse=True)  # here"
+            )
+        },
+    ),
 ]
 
 DECLINED: list[tuple[str, str, str]] = [
@@ -342,7 +396,329 @@ DECLINED: list[tuple[str, str, str]] = [
         "def f(x):\n    for y in x:\n        x = x + y  # here\n    return x",
         "function of their",
     ),
+    ("dtype-ping-pong", "y = x.float() + z.float()  # here", "one cast to float32"),
+    ("dtype-ping-pong", "y = x.half() + z.to(torch.float, copy=True)  # here", "one cast to float32"),
+    ("dtype-ping-pong", "y = (\n    x  # kept\n    .float()\n)  # here", "comment stands beside"),
+    ("weights-cast-every-call", "y = F.linear(x, w)  # here", "do not call a layer"),
+    ("weights-cast-every-call", "y = net.first(x)  # here", "do not call a layer"),
+    ("index-gradient-accumulated", "y = h[0] + h[:, i] + h[a:b] + h[..., i]  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "y = h[order[i]]  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "h[i] = y  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "h[i] += y  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "del h[i]  # here", "do not pick rows"),
+    ("index-gradient-accumulated", "y = h[\n    i  # rows\n]  # here", "beside a comment"),
+    ("embedding-gradient-dense", "t = nn.Embedding(9, 9)\ny = t(x)  # here", "does not make the optimizer"),
+    (
+        "embedding-gradient-dense",
+        "t = nn.Embedding(9, 9)\no = optim.AdamW(t.parameters())\ny = t(x)  # here",
+        "does not take sparse",
+    ),
+    (
+        "embedding-gradient-dense",
+        "t = nn.Embedding(9, 9)\no = optim.SGD(ps, lr=0.1, momentum=0.9)\ny = t(x)  # here",
+        "does not take sparse",
+    ),
+    (
+        "embedding-gradient-dense",
+        "t = nn.Embedding(9, 9)\no = optim.SGD(ps)\nnn.utils.clip_grad_norm_(ps, 1)\ny = t(x)  # here",
+        "cannot be clipped",
+    ),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):\n    a.mul_(0.9).add_(p, alpha=0.2)  # here",
+        "may not add up",
+    ),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):\n    a.mul_(d).add_(p, alpha=1 - e)  # here",
+        "may not add up",
+    ),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):\n    a.mul_(d)\n    p.add_(a, alpha=1 - d)  # here",
+        "may not add up",
+    ),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):\n    a.mul_(d)\n    print(a)\n    a.add_(p, alpha=1 - d)  # here",
+        "does more than",
+    ),
+    ("moving-average-per-parameter", "for a, p in zip(xs, ys):\n    a.lerp_(q, w)  # here", "not those of `zip`"),
+    ("moving-average-per-parameter", "for a, p in zip(xs, ys):\n    a.lerp_(p, w[a])  # here", "not those of `zip`"),
+    ("moving-average-per-parameter", "for a in xs:\n    a.lerp_(ys[a], w)  # here", "through `zip`"),
+    ("moving-average-per-parameter", "a.lerp_(b, w)  # here", "not in a loop"),
+    (
+        "moving-average-per-parameter",
+        "for a, p in zip(xs, ys):  # slowly\n    a.lerp_(p, w)  # here",
+        "A comment stands",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if torch.isnan(g).any():  # here\n        a()\n    b(g)",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if torch.isfinite(g).all():  # here\n        good += 1",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if g is None or torch.isnan(g).any():  # here\n        a()",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if x is not None and torch.isnan(g).any():  # here\n        a()",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    if torch.isnan(g).any():  # here\n        a()\n    else:\n        b()",
+        "more than to check",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for g in gs:\n    assert not torch.isnan(g).any() and g is not None  # here",
+        "more than to check",
+    ),
+    ("finite-check-per-tensor", "for g in make(f):\n    assert torch.isfinite(g).all()  # here", "a second time"),
+    ("finite-check-per-tensor", "assert torch.isfinite(g).all()  # here", "not in a loop"),
+    (
+        "finite-check-per-tensor",
+        "for x in xs:\n    def f(g):\n        assert torch.isfinite(g).all()  # here",
+        "not in a loop",
+    ),
+    (
+        "finite-check-per-tensor",
+        'for g in gs:\n    assert torch.isfinite(g).all(), """a\nb"""  # here',
+        "several lines",
+    ),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.ones(len(x))  # here\n    f(m)", "all that it uses"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.rand(9)  # here\n    f(m)", "all that it uses"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.empty(9)  # here\n    f(m)", "all that it uses"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.zeros(9)  # here\n    m[0] += x", "writes to `m`"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.zeros(9)  # here\n    m.add_(x)", "writes to `m`"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.zeros(9)  # here\n    f(x, out=m)", "writes to `m`"),
+    (
+        "constant-rebuilt-every-step",
+        "for x in xs:\n    m = torch.zeros(9)  # here\n    m = m + x",
+        "more than one value",
+    ),
+    ("constant-rebuilt-every-step", "for x in xs:\n    f(torch.zeros(9))  # here", "a name"),
+    ("constant-rebuilt-every-step", "for x in xs:\n    m = torch.zeros(9)  # here", "only statement"),
+    (
+        "constant-rebuilt-every-step",
+        "for x in xs:\n    if x:\n        m = torch.zeros(9)  # here\n        f(m)",
+        "all that it uses",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        "def step():\n    m = torch.zeros(late)  # here\n    f(m)\nlate = 9",
+        "all that it uses",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        (
+            "class Net(nn.Module):\n    def __init__(self):\n        self.n = 1\n    def grow(self):\n"
+            "        self.n += 1\n    def forward(self):\n        m = torch.zeros(self.n)  # here\n        return m"
+        ),
+        "may depend on what the module",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        "class Net:\n    def forward(self):\n        m = torch.zeros(9)  # here\n        return m",
+        "not in a module",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        (
+            "class Net(nn.Module):\n    def __init__(self):\n        self.n = 1\n    def forward(self):\n"
+            "        m = torch.zeros(self.n).mul_(x)  # here\n        return m"
+        ),
+        "writes to the tensor",
+    ),
+    ("embedding-gradient-dense", "o = optim.SGD(ps)\ny = model(x)  # here", "do not look up"),
     ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
+]
+
+
+# Rule, source and the source afterwards, where lines come or go.
+LAYOUTS: list[tuple[str, str, str]] = [
+    (
+        "dtype-ping-pong",
+        "y = (\n\tlayer(x)\n\t.to(dtype=torch.float)\n)  # here",
+        "y = (\n\tlayer(x)\n)  # here",
+    ),
+    (
+        "dtype-ping-pong",
+        "y = f'{(x.float()).sum()}' + \"é\"  # here",
+        "y = f'{(x).sum()}' + \"é\"  # here",
+    ),
+    (
+        "index-gradient-accumulated",
+        "y = g(h[\n\tsrc.long()\n])  # here",
+        "y = g(h.index_select(0, src.long()))  # here",
+    ),
+    (
+        "moving-average-per-parameter",
+        (
+            "@torch.no_grad()\ndef update(average, model, decay=0.99):\n"
+            "    for a, p in zip(average.parameters(), model.parameters()):\n"
+            "        a.mul_(decay).add_(p, alpha=1 - decay)  # here"
+        ),
+        (
+            "@torch.no_grad()\ndef update(average, model, decay=0.99):\n"
+            "    torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), 1 - decay)  # here"
+        ),
+    ),
+    (
+        "moving-average-per-parameter",
+        "for p, a in zip(model.parameters(), averages, strict=True):\n    a.lerp_(p.data, weight=0.01)  # here",
+        "torch._foreach_lerp_(list(averages), [p.data for p in model.parameters()], 0.01)  # here",
+    ),
+    (
+        "moving-average-per-parameter",
+        (
+            "for one, two in zip(self.target_network.parameters(), self.network.parameters()):\n"
+            "\tone.data.copy_((1. - self.tau) * one.data + two.data * self.tau)  # here\nf()"
+        ),
+        (
+            "torch._foreach_lerp_(\n"
+            "\t[one.data for one in self.target_network.parameters()],\n"
+            "\t[two.data for two in self.network.parameters()],\n"
+            "\tself.tau,\n)  # here\nf()"
+        ),
+    ),
+    (
+        "moving-average-per-parameter",
+        (
+            "if late:\n    for (_, a), (_, p) in zip(old.items(), new.items()):\n"
+            "        a.mul_(0.9)\n        a.add_(p, alpha=0.1)  # here"
+        ),
+        "if late:\n    torch._foreach_lerp_([a for (_, a) in old.items()], [p for (_, p) in new.items()], 0.1)  # here",
+    ),
+    (
+        "finite-check-per-tensor",
+        "for gradient in gradients:\n    assert torch.isfinite(gradient).all(), f'é'  # here",
+        (
+            "if not torch.isfinite(torch.nn.utils.get_total_norm(gradients)):\n"
+            "    for gradient in gradients:\n        assert torch.isfinite(gradient).all(), f'é'  # here"
+        ),
+    ),
+    (
+        "finite-check-per-tensor",
+        (
+            "def check(self):\n\tfor name, p in self.net.named_parameters():\n\t\tif p.grad is None: continue\n"
+            "\t\tif (~p.grad.isfinite()).any().item():  # here\n\t\t\traise ValueError(\n"
+            "\t\t\t\tname,  # as told\n\n\t\t\t)\n\treturn"
+        ),
+        (
+            "def check(self):\n\tif not torch.isfinite(\n\t\ttorch.nn.utils.get_total_norm("
+            "[p.grad for name, p in self.net.named_parameters() if p.grad is not None])\n\t):\n"
+            "\t\tfor name, p in self.net.named_parameters():\n\t\t\tif p.grad is None: continue\n"
+            "\t\t\tif (~p.grad.isfinite()).any().item():  # here\n\t\t\t\traise ValueError(\n"
+            "\t\t\t\t\tname,  # as told\n\n\t\t\t\t)\n\treturn"
+        ),
+    ),
+    (
+        "finite-check-per-tensor",
+        "if any(torch.isnan(p.grad).any() or p.grad.isinf().any() for p in ps if p.requires_grad):  # here\n    stop()",
+        (
+            "if not torch.isfinite(torch.nn.utils.get_total_norm("
+            "[p.grad for p in ps if p.grad is not None if p.requires_grad])) and "
+            "any(torch.isnan(p.grad).any() or p.grad.isinf().any() for p in ps if p.requires_grad):  # here\n    stop()"
+        ),
+    ),
+    (
+        "finite-check-per-tensor",
+        "print(all(bool(torch.isfinite(w).all()) for w in net.parameters()))  # here",
+        (
+            "print((bool(torch.isfinite(torch.nn.utils.get_total_norm(net.parameters()))) or "
+            "all(bool(torch.isfinite(w).all()) for w in net.parameters())))  # here"
+        ),
+    ),
+    (
+        "constant-rebuilt-every-step",
+        """\
+n = 9
+for epoch in range(9):
+\tfor x in xs:
+\t\tmask = torch.ones(n, n).triu(1).bool()  # here
+\t\ty = attend(x, mask)""",
+        """\
+n = 9
+mask = torch.ones(n, n).triu(1).bool()
+for epoch in range(9):
+\tfor x in xs:
+\t\ty = attend(x, mask)""",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        """\
+def build(n, /, device="é"):
+    def step(x):
+        # of the last 9
+        window = torch.hann_window(n, device=device)  # here
+        return x * window
+    return step""",
+        """\
+def build(n, /, device="é"):
+    window = torch.hann_window(n, device=device)
+    def step(x):
+        # of the last 9
+        return x * window
+    return step""",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        """\
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.n, self.m = n, 2
+
+    def mask(self):
+        near = torch.ones(self.n, self.n)  # here
+        return near.tril().triu(-self.m).bool()
+
+    def forward(self, x):
+        return attend(x, self.mask())""",
+        """\
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.n, self.m = n, 2
+        self.register_buffer("kept_mask", torch.ones(self.n, self.n).tril().triu(-self.m).bool(), persistent=False)
+
+    def mask(self):
+        return self.kept_mask
+
+    def forward(self, x):
+        return attend(x, self.mask())""",
+    ),
+    (
+        "constant-rebuilt-every-step",
+        """\
+SIZE = 9
+class Net(torch.nn.Module):
+\tdef __init__(self):
+\t\tsuper().__init__()
+
+\tdef forward(self, x):
+\t\tplaces = torch.arange(SIZE, dtype=torch.long, device=x.device)  # here
+\t\treturn f(x + places, places)""",
+        """\
+SIZE = 9
+class Net(torch.nn.Module):
+\tdef __init__(self):
+\t\tsuper().__init__()
+\t\tself.register_buffer("kept_places", torch.arange(SIZE, dtype=torch.long), persistent=False)
+
+\tdef forward(self, x):
+\t\tplaces = self.kept_places  # here
+\t\treturn f(x + places, places)""",
+    ),
 ]
 
 
@@ -370,7 +746,7 @@ def _empty(kind: object) -> object:
 
 def test_at_least_fifteen_rules_change_code_and_each_has_a_case() -> None:
     assert len(FIXERS) >= 15
-    assert sorted({rule for rule, _, _ in CASES}) == FIXERS
+    assert sorted({rule for rule, _, _ in (*CASES, *LAYOUTS)}) == FIXERS
 
 
 @pytest.mark.parametrize(("rule", "source", "lines"), CASES, ids=[case[0] for case in CASES])
@@ -391,6 +767,27 @@ def test_a_second_time_is_declined(rule: str, source: str, lines: dict[str, str]
     compile(once, "train.py", "exec")
     with pytest.raises(Unfixable):
         changed(rule, once)
+
+
+@pytest.mark.parametrize(("rule", "source", "expected"), LAYOUTS, ids=[case[0] for case in LAYOUTS])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_odd_layouts_keep_their_form(rule: str, source: str, expected: str, newline: str) -> None:
+    before, after = ((TRAIN + text + "\n").replace("\n", newline) for text in (source, expected))
+    assert spliced(before, changed(rule, before).splices) == after
+    if HERE in after:
+        with pytest.raises(Unfixable):
+            changed(rule, after)
+
+
+def test_indices_of_several_dimensions_are_looked_up() -> None:
+    rule = RULES["index-gradient-accumulated"]
+    given = facts(rule, {"table": Sizes((9, 4)), "picked": Sizes((2, 5, 4))})
+    source, spot = f"{TRAIN}y = self.table[words] + 1\n", Spot(range(4, 5), "<module>")
+    change = rule().fixer(Code(source), spot, given)
+    assert spliced(source, change.splices) == f"{TRAIN}y = torch.nn.functional.embedding(words, self.table) + 1\n"
+    deep = facts(rule, {"table": Sizes((9, 4, 4)), "picked": Sizes((2, 5, 4, 4))})
+    with pytest.raises(Unfixable, match="several dimensions"):
+        rule().fixer(Code(source), spot, deep)
 
 
 def test_a_list_of_arrays_is_stacked() -> None:

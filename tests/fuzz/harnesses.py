@@ -46,7 +46,6 @@ from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.merge import device_events, event_list_of, within, write_merged
 from tb_tidy_plugin.trace.reader import read_blocks
-from tb_tidy_plugin.trace.remote import Place
 from tb_tidy_plugin.trace.side_file import read_device_events
 from tests.fuzz import members
 from tests.fuzz.languages import CONFIGURATIONS, PYTHON, TOML
@@ -118,7 +117,7 @@ def _trace_seeds() -> list[bytes]:
 def _gz(folder: Path) -> Take:
     def take(packed: bytes) -> int:
         most = random.Random(packed[-4:]).choice((1 << 20, 64, 7))
-        place = cast("Callable[[], Place]", partial(Pieces, packed, most))
+        place = cast("Callable[[], Path]", partial(Pieces, packed, most))
         wanted = members.inflated(packed) if packed.startswith(members.MAGIC) else packed
         text = b"".join(read_blocks(place()))
         if wanted is not None and text != wanted:

@@ -16,8 +16,16 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.plugin.analysis_worker import Result, findings_of, result_of
-from tb_tidy_plugin.plugin.timeline_worker import About, Crop, Event, Lanes, Marks, Slice, answer_to
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, first_findings, result_of
+from tb_tidy_plugin.plugin.timeline_worker import (
+    About,
+    Crop,
+    EventQuestion,
+    LanesQuestion,
+    MarksQuestion,
+    SliceQuestion,
+    answer_to,
+)
 from tb_tidy_plugin.profile.timeline import Timeline, timeline_of
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.markdown import to_markdown
@@ -62,7 +70,7 @@ def check_file(path: Path) -> Report:
     for file in find_traces(path):
         with suppress(TraceError):  # it is among the report's problems
             analysis = read_file(file, Job())
-            msgspec.json.decode(msgspec.json.encode(result_of(analysis, findings_of(analysis))), type=Result)
+            msgspec.json.decode(msgspec.json.encode(result_of(analysis, first_findings(analysis))), type=AnalysisResult)
             _check_timeline(timeline_of(analysis.profile.table, analysis.profile.steps))
     _check_forms(report)
     failed = [
@@ -91,15 +99,15 @@ def written(report: Report) -> dict[str, str]:
 
 def _check_timeline(timeline: Timeline) -> None:
     """Asks for all that the page asks for, of a whole timeline and of its first half."""
-    found = _answer(Lanes(), timeline)
+    found = _answer(LanesQuestion(), timeline)
     none, ids = msgspec.Raw(b"[]"), list(range(len(found["lanes"])))
     for until_ns in (found["until_ns"], found["until_ns"] // 2):
-        window = Slice(0, until_ns, 300, ids, msgspec.Raw(b"[0,1]"))
+        window = SliceQuestion(0, until_ns, 300, ids, msgspec.Raw(b"[0,1]"))
         shown = _answer(window, timeline)
-        _answer(Marks(0, until_ns, 300, none), timeline)
+        _answer(MarksQuestion(0, until_ns, 300, none), timeline)
         _answer(Crop(0, until_ns, until_ns // 2), timeline)
         for event in shown["bars"]["id"][:MOST_EVENTS]:
-            _answer(Event(event), timeline)
+            _answer(EventQuestion(event), timeline)
 
 
 def _answer(about: About, timeline: Timeline) -> Any:  # noqa: ANN401 - JSON of any form

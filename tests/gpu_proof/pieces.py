@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sample_runs.record import record
 from tb_tidy_plugin.benchmarks.measurement import NotMeasured
-from tb_tidy_plugin.benchmarks.process import Request
-from tb_tidy_plugin.benchmarks.runner import Run
+from tb_tidy_plugin.benchmarks.process import MeasuringRequest
+from tb_tidy_plugin.benchmarks.runner import PairMeasurement
 from tests.accuracy.corpus import Program
 from tests.accuracy.processes import ProgramError
 from tests.accuracy.statements import OF_RULES, pairs_of
@@ -137,8 +137,8 @@ def _of_rule(program: Program, plan: Plan) -> Callable[[Path, float], Result]:
 
     def run(folder: Path, until: float) -> Result:
         (statements, *_) = pairs_of(program)
-        request = Request(rule=program.rule, pair=statements, asked=plan.device, budget_s=plan.benchmark_s)
-        found = Run(request).result()
+        request = MeasuringRequest(rule=program.rule, pair=statements, asked=plan.device, budget_s=plan.benchmark_s)
+        found = PairMeasurement(request).result()
         return (
             Result(error=f"{found.error} {found.advice}") if isinstance(found, NotMeasured) else Result(benchmark=found)
         )

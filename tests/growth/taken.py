@@ -85,15 +85,15 @@ def _everything() -> Callable[[Path], object]:
 def _worker() -> Callable[[Path], object]:
     import msgspec
 
-    from tb_tidy_plugin.plugin.analysis_worker import Message, Request, analyse
+    from tb_tidy_plugin.plugin.analysis_worker import AnalysisMessage, AnalysisRequest, analyse
     from tb_tidy_plugin.trace.files import find_traces
 
-    def send(message: Message) -> None:
+    def send(message: AnalysisMessage) -> None:
         msgspec.json.encode(message)
 
     def work(run: Path) -> None:
         (file,) = find_traces(run)
-        analyse(file, send, Request(file.run, file.worker, file.span))
+        analyse(file, send, AnalysisRequest(file.run, file.worker, file.span))
 
     return work
 

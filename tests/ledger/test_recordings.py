@@ -15,7 +15,7 @@ import pytest
 
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.step_bounds import span_of
-from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.profile.steps import ProfileSteps
 from tests.ledger.traces import account_in, check, ledger_in, path_of, recordings
 
 pytestmark = pytest.mark.any_recording
@@ -244,7 +244,7 @@ def test_kernels_repeat_at_the_pace_of_the_steps(name: str, monkeypatch: pytest.
     marked = ledger_in(first_of(name)).step_ns.median
     profile, _ = account_in(first_of(name))
     work = profile.device_work
-    monkeypatch.setattr(profile, "steps", Steps("none", ()))
+    monkeypatch.setattr(profile, "steps", ProfileSteps("none", ()))
     unmarked = span_of(profile, work)
     assert unmarked.source == "repeating_unit"
     assert np.median(np.diff(unmarked.bounds)) == pytest.approx(marked, rel=0.02)

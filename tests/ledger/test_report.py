@@ -18,7 +18,7 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS, account_of
-from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Limit, Recording
+from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Limit, RecordingKind
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
@@ -231,7 +231,7 @@ def test_every_cause_has_a_title_a_proof_and_advice() -> None:
     assert set(advice.TITLES) == set(PROOFS) == set(CAUSES) == set(get_args(Cause))
     assert set(advice.BY_CAUSE) == set(CAUSES) - {"compute", "copy", "cpu"}
     assert set(advice.BY_KIND) <= set(KINDS)
-    assert set(advice.BANNERS) == set(get_args(Recording)) - {"steady"}
+    assert set(advice.BANNERS) == set(get_args(RecordingKind)) - {"steady"}
     assert set(STEP_BASIS) >= {late_host().account().ledger.step_source}
 
 
@@ -269,7 +269,7 @@ def test_communication_is_split_where_all_ranks_are_there() -> None:
 
 def test_advice_does_not_name_what_is_there_already() -> None:
     limit = Limit(share_reached=0.5, bound="compute", known_share=1, by="shapes")
-    known = advice.Known(
+    known = advice.Circumstances(
         serving=None, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False
     )
     wide, _ = advice.advised("compute", "matrix", limit, known)
@@ -286,7 +286,7 @@ def test_advice_does_not_name_what_is_there_already() -> None:
 
 
 def test_a_server_of_text_has_graphs_and_fused_kernels_of_its_own() -> None:
-    known = advice.Known(
+    known = advice.Circumstances(
         serving="decode", has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False
     )
     assert advice.advised("launch_pace", None, None, known) == (advice.SERVER_LAUNCHES, None)

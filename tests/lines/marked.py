@@ -19,7 +19,7 @@ def record_step(step: Callable[[], object], program: Path, trace: Path, *, is_ma
     """Writes the trace of one step, after one to warm up, and its side file; plainly where it is not to be marked."""
     from torch import profiler
 
-    from tb_tidy_plugin.capture.handler import Wanted, capturing
+    from tb_tidy_plugin.capture.handler import CaptureOptions, capturing
 
     def mark(name: str) -> None:
         with profiler.record_function(name):
@@ -34,7 +34,7 @@ def record_step(step: Callable[[], object], program: Path, trace: Path, *, is_ma
             step()
         finally:
             sys.settrace(previous)
-    capturing(lambda prof: prof.export_chrome_trace(str(trace)), Wanted(sources=False))(recording)
+    capturing(lambda prof: prof.export_chrome_trace(str(trace)), CaptureOptions(sources=False))(recording)
 
 
 def tracer(program: str, mark: Callable[[str], None]) -> Callable[[FrameType, str, Any], Any]:

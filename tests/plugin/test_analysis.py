@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, Analysis, Asked
-from tb_tidy_plugin.plugin.analysis_worker import Failure, Findings, Progress, Result
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, AnalysisSettings, FileAnalysis
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisProgress, AnalysisResult, Failure, FirstFindings
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
@@ -20,8 +20,8 @@ from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE, script
 
 
-def outcome(path: Path, command: tuple[str, ...]) -> Result | Failure:
-    return Analysis(TraceFile("run", "worker", "", path), command).outcome(lambda _: None)
+def outcome(path: Path, command: tuple[str, ...]) -> AnalysisResult | Failure:
+    return FileAnalysis(TraceFile("run", "worker", "", path), command).outcome(lambda _: None)
 
 
 def failure(path: Path, code: str) -> Failure:
@@ -31,12 +31,12 @@ def failure(path: Path, code: str) -> Failure:
 
 
 def test_the_result_of_the_real_worker(tmp_path: Path) -> None:
-    seen: list[Progress | Findings] = []
+    seen: list[AnalysisProgress | FirstFindings] = []
     file = TraceFile("run", "worker", "", trace(tmp_path / "worker.pt.trace.json"))
-    found = Analysis(file, WORKER).outcome(seen.append)
-    assert isinstance(found, Result)
+    found = FileAnalysis(file, WORKER).outcome(seen.append)
+    assert isinstance(found, AnalysisResult)
     assert found.report.worker == "worker"
-    progress = [each for each in seen if isinstance(each, Progress)]
+    progress = [each for each in seen if isinstance(each, AnalysisProgress)]
     assert list(dict.fromkeys(each.state for each in progress)) == ["reading", "analysing"]
     assert progress[-1].stage == "Adding up operators"
 
@@ -48,7 +48,7 @@ def test_a_module_of_the_users_does_not_stand_in_for_pythons_own(
     (tmp_path / "subprocess.py").write_text("raise SystemExit('the wrong module')")
     (tmp_path / "msgspec.py").write_text("raise SystemExit('the wrong module')")
     monkeypatch.chdir(tmp_path)
-    assert isinstance(outcome(path, WORKER), Result)
+    assert isinstance(outcome(path, WORKER), AnalysisResult)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_a_worker_that_is_killed_gets_another_try(tmp_path: Path) -> None:
     dying = (
         f"import os, pathlib; p = pathlib.Path({str(killed)!r}); p.exists() or [p.touch(), os.kill(os.getpid(), 9)]; "
     )
-    seen: list[Progress | Findings] = []
+    seen: list[AnalysisProgress | FirstFindings] = []
     file = TraceFile("run", "worker", "", trace(tmp_path / "worker.pt.trace.json"))
-    found = Analysis(file, (*start, dying + code)).outcome(seen.append)
-    assert isinstance(found, Result)
-    assert isinstance(seen[0], Progress)
+    found = FileAnalysis(file, (*start, dying + code)).outcome(seen.append)
+    assert isinstance(found, AnalysisResult)
+    assert isinstance(seen[0], AnalysisProgress)
     assert seen[0].stage == "Starting again, since the first try was killed"
 
 
@@ -108,7 +108,7 @@ def test_a_worker_that_takes_more_than_it_may_ends_and_what_raises_the_limit_is_
     configuration = tmp_path / "tb-tidy.toml"
     configuration.write_text(f'rules = ["r.py"]\nselect = ["TT999"]\n[limits]\n{key} = {most}\n')
     file = TraceFile("run", "worker", "", trace(tmp_path / "worker.pt.trace.json"))
-    found = Analysis(file, WORKER, Asked(configuration)).outcome(lambda _: None)
+    found = FileAnalysis(file, WORKER, AnalysisSettings(configuration)).outcome(lambda _: None)
     assert isinstance(found, Failure)
     assert found.error == f"{error}, the limit `{key}`."
     assert f"`--{key}`, or `[limits]` in the configuration" in found.advice
@@ -137,8 +137,8 @@ def test_a_worker_that_cannot_be_started(tmp_path: Path) -> None:
 def test_stopped_while_it_runs(tmp_path: Path) -> None:
     running = tmp_path / "running"
     code = f"open({str(running)!r}, 'w').close(); time.sleep(600)"
-    analysis = Analysis(TraceFile("", "", "", tmp_path), script(code))
-    outcomes: list[Result | Failure] = []
+    analysis = FileAnalysis(TraceFile("", "", "", tmp_path), script(code))
+    outcomes: list[AnalysisResult | Failure] = []
     thread = threading.Thread(target=lambda: outcomes.append(analysis.outcome(lambda _: None)))
     thread.start()
     until(running.exists)
@@ -148,7 +148,7 @@ def test_stopped_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_stopped_before_it_runs_it_does_not_begin(tmp_path: Path) -> None:
-    analysis = Analysis(TraceFile("", "", "", tmp_path), script(f"open({str(tmp_path / 'began')!r}, 'w')"))
+    analysis = FileAnalysis(TraceFile("", "", "", tmp_path), script(f"open({str(tmp_path / 'began')!r}, 'w')"))
     analysis.stop()
     assert analysis.outcome(lambda _: None) == STOPPED
     assert not (tmp_path / "began").exists()

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import msgspec
 
-from tb_tidy_plugin.plugin.analysis_worker import Failure, Message, Progress, Request, Result, printable, throttled
+from tb_tidy_plugin.plugin.analysis_worker import (
+    AnalysisMessage,
+    AnalysisProgress,
+    AnalysisRequest,
+    AnalysisResult,
+    Failure,
+    printable,
+    throttled,
+)
 from tb_tidy_plugin.plugin.events import EventColumns
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
@@ -19,7 +27,7 @@ from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
 
 LIMIT_S = 240.0
-REQUEST = msgspec.json.encode(Request("run", "worker", "7")) + b"\n"
+REQUEST = msgspec.json.encode(AnalysisRequest("run", "worker", "7")) + b"\n"
 
 
 @contextmanager
@@ -30,29 +38,29 @@ def started(*command: str) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def messages(path: Path, *command: str) -> list[Message]:
+def messages(path: Path, *command: str) -> list[AnalysisMessage]:
     with started(*command, str(path), *sys.path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(REQUEST)
         process.stdin.flush()
-        return [msgspec.json.decode(line, type=Message) for line in process.stdout]
+        return [msgspec.json.decode(line, type=AnalysisMessage) for line in process.stdout]
 
 
-def result(path: Path) -> Result:
+def result(path: Path) -> AnalysisResult:
     last = messages(path, *WITH_MADE_UP_RULE)[-1]
-    assert isinstance(last, Result)
+    assert isinstance(last, AnalysisResult)
     return last
 
 
 def test_progress_comes_first_and_the_result_last(tmp_path: Path) -> None:
     *before, last = messages(trace(tmp_path / "w.pt.trace.json"), *WITH_MADE_UP_RULE)
-    progress = [each for each in before if isinstance(each, Progress)]
+    progress = [each for each in before if isinstance(each, AnalysisProgress)]
     assert [each.state for each in progress] == ["reading", "analysing", "analysing"]
     assert progress[0].stage.startswith("Reading ")
     assert [each.stage for each in progress[1:]] == ["Checking rule 1 of 1", "Adding up operators"]
     assert [each.fraction for each in progress] == sorted(each.fraction for each in progress)
-    assert isinstance(last, Result)
+    assert isinstance(last, AnalysisResult)
     assert (last.report.worker, last.report.span) == ("worker", "7")
     assert last.problem is None
 
@@ -79,7 +87,7 @@ def test_a_file_that_cannot_be_read_is_a_failure_in_words(tmp_path: Path) -> Non
 
 def test_it_can_be_started_by_hand(tmp_path: Path) -> None:
     path = trace(tmp_path / "w.pt.trace.json")
-    assert isinstance(messages(path, sys.executable, "-m", "tb_tidy_plugin.plugin.analysis_worker")[-1], Result)
+    assert isinstance(messages(path, sys.executable, "-m", "tb_tidy_plugin.plugin.analysis_worker")[-1], AnalysisResult)
 
 
 def test_it_ends_when_whoever_started_it_does(tmp_path: Path) -> None:
@@ -96,7 +104,7 @@ def test_what_a_rule_prints_does_not_come_between_the_messages(tmp_path: Path) -
     *start, code = WITH_MADE_UP_RULE
     noisy = code.replace("lambda: (", "lambda: print('noise') or (")
     assert noisy != code
-    assert isinstance(messages(trace(tmp_path / "w.pt.trace.json"), *start, noisy)[-1], Result)
+    assert isinstance(messages(trace(tmp_path / "w.pt.trace.json"), *start, noisy)[-1], AnalysisResult)
 
 
 def test_a_path_that_is_no_text(tmp_path: Path) -> None:
@@ -106,13 +114,13 @@ def test_a_path_that_is_no_text(tmp_path: Path) -> None:
 
 
 def test_progress_is_throttled_but_each_new_stage_is_said(tmp_path: Path) -> None:
-    sent: list[Message] = []
+    sent: list[AnalysisMessage] = []
     path = trace(tmp_path / "w.pt.trace.json")
     report = throttled(path, sent.append, 8)
     for n in range(1000):
         report(TraceFile("", "", "", path), "reading", n / 1000)
     report(TraceFile("", "", "", path), "analysing", 0.0)
-    progress = [each for each in sent if isinstance(each, Progress)]
+    progress = [each for each in sent if isinstance(each, AnalysisProgress)]
     assert len(progress) < 10
     assert progress[-1].state == "analysing"
     assert [each.fraction for each in progress] == sorted(each.fraction for each in progress)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tb_tidy_plugin.benchmarks.process import Request
+from tb_tidy_plugin.benchmarks.process import MeasuringRequest
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.benchmark_queue import (
@@ -33,8 +33,8 @@ def about(finding: str) -> BenchmarkRequest:
     return msgspec.structs.replace(ASKED, finding=finding)
 
 
-def of(pair: Benchmark) -> Request:
-    return Request(rule="some-rule", pair=pair, asked=ASKED.device, budget_s=ASKED.budget_s)
+def of(pair: Benchmark) -> MeasuringRequest:
+    return MeasuringRequest(rule="some-rule", pair=pair, asked=ASKED.device, budget_s=ASKED.budget_s)
 
 
 @pytest.mark.parametrize(

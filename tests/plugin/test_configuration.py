@@ -10,7 +10,7 @@ import pytest
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.profiles import Profiles
-from tb_tidy_plugin.plugin.timeline_worker import Lanes
+from tb_tidy_plugin.plugin.timeline_worker import LanesQuestion
 from tb_tidy_plugin.plugin.timelines import Timelines
 from tests.support.logdirs import trace
 from tests.support.profiles import LIMIT_S, RUN, finished, started, states
@@ -64,7 +64,7 @@ class TestConfiguration:
         assert finished(profiles).state == "done"
         file.write_text("[limits]\nmax-text-gb = 1e-8\n")
         with pytest.raises(TraceError, match="the limit `max-text-gb`"):
-            Timelines(profiles).answer(RUN, Lanes(), LIMIT_S)
+            Timelines(profiles).answer(RUN, LanesQuestion(), LIMIT_S)
         refused = finished(started(path.parents[1], WORKER, configuration=file))
         assert (refused.state, refused.problem and "--torchtidy_config" in refused.problem.advice) == ("error", True)
 

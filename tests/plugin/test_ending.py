@@ -18,11 +18,10 @@ from tb_tidy_plugin.plugin import comparison_worker, timeline_worker
 from tests.load.readers import children_of, write_long
 from tests.support.recordings import ROOT
 from tests.support.served import API, Served, needs_the_installed_plugin, tensorboard
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 SAMPLE = ROOT / "sample_runs" / "image_classifier_untidy"
 LONG_BYTES = 40_000_000
-WITHIN_S = 10.0
 FLAGS = ("--torchtidy_cache", "off", "--torchtidy_benchmarks", "local", "--load_fast", "false")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at as Linux shows them")
@@ -67,15 +66,15 @@ def test_nothing_is_left_of_a_tensorboard_that_was_busy(logs: Path, tmp_path: Pa
         keep_busy(board)
         children = until(lambda: found if len(found := children_of(board.process.pid)) == 3 else [])
         board.process.send_signal(how)
-        board.process.wait(WITHIN_S)
-        until(lambda: not any(map(is_alive, children)), WITHIN_S)
+        board.process.wait(PATIENCE_S)
+        until(lambda: not any(map(is_alive, children)))
 
 
 SLOW_COMPARISON = "from tb_tidy_plugin.plugin import comparison_worker as it; it.answer_to = wait"
 SLOW_TIMELINE = "from tb_tidy_plugin.plugin import timeline_worker as it; it.read_timeline = wait"
 NOTHING = comparison_worker.SideAsked("", [], 0, "", [])
-COMPARE = comparison_worker.Question(NOTHING, NOTHING)
-TIMELINE = timeline_worker.Question(b"w.json", "", timeline_worker.Lanes())
+COMPARE = comparison_worker.ComparisonQuestion(NOTHING, NOTHING)
+TIMELINE = timeline_worker.FileQuestion(b"w.json", "", timeline_worker.LanesQuestion())
 
 
 @pytest.mark.parametrize(("module", "question"), [(SLOW_COMPARISON, COMPARE), (SLOW_TIMELINE, TIMELINE)])
@@ -91,4 +90,4 @@ def test_in_the_middle_of_an_answer_a_process_ends_with_its_input(
         assert process.poll() is None
         assert process.stdin is not None
         process.stdin.close()
-        process.wait(WITHIN_S)
+        process.wait(PATIENCE_S)

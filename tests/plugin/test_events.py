@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.plugin.events import EventColumns, columns_of, page_of
+from tb_tidy_plugin.plugin.events import EventColumns, columns_of, events_page
 from tb_tidy_plugin.plugin.models import EventRow
-from tb_tidy_plugin.profile.inputs import Sizes
-from tb_tidy_plugin.profile.timeline import shapes_text
+from tb_tidy_plugin.profile.inputs import InputSizes
+from tb_tidy_plugin.profile.timeline import shapes_line
 from tb_tidy_plugin.sources.places import place_of
 from tests.support.drawn import A100, draw, row_of
 
@@ -35,12 +35,12 @@ def columns() -> EventColumns:
 
 
 def starts_us(order: str, *, descending: bool = False) -> list[int]:
-    page = page_of(columns(), 0, 100, order, descending=descending)
+    page = events_page(columns(), 0, 100, order, descending=descending)
     return [row.start_ns // 1000 for row in page.rows]
 
 
 def test_a_row_of_the_host() -> None:
-    assert page_of(columns(), 0, 1, "start", descending=False).rows == [
+    assert events_page(columns(), 0, 1, "start", descending=False).rows == [
         EventRow(
             id=int(PROFILE.table.file_order[row_of(PROFILE, "aten::mm")]),
             name="aten::mm",
@@ -55,7 +55,7 @@ def test_a_row_of_the_host() -> None:
 
 
 def test_a_row_of_a_device_belongs_to_the_step_and_line_that_launched_it() -> None:
-    assert page_of(columns(), 1, 1, "start", descending=False).rows == [
+    assert events_page(columns(), 1, 1, "start", descending=False).rows == [
         EventRow(
             id=int(PROFILE.table.file_order[row_of(PROFILE, "gemm")]),
             name="gemm",
@@ -70,7 +70,7 @@ def test_a_row_of_a_device_belongs_to_the_step_and_line_that_launched_it() -> No
 
 
 def test_a_row_outside_all_steps_and_stacks() -> None:
-    [row] = page_of(columns(), 4, 1, "start", descending=False).rows
+    [row] = events_page(columns(), 4, 1, "start", descending=False).rows
     assert (row.step, row.lane, row.place, row.shapes) == (None, "Thread 2", "", "")
 
 
@@ -102,7 +102,7 @@ def test_descending_keeps_equal_rows_in_order_of_start(order: str, expected: lis
 
 
 def test_pages_join_to_the_whole() -> None:
-    pages = [page_of(columns(), offset, 2, "duration", descending=True) for offset in (0, 2, 4, 6)]
+    pages = [events_page(columns(), offset, 2, "duration", descending=True) for offset in (0, 2, 4, 6)]
     assert [page.total for page in pages] == [5, 5, 5, 5]
     assert [len(page.rows) for page in pages] == [2, 2, 1, 0]
     joined = [row.start_ns // 1000 for page in pages for row in page.rows]
@@ -117,5 +117,5 @@ def test_pages_join_to_the_whole() -> None:
         ([((4, 3), (2,)), (5,)], "[4×3, 2], 5"),
     ],
 )
-def test_shapes_in_one_line(dims: list[Sizes], text: str) -> None:
-    assert shapes_text(dims) == text
+def test_shapes_in_one_line(dims: list[InputSizes], text: str) -> None:
+    assert shapes_line(dims) == text

@@ -19,7 +19,7 @@ from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.analysis import WORKER
-from tb_tidy_plugin.plugin.analysis_worker import Result
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import BenchmarksAnswer, BenchmarkState
@@ -254,7 +254,7 @@ def test_no_text_of_an_entry_gets_into_what_is_run(forgery: Forgery) -> None:
     for path in sorted(paths):
         forged = with_text(answer, path, "boom()")
         try:
-            result = msgspec.json.decode(json.dumps(forged), type=Result)
+            result = msgspec.json.decode(json.dumps(forged), type=AnalysisResult)
         except msgspec.ValidationError:
             continue
         pairs = made_again(result.recipes, catalogue())
@@ -263,7 +263,9 @@ def test_no_text_of_an_entry_gets_into_what_is_run(forgery: Forgery) -> None:
     assert seen > 100
 
 
-@pytest.mark.parametrize("kept", [Result, *(each.answer for each in (COSTS, LINES, PLACES, FIXES, RECIPES, TABLES))])
+@pytest.mark.parametrize(
+    "kept", [AnalysisResult, *(each.answer for each in (COSTS, LINES, PLACES, FIXES, RECIPES, TABLES))]
+)
 def test_nothing_that_is_kept_has_a_field_for_statements(kept: type) -> None:
     types = dict(types_in(inspect.type_info(kept)))
     assert len(types) > 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.benchmarks import runner
-from tb_tidy_plugin.benchmarks.process import Request
+from tb_tidy_plugin.benchmarks.process import MeasuringRequest
 from tb_tidy_plugin.benchmarks.store import cached
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
@@ -67,7 +67,7 @@ def test_what_was_measured_is_shown_and_said_not_to_be_kept(tmp_path: Path, monk
     monkeypatch.setattr(runner, "COMMAND", MEASURED_AT_ONCE)
     queue, asked = BenchmarkQueue(None), BenchmarkRequest(run="run", worker="w", span="1", finding="f")
     with full_disk():
-        *_, last = queue.progress(queue.add(asked, Request(rule="some-rule", pair=PAIR)).job)
+        *_, last = queue.progress(queue.add(asked, MeasuringRequest(rule="some-rule", pair=PAIR)).job)
     assert (last.state, last.measurement) == ("done", measurement())
     assert last.problem is not None
     assert "could not be written: File too large. The result is shown until the server ends" in last.problem.message

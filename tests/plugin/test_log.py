@@ -9,11 +9,11 @@ import pytest
 
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin import comparisons, timelines
-from tb_tidy_plugin.plugin.comparisons import Comparisons, Rows, Side
+from tb_tidy_plugin.plugin.comparisons import AskedSide, Comparisons, RowFilter
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key, look
-from tb_tidy_plugin.plugin.timeline_worker import Lanes
+from tb_tidy_plugin.plugin.timeline_worker import LanesQuestion
 from tb_tidy_plugin.plugin.timelines import Timelines
 from tests.support.logdirs import trace
 from tests.support.profiles import LIMIT_S, finished, started
@@ -60,11 +60,11 @@ def test_a_timeline_and_a_comparison_that_break(
     [run] = profiles.runs().runs
     key = Key(run.run, run.profiles[0].worker, "1")
     with pytest.raises(TidyError, match="its process ended"):
-        Timelines(profiles).answer(key, Lanes(), LIMIT_S)
+        Timelines(profiles).answer(key, LanesQuestion(), LIMIT_S)
     assert any("owned" in line for line in lines_of(caplog)), "it is said when it ends, not when another one begins"
     caplog.clear()
     with pytest.raises(TidyError, match="broke off"):
-        Comparisons(profiles).answer(Side(run.run), Side(run.run), Rows("", 0, 1), LIMIT_S)
+        Comparisons(profiles).answer(AskedSide(run.run), AskedSide(run.run), RowFilter("", 0, 1), LIMIT_S)
     assert any("owned" in line for line in lines_of(caplog))
 
 

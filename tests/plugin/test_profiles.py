@@ -13,7 +13,7 @@ import pytest
 
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.plugin import profiles as module
-from tb_tidy_plugin.plugin.analysis import Analysis, Asked
+from tb_tidy_plugin.plugin.analysis import AnalysisSettings, FileAnalysis
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ProfileState
 from tb_tidy_plugin.plugin.profiles import Profiles, StillAnalysingError
@@ -264,8 +264,8 @@ def test_a_trace_that_becomes_a_link_out_of_the_logdir_while_it_waits_is_not_rea
 ) -> None:
     read: list[str] = []
 
-    class Noted(Analysis):
-        def __init__(self, file: TraceFile, command: Sequence[str], asked: Asked) -> None:
+    class Noted(FileAnalysis):
+        def __init__(self, file: TraceFile, command: Sequence[str], asked: AnalysisSettings) -> None:
             read.append(file.run)
             super().__init__(file, command, asked)
 

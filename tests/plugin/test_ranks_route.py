@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.analysis_worker import Request, Result
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, AnalysisResult
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import RanksAnswer, ReportAnswer
 from tb_tidy_plugin.plugin.mutes import MuteStore
@@ -85,6 +85,6 @@ def test_the_worker_sends_little_of_a_rank(tmp_path: Path) -> None:
 
     (file,) = find_traces(record(tmp_path, 0, 1000))
     sent: list[object] = []
-    worker_analyses(file, sent.append, Request("", "", ""))
-    assert isinstance(sent[-1], Result)
+    worker_analyses(file, sent.append, AnalysisRequest("", "", ""))
+    assert isinstance(sent[-1], AnalysisResult)
     assert memoryview(sent[-1].summaries).nbytes < 4000

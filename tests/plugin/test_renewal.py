@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.benchmarks.process import Request
+from tb_tidy_plugin.benchmarks.process import MeasuringRequest
 from tb_tidy_plugin.benchmarks.store import keep
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
@@ -105,7 +105,7 @@ def test_nothing_is_analysed_while_something_is_measured(logdir: Path) -> None:
     before, report = board.analysed()
     measured_elsewhere(board.benchmarks(), finding_of(report).id)
     job = queue.add(
-        BenchmarkRequest(run="another", worker="w", span="", finding="f"), Request(rule="r", pair=ENDLESS)
+        BenchmarkRequest(run="another", worker="w", span="", finding="f"), MeasuringRequest(rule="r", pair=ENDLESS)
     ).job
     board.benchmarks()
     assert board.analysed()[0] == before

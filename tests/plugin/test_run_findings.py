@@ -12,7 +12,7 @@ from tb_tidy_plugin.plugin import profiles as module
 from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
-from tb_tidy_plugin.plugin.run_findings import Part, RunFindings
+from tb_tidy_plugin.plugin.run_findings import RunFindings, RunPart
 from tb_tidy_plugin.plugin.scan import Key
 from tests.support.drawn_runs import draw_run
 from tests.support.recorded_ranks import record
@@ -127,9 +127,11 @@ def test_the_configuration_chooses_among_rules_of_runs_too(logs: Path, tmp_path:
 class TestTheAnswer:
     """By hand-made summaries, without a logdir."""
 
-    def parts(self, *late_us: int, version: int = 1) -> dict[Key, Part]:
+    def parts(self, *late_us: int, version: int = 1) -> dict[Key, RunPart]:
         ranks = draw_run(*[late_us] * 6).ranks
-        return {Key("run", rank.worker, ""): Part(version, msgspec.Raw(msgspec.json.encode([rank]))) for rank in ranks}
+        return {
+            Key("run", rank.worker, ""): RunPart(version, msgspec.Raw(msgspec.json.encode([rank]))) for rank in ranks
+        }
 
     def test_is_the_same_as_long_as_its_parts_are(self) -> None:
         findings, parts = RunFindings(None), self.parts(0, 3000, 0)

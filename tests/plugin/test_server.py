@@ -16,7 +16,7 @@ from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.listener import Token, address_of, listening
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import NAME
-from tb_tidy_plugin.plugin.server import Wanted, server_of
+from tb_tidy_plugin.plugin.server import ServerOptions, server_of
 from tests.support.logdirs import trace
 from tests.support.serving import ReadingClient
 from tests.support.waiting import until
@@ -35,7 +35,7 @@ def logs(tmp_path: Path) -> Path:
 def app_of(path: Path, token: Token) -> Flask:
     with (
         listening("127.0.0.1", 0) as listener,
-        server_of(Wanted(Logdir(str(path)), cache="off"), token, listener) as server,
+        server_of(ServerOptions(Logdir(str(path)), cache="off"), token, listener) as server,
     ):
         assert isinstance(server.app, Flask)
         server.app.test_client_class = ReadingClient

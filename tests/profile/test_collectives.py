@@ -9,7 +9,7 @@ import pytest
 from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
 from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -71,7 +71,7 @@ class TestOnDevices:
     def test_exposed_is_what_the_lanes_call_exposed(self, name: str) -> None:
         (file,) = find_traces(shared(f"traces/{name}"))
         profile = Profile(read_trace(file.path))
-        (lane,) = step_parts(profile.table, Steps("none", ()))
+        (lane,) = step_parts(profile.table, ProfileSteps("none", ()))
         assert collectives_of(profile).exposed.total_ns == lane.parts["communication_exposed"].sum()
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.profile.devices import known_device
-from tb_tidy_plugin.profile.flops import FORMULAS, Rate, device_name_of, device_of, estimate, estimates_of, rates
+from tb_tidy_plugin.profile.flops import FORMULAS, WorkRate, device_name_of, device_of, estimate, estimates_of, rates
 from tb_tidy_plugin.profile.formulas import Estimate
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.profile import Profile
@@ -195,7 +195,7 @@ def test_elementwise_counts_results() -> None:
 # Rates
 
 
-def rate_of(profile: Profile, name: str) -> Rate:
+def rate_of(profile: Profile, name: str) -> WorkRate:
     numbers, names = profile.plain_names
     keys = np.where(numbers[profile.nested.rows] == names.index(name), 0, ABSENT)
     (found,) = rates(profile.operators, estimates_of(profile), keys)
@@ -208,7 +208,7 @@ aten::mm   100-200  dims=4096x4096,4096x4096  types={dtype},{dtype}  kernel={ker
 """
 
 
-def matmul(dtype: str, kernel: str, gpu: Gpu | None) -> Rate:
+def matmul(dtype: str, kernel: str, gpu: Gpu | None) -> WorkRate:
     return rate_of(draw(MATMUL.format(dtype=dtype, kernel=kernel), gpu), "aten::mm")
 
 
@@ -259,7 +259,7 @@ def test_on_the_host_the_calls_own_time_counts() -> None:
     assert found.flops_per_second == pytest.approx(2 * 64**3 / 100e-6)
     assert found.roofline is None
     empty = rate_of(profile, "aten::view")
-    assert empty == Rate(0, None, None, None, None, None)
+    assert empty == WorkRate(0, None, None, None, None, None)
 
 
 def test_an_operator_on_the_device_without_its_kernels_has_no_rate() -> None:

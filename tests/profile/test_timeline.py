@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from tb_tidy_plugin.profile.steps import Steps, steps_of
+from tb_tidy_plugin.profile.steps import ProfileSteps, steps_of
 from tb_tidy_plugin.profile.timeline import FIRST_LEVEL_NS, MOST_ROWS, Timeline, timeline_of
 from tb_tidy_plugin.profile.timeline_busy import PARTS
 from tb_tidy_plugin.profile.timeline_window import MOST_BARS, Bars, bars_in, event_around, events_between
@@ -23,7 +23,7 @@ from tb_tidy_plugin.trace.columns import Category, EventTable
 from tests.support.drawn import A100, draw
 
 SAMPLES = sorted(Path("sample_runs").glob("*/*.pt.trace.json.gz"))
-NO_STEPS = Steps("none", ())
+NO_STEPS = ProfileSteps("none", ())
 DRAWN = draw(
     """
     ProfilerStep#1          0-900

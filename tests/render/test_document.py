@@ -19,7 +19,7 @@ from tests.fuzz.pipeline import OBEYED
 
 EVIL = "</pre></p><script>alert(1)</script>\x1b]0;x\x07\u202e`[b](http://e.vil)*| @team #1\r\n---"
 
-KINDS: tuple[doc.Kind, ...] = (
+KINDS: tuple[doc.SpanKind, ...] = (
     "message", "code", "link", "strong", "muted", "good", "warning", "bad", "swatch", "mark", "break",
 )  # fmt: skip
 
@@ -36,7 +36,7 @@ def every_block(text: str) -> doc.Document:
         doc.Listing((line, line)),
         doc.CodeBlock(text, text),
         doc.CodeBlock(text, "Before", line=7),
-        doc.Figures((doc.Figure(text, text, (text,), text, strong=True),)),
+        doc.FigureStrip((doc.Figure(text, text, (text,), text, strong=True),)),
         doc.Chart((bar,), text),
         doc.Chart((bar, doc.Bar(())), text),
         doc.Fold(line, (doc.sentence(text),)),

@@ -16,7 +16,7 @@ from tb_tidy_plugin.compare.model import Comparison, OperatorChange, Side
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.render.document import Document
 from tb_tidy_plugin.render.report import MOST_OUTLIERS, MOST_PLACES_ON_SCREEN, MOST_RULES_ON_SCREEN, report_document
-from tb_tidy_plugin.render.summary import Wanted, summary_document
+from tb_tidy_plugin.render.summary import SummaryOptions, summary_document
 from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.report.model import Outcome, Problem, ProfileReport, Report
@@ -155,7 +155,7 @@ def test_a_column_is_named_after_what_its_rows_are(tmp_path: Path, group: Operat
     rows = profile.figures.operators["name"]
     figures = msgspec.structs.replace(profile.figures, operators={group: rows})
     shown = msgspec.structs.replace(summary, profiles=[msgspec.structs.replace(profile, figures=figures)])
-    heading = lines(summary_document(shown, Wanted(group))).partition("Operators by ")[2].splitlines()[1]
+    heading = lines(summary_document(shown, SummaryOptions(group))).partition("Operators by ")[2].splitlines()[1]
     assert heading.split("  ")[1].strip() == title
 
 

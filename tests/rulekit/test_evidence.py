@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tb_tidy_plugin.rulekit import Bytes, Match, Nanoseconds, Profile, Rule, Share, Sizes
-from tb_tidy_plugin.rulekit.evidence import names_in, names_of, sentence
+from tb_tidy_plugin.rulekit.evidence import evidence_names, filled_in, names_in
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,25 @@ class Plain(Rule):
 
 def test_a_sentence_shows_fields_in_their_units_and_properties_as_words() -> None:
     text = "`{first}` copies {size} of {shape} in {time}, {share} of a step; {{}} stays"
-    assert sentence(text, COPY) == "`aten::clone` copies 4 KiB of 64×3 in 1.25 ms, 12.5 % of a step; {} stays"
+    assert filled_in(text, COPY) == "`aten::clone` copies 4 KiB of 64×3 in 1.25 ms, 12.5 % of a step; {} stays"
 
 
 def test_a_sentence_without_names_needs_no_evidence() -> None:
-    assert sentence("It was here", None) == "It was here"
+    assert filled_in("It was here", None) == "It was here"
 
 
 def test_a_sentence_cannot_name_what_is_not_there() -> None:
     with pytest.raises(AttributeError, match="nothing"):
-        sentence("{nothing}", COPY)
+        filled_in("{nothing}", COPY)
 
 
 def test_braces_in_what_is_shown_stay() -> None:
-    assert sentence("`{first}`", replace(COPY, operators=("{size}",))) == "`{size}`"
+    assert filled_in("`{first}`", replace(COPY, operators=("{size}",))) == "`{size}`"
 
 
 def test_the_names_that_sentences_may_use() -> None:
-    assert names_of(Copy) == {"size", "time", "share", "shape", "operators", "first"}
-    assert names_of(None) == set()
+    assert evidence_names(Copy) == {"size", "time", "share", "shape", "operators", "first"}
+    assert evidence_names(None) == set()
     assert names_in("{a}, {b} and {{c}}") == {"a", "b"}
 
 

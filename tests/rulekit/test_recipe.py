@@ -108,7 +108,7 @@ WRITTEN: Mapping[str, list[Facts]] = {
     "tensor-core-shape-misaligned": [{**PRODUCT, "dtype": dtype} for dtype in ("float16", "bfloat16")],
     "tensor-created-on-cpu-then-moved": [
         {"factory": factory, "dtype": dtype, "shape": Sizes((64, 3)), "size": Bytes(768)}
-        for factory, dtype in product(sorted(map(aten.plain, MEASURED)), DTYPES)
+        for factory, dtype in product(sorted(map(aten.short_name, MEASURED)), DTYPES)
     ],
     "tensor-from-python-data": [
         {"dtype": dtype, "shape": Sizes((64, 32)), "holds_arrays": holds}

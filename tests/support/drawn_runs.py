@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.profile.rank_summary import CollectiveColumns, Operation, RankSummary, Site, StepSummary
+from tb_tidy_plugin.profile.rank_summary import CollectiveColumns, CollectiveSite, Operation, RankSummary, StepSummary
 from tb_tidy_plugin.profile.run import Run
 
 STEP_US = 10_000
 WIRE_US = 500
-SITE = Site("train.py", 5, "step")
+SITE = CollectiveSite("train.py", 5, "step")
 REDUCE = Operation("all_reduce", "0", 4096, SITE)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.estimate.saving import Estimates
+from tb_tidy_plugin.estimate.saving import SavingEstimates
 from tb_tidy_plugin.profile.nesting import nest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.json import to_json
@@ -26,7 +26,7 @@ from tb_tidy_plugin.trace.cached_columns import columns_key, keep_columns, load_
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
-from tb_tidy_plugin.trace.remote import Place
+from tb_tidy_plugin.trace.remote import AnyPath
 from tests.support.logdirs import trace
 from tests.support.made_up_device import operator, side_file, traced
 
@@ -137,7 +137,7 @@ def test_an_entry_that_holds_something_else_is_no_table(cache: Cache, content: b
 class Kept:
     """The columns of a small trace in a cache, which somebody has written who knows how."""
 
-    def __init__(self, cache: Cache, path: Place) -> None:
+    def __init__(self, cache: Cache, path: AnyPath) -> None:
         self._cache = cache
         cache.keep("columns", KEY, cached_columns._pieces(read_with_side_files(path)))  # noqa: SLF001 - as it keeps them
         content = bytes(cache.load("columns", KEY) or b"")
@@ -248,5 +248,5 @@ def test_whatever_is_written_into_columns_ends_no_process(forged: Kept) -> None:
             with suppress(IndexError, ValueError, OverflowError, KeyError):
                 profile = Profile(table)
                 nest(table, table.name)
-                Estimates(profile)
+                SavingEstimates(profile)
     assert loaded > 5

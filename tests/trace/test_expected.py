@@ -9,7 +9,7 @@ import pytest
 from tb_tidy_plugin.compiled import DECODER, is_usable
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import ABSENT, EventTable
-from tb_tidy_plugin.trace.document import Piece
+from tb_tidy_plugin.trace.document import TextPiece
 from tb_tidy_plugin.trace.scanned import ScanningDecoder, fastest_decoder
 from tests.support.decoders import both
 from tests.support.written import event, kineto_text
@@ -115,7 +115,7 @@ class TestTexts:
             assert isinstance(decoder, ScanningDecoder)
             portable = ChunkDecoder()
             for piece in pieces:
-                (ours,), (theirs,) = (each.decode([Piece(piece, 0, len(piece))]) for each in (decoder, portable))
+                (ours,), (theirs,) = (each.decode([TextPiece(piece, 0, len(piece))]) for each in (decoder, portable))
                 assert ours.name.tolist() == theirs.name.tolist()
             assert decoder.names.values() == portable.names.values() == ("a", "b", "c", "refused", "d")
             assert sum(decoder.refused.values()) == 1
@@ -127,7 +127,7 @@ class TestTexts:
         ]
         text = ", ".join(map(json.dumps, events)).encode()
         with fastest_decoder(1) as decoder:
-            (chunk,) = decoder.decode([Piece(text, 0, len(text))])
+            (chunk,) = decoder.decode([TextPiece(text, 0, len(text))])
         assert chunk.args == b',{"Record function id": 0}'
         assert chunk.args_number.tolist() == [1] * 50
         assert chunk.ids["event_index"].tolist() == list(range(50))

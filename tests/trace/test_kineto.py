@@ -16,7 +16,7 @@ from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace import document, reader
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable
-from tb_tidy_plugin.trace.document import Piece
+from tb_tidy_plugin.trace.document import TextPiece
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.scanned import fastest_decoder
 from tests.support.written import event, kineto_text, write
@@ -146,7 +146,7 @@ class TestTimes:
         text = ",".join(f'{{"ph":"X","ts":{time // 1000}.{time % 1000:03d}}}' for time in times_ns).encode()
         with fastest_decoder() as fastest:
             for decoder in (ChunkDecoder(), fastest):
-                (chunk,) = decoder.decode([Piece(text, 0, len(text))])
+                (chunk,) = decoder.decode([TextPiece(text, 0, len(text))])
                 assert chunk.start_ns.tolist() == times_ns
 
     def test_sorted_by_thread_start_and_the_profilers_own_order(self, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tb_tidy_plugin.allowance import Bound
+from tb_tidy_plugin.allowance import ScaledBound
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.configuration.checks import Wanted, job_of
+from tb_tidy_plugin.configuration.checks import WantedRules, job_of
 from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.limits import LIMITS, limits_in
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
@@ -80,14 +80,14 @@ class TestConfigured:
 
     def test_the_command_line_goes_before_it(self, tmp_path: Path) -> None:
         (tmp_path / "tb-tidy.toml").write_text("[limits]\nmax-text-gb = 2\nmax-inflation = 50\n")
-        wanted = Wanted(limits={"max-text-gb": 3})
+        wanted = WantedRules(limits={"max-text-gb": 3})
         job = job_of(read_configuration(tmp_path / "tb-tidy.toml"), wanted)
         assert job.limits == Limits(text_bytes=3 * 10**9, inflation=50)
 
     def test_what_an_analysis_may_take_is_one_number_for_all_traces(self, tmp_path: Path) -> None:
         file = tmp_path / "tb-tidy.toml"
         file.write_text("[limits]\nmax-processor-s = 5\nmax-wall-s = 60\nmax-memory-gb = 0.5\n")
-        expected = Limits(processor_s=Bound(5), wall_s=Bound(60), memory_bytes=Bound(5e8))
+        expected = Limits(processor_s=ScaledBound(5), wall_s=ScaledBound(60), memory_bytes=ScaledBound(5e8))
         assert limits_in(file) == job_of(read_configuration(file)).limits == expected
         assert limits_in(None) == Limits()
 
@@ -97,7 +97,7 @@ class TestConfigured:
     )
     def test_what_is_no_limit_is_said(self, key: str, value: float) -> None:
         with pytest.raises(ConfigurationError, match=key):
-            job_of(Configuration(), Wanted(limits={key: value}))
+            job_of(Configuration(), WantedRules(limits={key: value}))
 
     @pytest.mark.parametrize("command", ["check", "annotate", "summary"])
     def test_by_the_flag(self, tmp_path: Path, command: str) -> None:

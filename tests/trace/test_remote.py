@@ -18,7 +18,7 @@ from tb_tidy_plugin.report.model import Problem, Report
 from tb_tidy_plugin.trace.capture_file import SUFFIX, with_capture
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.remote import RemotePath, identity_of, is_file, on_this_machine, place_of, size_of
+from tb_tidy_plugin.trace.remote import RemotePath, identity_of, is_file, on_this_machine, path_or_url, size_of
 from tests.support.logdirs import broken_traces, trace
 from tests.support.measurements import measurement
 from tests.support.stores import uploaded
@@ -56,7 +56,7 @@ def test_a_file_and_a_run_may_be_named(tmp_path: Path, address: str) -> None:
     trace(tmp_path / "one" / "w.5.pt.trace.json")
     trace(tmp_path / "two" / "w.5.pt.trace.json")
     uploaded(tmp_path, HERE)
-    [file] = find_traces(place_of(address))
+    [file] = find_traces(path_or_url(address))
     assert (file.run, file.worker, file.span) == ("one", "w", "5")
 
 
@@ -65,7 +65,7 @@ def test_files_beside_the_trace_are_read(tmp_path: Path) -> None:
     capture = {"version": 1, "sources": [{"file": "train.py", "text": "train()\n"}]}
     path.with_name(path.name + SUFFIX).write_bytes(gzip.compress(msgspec.json.encode(capture)))
     uploaded(tmp_path, HERE)
-    [file] = find_traces(place_of(HERE))
+    [file] = find_traces(path_or_url(HERE))
     [source] = with_capture(read_trace(file.path), file.path).metadata.captured.sources
     assert (source.file, source.text) == ("train.py", "train()\n")
 
@@ -73,7 +73,7 @@ def test_files_beside_the_trace_are_read(tmp_path: Path) -> None:
 def test_measurements_are_saved_beside_the_trace(tmp_path: Path) -> None:
     trace(tmp_path / "w.pt.trace.json")
     uploaded(tmp_path, HERE)
-    [file] = find_traces(place_of(HERE))
+    [file] = find_traces(path_or_url(HERE))
     saved = save_beside(file.path, [measurement()])
     assert str(saved) == f"{HERE}/w.pt.trace.json.tidy-bench.json"
     assert read_beside(file.path) == ([measurement()], None)
@@ -82,7 +82,7 @@ def test_measurements_are_saved_beside_the_trace(tmp_path: Path) -> None:
 def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
     path = trace(tmp_path / "w.pt.trace.json", operators=40_000)
     uploaded(tmp_path, HERE)
-    [file] = find_traces(place_of(HERE))
+    [file] = find_traces(path_or_url(HERE))
     done: list[int] = []
     table = read_trace(file.path, done.append)
     assert len(done) > 1
@@ -111,7 +111,7 @@ def test_what_tells_a_file_from_what_it_was() -> None:
     ],
 )
 def test_what_an_address_names_on_this_machine(address: str, path: str | None) -> None:
-    assert on_this_machine(place_of(address)) == (None if path is None else Path(path))
+    assert on_this_machine(path_or_url(address)) == (None if path is None else Path(path))
 
 
 def test_nothing_is_there(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_network_that_goes_away_in_the_middle(tmp_path: Path) -> None:
 def test_a_file_that_went_away_since_it_was_listed(tmp_path: Path) -> None:
     trace(tmp_path / "w.pt.trace.json")
     uploaded(tmp_path, HERE)
-    [file] = find_traces(place_of(HERE))
+    [file] = find_traces(path_or_url(HERE))
     fsspec.filesystem("memory").rm("/bucket/runs/w.pt.trace.json")
     with pytest.raises(TidyError, match=r"The file is no longer there\."):
         read_trace(file.path)
@@ -173,4 +173,4 @@ def test_names_of_addresses() -> None:
         "s3://bucket/run/x",
         "s3://bucket/run/w.json/y",
     )
-    assert place_of("runs/w.json") == Path("runs/w.json")
+    assert path_or_url("runs/w.json") == Path("runs/w.json")

@@ -30,17 +30,30 @@ gradient has another source too, such as a language model that shares it with it
 is dense in any case.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, aten
 from tb_tidy_plugin.units import Count
 
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Call, Code
+
 GRADIENT = "aten::embedding_dense_backward"
 PRODUCTS = aten.names("known", "linear mm addmm matmul")
 INDICES, TABLE_ROWS = 1, 2  # positions among the inputs
+TAKE_SPARSE = {"SGD": 2, "Adagrad": 2, "SparseAdam": 5}
+"""Optimizers that take sparse gradients, with how many arguments by position have no say in that."""
+
+TAKE_DENSE = ("momentum", "weight_decay", "fused", "differentiable")
+"""Options with which those take dense gradients only."""
+
+OPTIMIZER = re.compile(r"torch\.optim\.[A-Z]\w*")
 LEAST_LEFT, MOST_LEFT = 0.1, 0.5
 
 
@@ -114,6 +127,24 @@ class EmbeddingGradientDense(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, max(match.evidence.share, LEAST_LEFT), 0.0, MOST_LEFT)
 
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        found = [made for call in code.calls_on(spot.lines) if (made := _lookup(code, call)) is not None]
+        if len(found) != 1:
+            raise Unfixable("The lines do not look up rows of one `Embedding` that this file makes.")
+        if code.argument(found[0], "scale_grad_by_freq"):
+            raise Unfixable("`scale_grad_by_freq` needs a dense gradient.")
+        optimizers = [call for call in code.calls if OPTIMIZER.fullmatch(code.qualified(call.func))]
+        if not optimizers:
+            raise Unfixable("This file does not make the optimizer, which has to take sparse gradients.")
+        for call in optimizers:
+            if not _takes_sparse(code, call):
+                raise Unfixable(f"`{code.source(call)}` does not take sparse gradients.")
+        if any(code.callee(call).rpartition(".")[2].startswith("clip_grad_") for call in code.calls):
+            raise Unfixable("Sparse gradients cannot be clipped.")
+        splices = code.with_arguments(found[0], {"sparse": "True"}, instead_of="False")
+        check = "Nothing else reads the table's gradient; with DDP, only gloo takes sparse ones."
+        return Change(tuple(splices), SAME_UP_TO_ROUNDING, check)
+
 
 def _weights(profile: Profile) -> set[tuple[int, ...]]:
     """Shapes of factors of products, as rows and columns of a table that may be the same tensor."""
@@ -122,3 +153,20 @@ def _weights(profile: Profile) -> set[tuple[int, ...]]:
         shapes = [given.shape(position) for position in range(3)]
         found |= {each for shape in shapes if shape and len(shape) == 2 for each in (shape, shape[::-1])}  # noqa: PLR2004
     return found
+
+
+def _lookup(code: "Code", call: "Call") -> "Call | None":
+    """The call that says whether a table's gradient is sparse, where `call` looks up its rows."""
+    if code.qualified(call.func) == "torch.nn.functional.embedding":
+        return call
+    made = code.assigned(code.source(call.func))
+    is_module = len(made) == 1 and code.is_call(made[0]) and code.callee(made[0]) == "torch.nn.Embedding"
+    return made[0] if is_module and code.is_call(made[0]) else None
+
+
+def _takes_sparse(code: "Code", call: "Call") -> bool:
+    """Whether an optimizer takes sparse gradients, as it is made."""
+    positions = sum(arg.keyword is None for arg in call.args)
+    most = TAKE_SPARSE.get(code.qualified(call.func).rpartition(".")[2], 0)
+    has_more = any(arg.star for arg in call.args) or any(code.argument(call, each) for each in TAKE_DENSE)
+    return positions <= most and not has_more

@@ -29,7 +29,9 @@ Masks, and indices of several dimensions: `index_select` takes none. Gradients t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
     Edit,
@@ -44,11 +46,15 @@ from tb_tidy_plugin.rulekit import (
     aten,
 )
 
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Code
+
 ACCUMULATES = aten.names("in_place", "_index_put_impl_ index_put_")
 NODE = "IndexBackward0"
 MASKS = aten.names("known", "nonzero")
 ON_CPU, ON_GPU = (0.6, 0.3, 0.9), (0.3, 0.04, 0.65)
 ACCUMULATE = 3  # the position of this switch among the inputs
+ROWS = 2  # dimensions of a table whose rows are vectors, as `embedding` takes it
 
 
 @dataclass(frozen=True)
@@ -97,10 +103,32 @@ class IndexGradientAccumulated(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else ON_CPU))
 
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        found = code.indexed_by_names(spot.lines)
+        if len({code.source(picked.value) for picked, _ in found}) != 1:
+            raise Unfixable("The lines do not pick rows of one tensor by an index that has a name.")
+        dimensions = len(evidence.picked) - len(evidence.table) + 1
+        splices: list[Splice] = []
+        for picked, index in found:
+            start, end = code.span(picked)
+            table_end, (index_start, index_end) = code.span(picked.value)[1], code.span(index)
+            if picked.lpar or "#" in code.text[table_end:end]:
+                raise Unfixable("The index stands beside a comment, or in parentheses of its own.")
+            if dimensions == 1:
+                splices += [Splice(table_end, index_start, ".index_select(0, "), Splice(index_end, end, ")")]
+            elif dimensions > 1 and len(evidence.table) == ROWS:
+                function = f"{code.module_called('torch')}.nn.functional.embedding"
+                splices.append(Splice(start, end, f"{function}({code.source(index)}, {code.source(picked.value)})"))
+            else:
+                raise Unfixable("The index has several dimensions, and the table's rows, too.")
+        indices = " and ".join(dict.fromkeys(f"`{code.source(index)}`" for _, index in found))
+        check = f"{indices} must hold whole numbers, 0 or greater: neither function counts from the end."
+        return Change(tuple(splices), SAME_UP_TO_ROUNDING, check)
+
 
 def _picked(given: Inputs) -> tuple[Sizes, Sizes] | None:
     """Shapes of the table and of its picked rows; None where more than the first dimension is indexed."""
     table, picked = given.shape(0), given.shape(2)
-    if table is None or picked is None or len(table) < 2 or given.scalar(ACCUMULATE) != "True":  # noqa: PLR2004 - rows
+    if table is None or picked is None or len(table) < ROWS or given.scalar(ACCUMULATE) != "True":
         return None
     return (Sizes(table), Sizes(picked)) if picked[-len(table) + 1 :] == table[1:] else None

@@ -46,7 +46,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import BrokenCall, Piece, break_reasons, broken_calls, time_apart
+from tb_tidy_plugin.profile.compiled import BrokenCall, CodePiece, break_reasons, broken_calls, time_apart
 from tb_tidy_plugin.profile.readbacks import READS
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, parse_frame
 
@@ -132,7 +132,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
         yield Scale(match.events, factor=0.0, low=0.0, high=0.5)
 
     def _match(
-        self, profile: Profile, cause: Piece, pieces: Sequence[Piece], reasons: Mapping[tuple[str, int], str]
+        self, profile: Profile, cause: CodePiece, pieces: Sequence[CodePiece], reasons: Mapping[tuple[str, int], str]
     ) -> Match[Evidence]:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
         lost = profile.covered(rows_of(events)).plus(time_apart(profile, pieces))
@@ -156,14 +156,14 @@ class TorchCompileGraphBreak(Rule[Evidence]):
         )
 
 
-def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[Piece, list[Piece]]:
+def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[CodePiece, list[CodePiece]]:
     """The pieces of a call by the break that made them, without breaks that were asked for.
 
     Each piece belongs to the first break inside it, else to the break before it, else to the next one.
     """
     causes = call.causes
     regions = [cause.region for cause in causes]
-    found: dict[Piece, list[Piece]] = {}
+    found: dict[CodePiece, list[CodePiece]] = {}
     for piece in call.pieces:
         at = bisect_left(regions, piece.region)
         is_inside = at < len(causes) and regions[at] in profile.subtree(piece.region)
@@ -171,7 +171,7 @@ def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[Piece, list[Piece]]
     return {cause: pieces for cause, pieces in found.items() if not _is_asked_for(profile, cause)}
 
 
-def _is_asked_for(profile: Profile, cause: Piece) -> bool:
+def _is_asked_for(profile: Profile, cause: CodePiece) -> bool:
     """Whether a function that is not to be compiled ran in the gap, or `graph_break` itself."""
     for row in cause.gap:
         if profile.category(row) is Category.PYTHON and DISABLED.match(profile.name(row)):

@@ -30,12 +30,11 @@ take less than 50 µs per step. Steps that are not marked.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
-from tb_tidy_plugin.profile.library_calls import usual_calls
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
+from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Threshold
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -44,25 +43,7 @@ BARRIERS = r"^torch/distributed/distributed_c10d\.py\(\d+\): (?:monitored_)?barr
 LEFT = (0.5, 0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The barriers of a profile.
-
-    Attributes:
-        per_step: how many. held: how long the host waits in them per step. least: from what on that is reported.
-    """
-
-    per_step: float
-    held: Nanoseconds
-    least: Nanoseconds
-
-    @property
-    def times(self) -> str:
-        """How often."""
-        return "once" if self.per_step == 1 else f"{self.per_step:.3g} times"
-
-
-class BarrierInStep(Rule[Evidence]):
+class BarrierInStep(Rule[WaitingCalls]):
     """Barrier in each step."""
 
     code = "TT1350"
@@ -75,18 +56,15 @@ class BarrierInStep(Rule[Evidence]):
 
     min_wait_ns = Threshold(50_000, "per step: a barrier of ranks that are there takes 20 to 50 µs")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: Profile) -> Iterator[Match[WaitingCalls]]:
         rows = usual_calls(profile, BARRIERS)
-        held_ns = profile.per_step_ns(rows)
-        if held_ns >= self.min_wait_ns:
-            least = Nanoseconds(int(self.min_wait_ns))
-            evidence = Evidence(profile.per_step_count(rows), Nanoseconds(held_ns), least)
+        if evidence := waiting_calls(profile, rows, self.min_wait_ns):
             yield from (Match(row, (row,), evidence) for row in rows.tolist())
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[WaitingCalls]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: "Code", spot: Spot, evidence: WaitingCalls) -> Change:
         splice = code.without_statement(spot.lines, "barrier", "monitored_barrier")
         return Change(
             (splice,), SAME_RESULTS, "No rank reads what another one writes, and no time is measured with it."

@@ -111,7 +111,7 @@ class Evidence:
     @property
     def names(self) -> str:
         """The first of them as users write them."""
-        names = ", ".join(f"`{aten.plain(name)}`" for name in self.chain[:SUMMARY])
+        names = ", ".join(f"`{aten.short_name(name)}`" for name in self.chain[:SUMMARY])
         return names + (" …" if len(self.chain) > SUMMARY else "")
 
 

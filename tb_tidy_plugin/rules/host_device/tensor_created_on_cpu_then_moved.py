@@ -72,8 +72,8 @@ COPY = frozenset({"aten::copy_"})
 TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
 MEASURED = aten.names("factory", "ones rand randn zeros")  # that need no more than a shape
 
-RANDOM = frozenset(map(aten.plain, aten.names("factory", "rand randn randint randperm")))
-WITH_DEVICE = RANDOM | set(map(aten.plain, aten.names("factory", "zeros ones empty full arange eye")))
+RANDOM = frozenset(map(aten.short_name, aten.names("factory", "rand randn randint randperm")))
+WITH_DEVICE = RANDOM | set(map(aten.short_name, aten.names("factory", "zeros ones empty full arange eye")))
 DEVICE = re.compile(r"""(?:device=)?([\w.]*\bdevice|["'](?:cuda|xpu|mps)(?::\d+)?["'])""")
 """An argument of `to` that can be nothing but a device."""
 
@@ -209,7 +209,7 @@ def _called(profile: Profile, row: int) -> str:
     """What the user called: the built-in around an operator (`cuda`), else the operator itself."""
     above = profile.parent(row)
     words = profile.name(above).split() if above is not None else []
-    return words[2] if words[:2] == ["<built-in", "method"] else aten.plain(profile.name(row))
+    return words[2] if words[:2] == ["<built-in", "method"] else aten.short_name(profile.name(row))
 
 
 def _device(move: str, given: list[str]) -> str:

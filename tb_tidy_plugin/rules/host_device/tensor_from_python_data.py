@@ -194,7 +194,7 @@ def _conversion(profile: Profile, row: int) -> Conversion | None:
     in between; an array has memory and is copied. Of the constructors only the operators are recorded.
     """
     before = profile.operators_before(row, 2)
-    if [aten.plain(profile.name(other)) for other in before] != ["to", "empty"]:
+    if [aten.short_name(profile.name(other)) for other in before] != ["to", "empty"]:
         return None
     to, empty = before
     call = profile.parent(row)

@@ -78,7 +78,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
         for row in calls_in_steps(profile, CLIPS).tolist():
             operators = Counter(aten.without_overload(profile.name(each)) for each in profile.calls.operators_in([row]))
             parameters = max(operators.values(), default=0)
-            is_together = any(aten.plain(name).startswith(TOGETHER) for name in operators)
+            is_together = any(aten.short_name(name).startswith(TOGETHER) for name in operators)
             if parameters >= self.min_parameters and not is_together and len(profile.device_activity_of(row)):
                 found.append((row, parameters, sum(operators.values())))
         time = Nanoseconds(profile.per_step_ns(rows_of(row for row, _, _ in found)))

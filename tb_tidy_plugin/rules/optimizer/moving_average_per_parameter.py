@@ -31,6 +31,7 @@ Integer tensors.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
@@ -45,6 +46,10 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.trace.columns import ABSENT
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.change import Change, Spot
+    from tb_tidy_plugin.fixes.code import Code
 
 LERP = "aten::lerp_"
 MUL_ = "aten::mul_"
@@ -111,6 +116,11 @@ class MovingAveragePerParameter(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT[match.evidence.each])
+
+    def fixer(self, code: "Code", spot: "Spot", evidence: Evidence) -> "Change":
+        from tb_tidy_plugin.fixes.averaging import averaged
+
+        return averaged(code, spot)
 
     def _matches(self, profile: Profile, averages: list[tuple[int, ...]], count: float) -> Iterator[Match[Evidence]]:
         evidence = Evidence(

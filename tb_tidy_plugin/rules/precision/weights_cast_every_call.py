@@ -31,15 +31,23 @@ step. Casts of inputs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold, aten
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Call, Code
 
 LAYERS = aten.by_name("product", {"linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1})
 """Operators with weights, and which input the weight is."""
 
 CAST = "aten::to"
 BACKWARD = r"^autograd::engine::evaluate_function"
+MODULES = frozenset(f"torch.nn.{name}" for name in ("Linear", "Conv1d", "Conv2d", "Conv3d"))
+"""Modules that do nothing but such an operator, which autocast runs in half precision anyway."""
+
 HALF = {"5": "float16", "15": "bfloat16"}
 """Numbers of dtypes, as `aten::to` is given them."""
 
@@ -94,3 +102,23 @@ class WeightsCastEveryCall(Rule[Evidence]):
                     round(per_step), dtype, Nanoseconds(profile.per_step_ns(rows)), round(self.min_casts)
                 )
                 yield from (Match(row, (row,), evidence) for row in casts)
+
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        called = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
+        made = list(dict.fromkeys(code.made_by(call.func) for call in called if _is_made(code, call)))
+        layers = [each for each in made if code.qualified(each.func) in MODULES]
+        if not layers and len(made) != 1:
+            raise Unfixable("The lines do not call a layer or one model that this file makes.")
+        added = f".to({code.module_called('torch')}.{evidence.dtype})"
+        splices = tuple(Splice(code.span(each)[1], code.span(each)[1], added) for each in layers or made)
+        if any(code.source(each).endswith(added) for each in layers or made):
+            raise Unfixable(f"The weights are cast to {evidence.dtype} where they are made.")
+        how = f"weights are stored in {evidence.dtype}" + ("" if layers else ", those of norms as well")
+        check = f"Nothing trains or saves the weights, and each call runs under autocast to {evidence.dtype}."
+        return Change(splices, changes_behaviour(how), check)
+
+
+def _is_made(code: "Code", call: "Call") -> bool:
+    """Whether what a line calls is the result of one call in this file."""
+    values = code.assigned(code.source(call.func))
+    return len(values) == 1 and code.is_call(values[0])

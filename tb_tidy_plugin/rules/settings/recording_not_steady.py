@@ -36,7 +36,7 @@ import numpy as np
 
 from tb_tidy_plugin.ledger.account import OF_COMPILATION, OF_START_UP, account_of
 from tb_tidy_plugin.ledger.causes import NUMBER
-from tb_tidy_plugin.ledger.model import Cause, Recording
+from tb_tidy_plugin.ledger.model import Cause, RecordingKind
 from tb_tidy_plugin.profile.critical import per_step
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share
@@ -46,7 +46,7 @@ WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, w
 
 
 @dataclass(frozen=True)
-class Kind:
+class _Kind:
     """What a recording holds instead of steady steps.
 
     Attributes:
@@ -58,12 +58,12 @@ class Kind:
     fix: str
 
 
-KINDS: Mapping[Recording, Kind] = {
-    "start-up": Kind(
+KINDS: Mapping[RecordingKind, _Kind] = {
+    "start-up": _Kind(
         OF_START_UP, "start-up: first launches, allocations and single long calls of the runtime", WARM_UP
     ),
-    "compilation": Kind(OF_COMPILATION, "compilation", f"{WARM_UP}, so that all is compiled before"),
-    "capture": Kind(
+    "compilation": _Kind(OF_COMPILATION, "compilation", f"{WARM_UP}, so that all is compiled before"),
+    "capture": _Kind(
         ("graph_capture",),
         "the capture of a graph, in which the device runs nothing",
         "Record replays: capture the graph before the recording begins",
@@ -79,7 +79,7 @@ class Evidence:
         kind: of recording. time: of a step. share: that by the step.
     """
 
-    kind: Recording
+    kind: RecordingKind
     time: Nanoseconds
     share: Share
 

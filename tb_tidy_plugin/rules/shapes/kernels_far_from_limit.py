@@ -37,7 +37,7 @@ import numpy as np
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.advice import NEAR_LIMIT
 from tb_tidy_plugin.ledger.kinds import kind_of_operator
-from tb_tidy_plugin.ledger.limits import Roofline
+from tb_tidy_plugin.ledger.limits import CallLimits
 from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.rulekit import (
     Category,
@@ -162,7 +162,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
         reached = match.evidence.reached
         yield Scale(match.events, reached / self.max_reached, reached / max(NEAR_LIMIT, self.max_reached), 1.0)
 
-    def _slow_work(self, profile: Profile, roofline: Roofline) -> tuple[Rows, Rows]:
+    def _slow_work(self, profile: Profile, roofline: CallLimits) -> tuple[Rows, Rows]:
         """Kernels of calls that are far from their limit, and the call of each."""
         work = profile.operators.work
         call = roofline.call[work]
@@ -174,7 +174,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
         return work[is_slow], call[is_slow]
 
     def _match(
-        self, profile: Profile, roofline: Roofline, work: Rows, calls: Rows, time_ns: int
+        self, profile: Profile, roofline: CallLimits, work: Rows, calls: Rows, time_ns: int
     ) -> Match[Evidence]:  # fmt: skip
         longest = int(profile.nested.rows[calls[np.argmax(roofline.time_ns[calls])]])
         forward = profile.forward_of(longest)
@@ -201,7 +201,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
         )
 
 
-def _roofline(profile: Profile) -> Roofline | None:
+def _roofline(profile: Profile) -> CallLimits | None:
     return account_of(profile).limits.roofline
 
 

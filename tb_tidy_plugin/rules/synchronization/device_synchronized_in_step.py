@@ -32,13 +32,12 @@ where the device was done. Steps that are not marked.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.library_calls import usual_calls
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Threshold, Unblock
+from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
+from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Threshold, Unblock
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -47,25 +46,7 @@ WAITS = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams
 OF_PROFILER = "torch/profiler/"
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The waits of a profile.
-
-    Attributes:
-        per_step: how many. held: how long the host waits per step. least: from what on that is reported.
-    """
-
-    per_step: float
-    held: Nanoseconds
-    least: Nanoseconds
-
-    @property
-    def times(self) -> str:
-        """How often."""
-        return "once" if self.per_step == 1 else f"{self.per_step:.3g} times"
-
-
-class DeviceSynchronizedInStep(Rule[Evidence]):
+class DeviceSynchronizedInStep(Rule[WaitingCalls]):
     """Host that waits for the whole device in each step."""
 
     code = "TT851"
@@ -77,17 +58,15 @@ class DeviceSynchronizedInStep(Rule[Evidence]):
 
     min_wait_ns = Threshold(50_000, "per step: a shorter wait leaves the device idle for a few launches")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: Profile) -> Iterator[Match[WaitingCalls]]:
         frames = usual_calls(profile, WAITS).tolist()
         rows = rows_of(row for row in frames if not profile.calls.caller_name(row).startswith(OF_PROFILER))
-        held_ns = profile.per_step_ns(rows)
-        if held_ns >= self.min_wait_ns:
-            evidence = Evidence(profile.per_step_count(rows), Nanoseconds(held_ns), Nanoseconds(self.min_wait_ns))
+        if evidence := waiting_calls(profile, rows, self.min_wait_ns):
             yield from (Match(row, (row,), evidence) for row in rows.tolist())
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[WaitingCalls]) -> Iterator[Edit]:
         yield Unblock(match.anchor)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: "Code", spot: Spot, evidence: WaitingCalls) -> Change:
         splice = code.without_statement(spot.lines, "synchronize")
         return Change((splice,), SAME_RESULTS, "No time is measured with it, and no other library waits for it.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.profile.lanes import idle_parts, step_parts
-from tb_tidy_plugin.profile.steps import Steps
+from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound.idle import HostBoundIdle, host_bound_idle
 from tests.support.drawn import A100, draw, row_of
 
@@ -74,6 +74,6 @@ def test_how_many_launches_find_the_queue_empty() -> None:
 
 
 def test_idle_parts_are_those_of_all_parts() -> None:
-    (lane,) = step_parts(PROFILE.table, Steps("none", ()))
+    (lane,) = step_parts(PROFILE.table, ProfileSteps("none", ()))
     idle = {part: time.total_ns for part, time in idle_parts(PROFILE.table, 0).items() if time.total_ns}
     assert idle == {part: times.sum() for part, times in lane.parts.items() if part.startswith("idle")}

@@ -56,7 +56,7 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     known_dtype,
 )
-from tb_tidy_plugin.rules.fusion.unfused_attention.attention import Attention, attentions, left_of_products
+from tb_tidy_plugin.rules.fusion.unfused_attention.attention import AttentionCall, attentions, left_of_products
 
 FUSED = "Call `F.scaled_dot_product_attention`"
 LEFT_OF_PRODUCTS = (0.85, 0.7)  # most likely, at least, where the device does not tell
@@ -150,7 +150,7 @@ class UnfusedAttention(Rule[Evidence]):
             + (f"\nmask = torch.zeros({queries}, {keys}, {options})" if evidence.is_masked else ""),
         ) if dtype and batch else None  # fmt: skip
 
-    def _match(self, profile: Profile, attention: Attention) -> Match[Evidence]:
+    def _match(self, profile: Profile, attention: AttentionCall) -> Match[Evidence]:
         gradients = gradients_of(profile, attention.between)
         events = slower_side(profile, (*attention.between, *gradients))
         of_products = gradients_of(profile, attention.products)

@@ -43,7 +43,7 @@ MULTIHEAD = "multi_head_attention_forward"
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class AttentionCall:
     """One call.
 
     Attributes:
@@ -66,7 +66,7 @@ class Attention:
     averages: int | None
 
 
-def attentions(profile: Profile) -> Iterator[Attention]:
+def attentions(profile: Profile) -> Iterator[AttentionCall]:
     """Attention written out that a fused operator could do, since nothing else needs its scores or its weights."""
     for softmax in profile.calls.among(profile.named(*SOFTMAX)).tolist():
         given = profile.inputs(softmax)
@@ -76,7 +76,7 @@ def attentions(profile: Profile) -> Iterator[Attention]:
 
 
 def left_of_products(
-    profile: Profile, found: Attention, events: Sequence[int], *, with_gradients: bool
+    profile: Profile, found: AttentionCall, events: Sequence[int], *, with_gradients: bool
 ) -> tuple[float, float] | None:
     """Which parts of their time the products take inside a fused operator: most likely, and at least.
 
@@ -100,7 +100,7 @@ def left_of_products(
     return min(of_peak / REACHED, 1.0), min(of_peak / REACHED_AT_BEST, 1.0)
 
 
-def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[Attention]:
+def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[AttentionCall]:
     before = _until_product(profile, profile.operators_before(softmax, REACH), sizes, ON_SCORES)
     after = _until_product(profile, profile.operators_after(softmax, REACH), sizes, ON_WEIGHTS)
     if before is None or after is None:
@@ -113,7 +113,7 @@ def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[Attention]
     names = {aten.without_writing(profile.name(row)) for row in (*on_scores, scores_at)}
     is_masked = not names.isdisjoint(MASKS | {ADDS_SCORES})
     between = (*sorted(on_scores), softmax, *on_weights)
-    yield Attention(softmax, between, (scores_at, output_at), scores, sizes, is_masked, next(iter(multihead), None))
+    yield AttentionCall(softmax, between, (scores_at, output_at), scores, sizes, is_masked, next(iter(multihead), None))
 
 
 def _before_next(profile: Profile, output: int) -> Iterator[int]:

@@ -42,6 +42,7 @@ none. Tensors that are handed to NumPy are left out where the recording shows th
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
@@ -58,6 +59,10 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.constants import Constant, constants_made_again
 from tb_tidy_plugin.units import plural
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.change import Change, Spot
+    from tb_tidy_plugin.fixes.code import Code
 
 CHAIN_SHOWN = 8
 BOOL = 11  # the number that ATen has for this dtype
@@ -133,7 +138,7 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
             anchor=run[0],
             events=(*run, *profile.device_activity_of_all(rows_of(run)).tolist()),
             evidence=Evidence(
-                names=tuple(aten.plain(profile.name(row)) for row in run),
+                names=tuple(aten.short_name(profile.name(row)) for row in run),
                 sizes=Sizes(profile.inputs(run[0]).integers(0)),
                 numbers=_numbers(profile, run[1:]),
                 elements=constant.elements,
@@ -151,6 +156,11 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
         if not made or not fitting(1, 16 * evidence.elements):
             return None
         return Benchmark(f"result = {made}", "result = kept", f"import torch\nkept = {made}", of_events=True)
+
+    def fixer(self, code: "Code", spot: "Spot", evidence: Evidence) -> "Change":
+        from tb_tidy_plugin.fixes.hoisting import hoisted
+
+        return hoisted(code, spot)
 
 
 def _numbers(profile: Profile, rows: tuple[int, ...]) -> Sizes:

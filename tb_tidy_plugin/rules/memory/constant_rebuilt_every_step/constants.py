@@ -18,7 +18,7 @@ from tb_tidy_plugin.profile.model_work import function_of, of_the_model
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.writes import (
     HANDS_OUT,
-    Span,
+    RowSpan,
     Writes,
     shapes_of_views,
     sizes_in,
@@ -151,7 +151,7 @@ def _repeated(profile: Profile, factories: Rows, least: int) -> list[_Repeated]:
 
 def _is_of_numbers(factory: str, inputs: Inputs) -> bool:
     """Whether a factory is given no tensor but the one whose shape it takes: `linspace` may begin at a tensor."""
-    takes_shape = factory.endswith("_like") or aten.plain(factory).startswith("new_")
+    takes_shape = factory.endswith("_like") or aten.short_name(factory).startswith("new_")
     return takes_shape or next(tensors_in(inputs), None) is None
 
 
@@ -190,7 +190,7 @@ def _unwritten_run(
     return None if writes.may_reach(alone.shapes, _lives(profile, calls, alone)) else alone
 
 
-def _lives(profile: Profile, calls: Sequence[int], run: _Run) -> list[Span]:
+def _lives(profile: Profile, calls: Sequence[int], run: _Run) -> list[RowSpan]:
     """For each of `calls` when what it makes, as `run` does, may be written to.
 
     From then on to the end of the step; and to where a later step makes it again, for which it may have been kept.

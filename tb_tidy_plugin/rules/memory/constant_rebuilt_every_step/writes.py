@@ -24,7 +24,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category, Rows, Times
 from tb_tidy_plugin.trace.strings import numbers_where
 
-Span: TypeAlias = tuple[int, int]
+RowSpan: TypeAlias = tuple[int, int]
 """Start and end in ns of the profile."""
 
 HANDS_OUT = aten.names("known", "resolve_neg _has_compatible_shallow_copy_type set_data")
@@ -95,7 +95,7 @@ class Writes:
         self._profile = profile
         self._effects: dict[int, _Effect] = {}
 
-    def may_reach(self, shapes: Iterable[Shape], spans: Sequence[Span]) -> bool:
+    def may_reach(self, shapes: Iterable[Shape], spans: Sequence[RowSpan]) -> bool:
         """Whether in one of `spans` something may be written to a tensor that has one of `shapes` as it begins."""
         if any(np.searchsorted(self._opaque, start) < np.searchsorted(self._opaque, end) for start, end in spans):
             return True

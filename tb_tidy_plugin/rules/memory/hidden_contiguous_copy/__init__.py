@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
+from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.model_work import function_of
 from tb_tidy_plugin.rulekit import (
@@ -187,8 +187,8 @@ class HiddenContiguousCopy(Rule[Evidence]):
         calls = [call for call in code.methods_on(spot.lines, "contiguous") if not call.args]
         if evidence.is_needed or len(calls) != 1:
             raise Unfixable("The lines do not hold one call of `contiguous` whose reader takes any layout.")
-        start, end = code.span(code.receiver(calls[0]))[1], code.span(calls[0])[1]
-        return Change((Splice(start, end, ""),), SAME_RESULTS, "Nothing calls `view` on the tensor, or writes to it.")
+        taken = code.without_call(calls[0])
+        return Change((taken,), SAME_RESULTS, "Nothing calls `view` on the tensor, or writes to it.")
 
 
 def _events(profile: Profile, copy: LayoutCopy) -> tuple[int, ...]:

@@ -31,7 +31,9 @@ in more bits. Casts of weights under autocast, which are not cast back. Dtypes o
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.pointwise import is_passing, is_pointwise
@@ -52,10 +54,17 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.rules.precision.dtype_ping_pong.casts import Cast, casts
 
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Call, Code
+
 EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_pool1d max_pool2d neg relu")
 """Their results are the same in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""
 
+METHODS = {"float": "float32", "half": "float16", "bfloat16": "bfloat16", "double": "float64"}
+"""Methods of tensors that cast, with the dtype. Dtypes of `torch` have these names, too."""
+
 BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
+BITS_OF = {TORCH_DTYPES[dtype]: bits for dtype, bits in BITS.items()}
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,15 @@ class DtypePingPong(Rule[Evidence]):
             setup=f"import torch\nx = torch.randn({shape}, dtype=torch.{dtype}, device=device)",
         ) if shape and dtype and other and fitting(1, 5 * evidence.size) else None  # fmt: skip
 
+    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        found = [call for call in code.calls_on(spot.lines) if _cast_to(code, call) == evidence.other]
+        if len(found) != 1:
+            raise Unfixable(f"The lines do not hold one cast to {evidence.other}.")
+        narrows = BITS_OF[evidence.other] < BITS_OF[evidence.dtype]
+        how = "values keep the bits that the cast drops" if narrows else f"the result stays in {evidence.dtype}"
+        check = f"Nothing but the cast back to {evidence.dtype} reads the result."
+        return Change((code.without_call(found[0]),), changes_behaviour(how), check)
+
     def _between(self, profile: Profile, there: Cast, back: Cast) -> list[str] | None:
         """Names of what runs between two casts; None where that has a reason to run in their dtype, or is too much."""
         near = profile.operators_after(there.operator, int(self.max_operators) + 1)
@@ -142,7 +160,7 @@ class DtypePingPong(Rule[Evidence]):
 
     def _match(self, profile: Profile, there: Cast, back: Cast, between: Sequence[str]) -> Match[Evidence]:
         events = slower_side(profile, (there.row, back.row, *gradients_of(profile, (there.row, back.row))))
-        others = tuple(dict.fromkeys(aten.plain(name) for name in between if not is_passing(name)))
+        others = tuple(dict.fromkeys(aten.short_name(name) for name in between if not is_passing(name)))
         return Match(
             anchor=there.row,
             events=events,
@@ -172,3 +190,13 @@ def _is_return(there: Cast, back: Cast) -> bool:
 
 def _narrows(cast: Cast) -> bool:
     return BITS[cast.target] < BITS[cast.source]
+
+
+def _cast_to(code: "Code", call: "Call") -> str:
+    """The dtype to which a call of a method casts, empty for any other call."""
+    method = code.source(call.func).rpartition(".")[2]
+    if not call.args:
+        return METHODS.get(method, "") if "." in code.source(call.func) else ""
+    name = code.qualified(call.args[0].value)
+    is_cast = method in {"to", "type"} and len(call.args) == 1 and name.startswith("torch.")
+    return METHODS.get(name[6:], name[6:]) if is_cast else ""

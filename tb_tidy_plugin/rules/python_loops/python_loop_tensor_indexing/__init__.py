@@ -122,7 +122,7 @@ class Evidence:
         return f"; the step of the index is {step}"
 
 
-Found: TypeAlias = tuple[Loop, Match[Evidence]]
+_Found: TypeAlias = tuple[Loop, Match[Evidence]]
 
 
 class PythonLoopTensorIndexing(Rule[Evidence]):
@@ -231,15 +231,15 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
         return pair if elements and fitting(iterations, 4 * elements) == iterations else None
 
 
-def _whole(profile: Profile, found: Iterable[Found]) -> list[Found]:
+def _whole(profile: Profile, found: Iterable[_Found]) -> list[_Found]:
     """Of loops in loops the outer one, or those in it where they take most of its time."""
     last = profile.tree.last_descendant
 
-    def order(each: Found) -> tuple[int, int]:
+    def order(each: _Found) -> tuple[int, int]:
         calls = each[0].calls
         return int(last[calls[-1]]), -calls[0]  # what is inside comes before what is around it
 
-    kept: list[Found] = []
+    kept: list[_Found] = []
     for loop, match in sorted(found, key=order):
         outside = len(kept)
         while outside and kept[outside - 1][0].calls[0] >= loop.calls[0]:

@@ -12,7 +12,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.inputs import Inputs
-from tb_tidy_plugin.profile.loops import Limits, Loop, movement_of
+from tb_tidy_plugin.profile.loops import Loop, LoopLimits, movement_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.repeats import repeats
 from tb_tidy_plugin.trace.columns import Category, Rows
@@ -56,7 +56,7 @@ def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool
     """
     picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, UNBIND))
     heads = rows_of([*unbinds.tolist(), *profile.matching(ITERATION, Category.PYTHON).tolist()])
-    return profile.calls.loops(picks, heads, Limits(_never(profile), LARGEST_BODY, least), is_own)
+    return profile.calls.loops(picks, heads, LoopLimits(_never(profile), LARGEST_BODY, least), is_own)
 
 
 def loops_over_items(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
