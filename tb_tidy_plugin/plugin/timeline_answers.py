@@ -135,6 +135,7 @@ def event_answer(timeline: Timeline, event: int) -> TimelineEvent | None:
         return None
     row = int(timeline.row_of(np.array([position]))[0])
     launch = int(timeline.launch[position])
+    operator, known_by = timeline.replayed(event)
     launched = launched_within(timeline, position)
     arrows = launched if launch == ABSENT else np.array([position])
     step = int(timeline.steps.index_of(timeline.start_ns[[position if launch == ABSENT else launch]])[0])
@@ -153,6 +154,8 @@ def event_answer(timeline: Timeline, event: int) -> TimelineEvent | None:
         launched=len(launched),
         launched_ns=int((timeline.end_ns[launched] - timeline.start_ns[launched]).sum()),
         arrows=arrows_to(timeline, arrows[:MOST_ARROWS], max(len(arrows) - MOST_ARROWS, 0)),
+        operator=_ref(timeline, None if operator is None else timeline.position_of(operator)),
+        known_by=known_by,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_tidy_plugin.profile.timeline import LaneKind
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.vocabulary import KnownBy
 
 
 class TimelineLane(Model, frozen=True):
@@ -125,6 +126,8 @@ class TimelineEvent(Model, frozen=True):
         launched_by: the call that launched it.
         launched: number of kernels, copies and fills that were launched while it ran, and the sum of their durations.
         arrows: to those, or from the launch.
+        operator: of a replayed kernel the operator that launched it when its graph was captured. known_by: how that is
+            known; for events of the capture how their kernels are. Null for what was recorded as it is.
     """
 
     id: int
@@ -141,6 +144,8 @@ class TimelineEvent(Model, frozen=True):
     launched: int
     launched_ns: int
     arrows: TimelineArrows
+    operator: TimelineRef | None = None
+    known_by: KnownBy | None = None
 
 
 class TimelineFound(Model, frozen=True):

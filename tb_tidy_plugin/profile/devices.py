@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tb_tidy_plugin.trace.columns import DeviceProperties
+
 TERA, GIGA = 1e12, 1e9
 FP8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::Float8_e5m2fnuz")
 
@@ -111,6 +113,21 @@ DEVICES: tuple[tuple[str, DeviceModel], ...] = (
     (r"MI325X", _mi300x(6000)),
 )
 """Patterns of names as drivers report them; the first that finds a name counts."""
+
+
+UNNAMED: Mapping[tuple[int, int, int, int], str] = {
+    (9, 4, 304, 192): "AMD Instinct MI300X",
+    (9, 4, 304, 256): "AMD Instinct MI325X",
+}
+"""Devices that ROCm lists without a name where its table of names is missing, by architecture, units and GiB."""
+
+
+def name_of(device: DeviceProperties) -> str:
+    """The device's name; where the trace gives none, that of the only model with its properties, else empty."""
+    gibibytes = round(device.totalGlobalMem / 2**30)
+    return device.name or UNNAMED.get(
+        (device.computeMajor or 0, device.computeMinor or 0, device.numSms, gibibytes), ""
+    )
 
 
 def known_device(name: str) -> DeviceModel | None:

@@ -17,11 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.profile.inputs import InputSizes
+from tb_tidy_plugin.profile.replay import known_by_of
 from tb_tidy_plugin.profile.signatures import signatures_of
 from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.profile.timeline_busy import Busy, busy_of
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Thread, Times
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    DEVICE_WORK,
+    Category,
+    EventTable,
+    Mask,
+    Numbers,
+    Replays,
+    Rows,
+    Thread,
+    Times,
+)
 from tb_tidy_plugin.trace.links import launches
+from tb_tidy_plugin.vocabulary import KnownBy
 
 LaneKind: TypeAlias = Literal["steps", "thread", "stream"]
 
@@ -79,6 +92,7 @@ class Timeline:
         levels: coarser and coarser.
         until_ns: after everything that happened.
         busy: how much of each part of it host and devices work.
+        replays: what stands for captures of replayed graphs, by ids; None without any.
     """
 
     lanes: tuple[EventLane, ...]
@@ -100,6 +114,7 @@ class Timeline:
     by_id: Rows
     until_ns: int
     busy: Busy
+    replays: Replays | None
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -124,6 +139,20 @@ class Timeline:
         at = np.minimum(np.searchsorted(self.ids, events, sorter=self.by_id), len(self) - 1)
         positions = self.by_id[at]
         return np.unique(positions[(self.ids[positions] == events) & (events >= 0)])
+
+    def replayed(self, event: int) -> tuple[int | None, KnownBy | None]:
+        """The id of the operator that launched replayed device work when it was captured, and how an event is known.
+
+        Both are None for events that were recorded as they are; the first one for all but device work.
+        """
+        if (replays := self.replays) is None:
+            return None, None
+        if event >= replays.first_inserted:
+            return None, known_by_of(int(replays.known_inserted[event - replays.first_inserted]))
+        found = np.flatnonzero(replays.work == event)
+        if not len(found):
+            return None, None
+        return int(replays.cause[found[0]]), known_by_of(int(replays.known[found[0]]))
 
     def row_of(self, positions: Rows) -> Rows:
         """The row of each of these events."""
@@ -183,6 +212,7 @@ def timeline_of(table: EventTable, steps: ProfileSteps) -> Timeline:
         by_id=np.argsort(ids, kind="stable"),
         until_ns=until_ns,
         busy=busy_of(table, until_ns),
+        replays=table.replays,
     )
 
 

@@ -157,6 +157,7 @@ class DeviceProperties(msgspec.Struct, frozen=True):
     totalGlobalMem: Amount = 0  # noqa: N815 - the trace's spelling
     computeMajor: Small | None = None  # noqa: N815
     computeMinor: Small | None = None  # noqa: N815
+    numSms: Small = 0  # noqa: N815
 
 
 @dataclass(frozen=True, slots=True)

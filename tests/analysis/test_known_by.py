@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tb_tidy_plugin.analysis.lines import LineCosts, line_costs
 from tb_tidy_plugin.analysis.step_costs import step_costs_of
 from tb_tidy_plugin.analysis.tables import figures_of
+from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.plugin.tables import Page, kernels_answer, line_columns, tables_of
+from tb_tidy_plugin.plugin.timeline_answers import event_answer
+from tb_tidy_plugin.plugin.timeline_models import TimelineEvent
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import KNOWN_BY, least_certain_of, with_replayed
 from tb_tidy_plugin.report.figures import Figures
@@ -102,6 +107,24 @@ def test_step_costs() -> None:
     costs = step_costs_of(profile())
     assert {row.name: row.known_by for row in costs.operators if row.name.startswith("aten::")} == OF_OPERATORS
     assert {row.name: row.known_by for row in costs.kernels} == OF_KERNELS
+
+
+def test_an_event_of_the_timeline(folder: Path) -> None:
+    timeline = read_timeline(folder / "made.pt.trace.json")
+
+    def events(name: str) -> Iterator[TimelineEvent]:
+        for at in np.flatnonzero(timeline.name == timeline.names.index(name)).tolist():
+            if (event := event_answer(timeline, int(timeline.ids[at]))) is not None:
+                yield event
+
+    for kernel, operator, way in (("another", "aten::op_ke", "renamed"), ("ka", "aten::op_ka", "unique")):
+        for event in events(kernel):
+            assert event.operator is not None
+            assert (event.operator.name, event.known_by) == (operator, way)
+            found = event_answer(timeline, event.operator.id)
+            assert found is not None
+            assert (found.known_by, found.operator) == (way, None)
+    assert [(event.operator, event.known_by) for event in events("plain")] == [(None, None)] * 2
 
 
 def test_the_terminal(folder: Path) -> None:

@@ -162,12 +162,15 @@ def test_a_process_that_cannot_be_started_is_no_crash(profiles: Profiles, monkey
     assert error["message"] == "The timeline could not be drawn: No such file or directory."
 
 
+TOO_LONG = "The timeline took longer than 600 s and 10 s for each MB of text"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
 @pytest.mark.parametrize(
     ("limit", "does", "message"),
     [
-        ("wall_s=Bound(0.1)", "time.sleep(60)", "The timeline took longer than 600 s and 10 s for each MB of text"),
-        ("memory_bytes=Bound(1e7)", "bytes(10**9)", "The timeline needs more memory than 10 MB"),
+        ("wall_s=ScaledBound(0.1)", "time.sleep(60)", TOO_LONG),
+        ("memory_bytes=ScaledBound(1e7)", "bytes(10**9)", "The timeline needs more memory than 10 MB"),
     ],
 )
 def test_a_process_that_takes_more_than_it_may(
@@ -175,7 +178,7 @@ def test_a_process_that_takes_more_than_it_may(
 ) -> None:
     """What the process says by itself, and what is read off how it ended."""
     module = "import time; from tb_tidy_plugin.plugin import timeline_worker as it"
-    limits = f"from tb_tidy_plugin.trace.limits import Bound, Limits; it.limits_in = lambda _: Limits({limit})"
+    limits = f"from tb_tidy_plugin.trace.limits import Limits, ScaledBound; it.limits_in = lambda _: Limits({limit})"
     code = f"{module}; {limits}; it.read_timeline = lambda *_: {does}; it.main()"
     monkeypatch.setattr(timelines, "COMMAND", (sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]; {code}"))
     new = web.create_app(profiles, (), MuteStore(())).test_client()

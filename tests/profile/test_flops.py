@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.profile.devices import known_device
-from tb_tidy_plugin.profile.flops import FORMULAS, WorkRate, device_of, estimate, estimates_of, rates
+from tb_tidy_plugin.profile.flops import FORMULAS, WorkRate, device_name_of, device_of, estimate, estimates_of, rates
 from tb_tidy_plugin.profile.formulas import Estimate
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.profile import Profile
@@ -294,6 +296,39 @@ def test_known_devices(name: str, is_known: bool) -> None:
         assert device.bytes_per_second < 1e13
         peaks = [peak.of(True) for peak in device.peaks.values()]
         assert all(peak is not None and 1e12 < peak < 1e16 for peak in peaks)
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, "AMD Instinct MI300X"),
+        ({"totalGlobalMem": 274_877_906_944}, "AMD Instinct MI325X"),
+        ({"numSms": 80}, None),
+        ({"name": "AMD Radeon Graphics"}, "AMD Radeon Graphics"),
+    ],
+)
+def test_a_device_without_a_name_is_known_by_what_else_is_listed(
+    properties: dict[str, object], expected: str | None, tmp_path: Path
+) -> None:
+    kernel = event("k", 5, 4, cat="kernel", pid=0, tid=7, args={"device": 0, "correlation": 1})
+    launch = event("hipLaunchKernel", 1, 1, cat="cuda_runtime", args={"correlation": 1})
+    unnamed = {
+        "id": 0,
+        "name": "",
+        "totalGlobalMem": 206_141_652_992,
+        "computeMajor": 9,
+        "computeMinor": 4,
+        "numSms": 304,
+    }
+    listed = f'"deviceProperties": {json.dumps([unnamed | properties])}'
+    path = write(tmp_path / "t.json", kineto_text([event("aten::mm", 0, 3), launch, kernel], listed))
+    profile = Profile(read_trace(path))
+    assert device_of(profile) == known_device(expected or "")
+    assert device_name_of(profile) == (expected or "")
+    (report,) = analyze_path(path, Job()).runs[0].profiles
+    assert report.devices[0].name == (expected or "")
+    note = f"The trace does not name its device: architecture, size and memory are those of the {expected}."
+    assert (note in report.quality.notes) == (expected is not None and "name" not in properties)
 
 
 def test_a_device_that_is_not_listed_is_one_of_those_that_are_if_they_are_equal(tmp_path: Path) -> None:

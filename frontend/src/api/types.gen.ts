@@ -2487,6 +2487,8 @@ export interface StackQuery {
  *     launched_by: the call that launched it.
  *     launched: number of kernels, copies and fills that were launched while it ran, and the sum of their durations.
  *     arrows: to those, or from the launch.
+ *     operator: of a replayed kernel the operator that launched it when its graph was captured. known_by: how that is
+ *         known; for events of the capture how their kernels are. Null for what was recorded as it is.
  */
 export interface TimelineEvent {
   arrows: TimelineArrows;
@@ -2495,11 +2497,13 @@ export interface TimelineEvent {
   duration_ns: number;
   id: number;
   inside: TimelineRef | null;
+  known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
   lane: number;
   launched: number;
   launched_by: TimelineRef | null;
   launched_ns: number;
   name: string;
+  operator?: TimelineRef | null;
   shapes: string;
   start_ns: number;
   step: string | null;

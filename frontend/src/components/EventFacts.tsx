@@ -2,10 +2,12 @@
 
 import type { ComponentChildren } from 'preact';
 import { count, moment, nanoseconds, plural } from '../base/units';
+import { FROM_CAPTURE, type KnownFromCapture } from '../base/words';
 
 interface Ref { id: number; name: string; start_ns: number; duration_ns: number }
 interface EventLike extends Ref {
   category: string; lane: number; step: string | null; shapes: string; inside: Ref | null; launched_by: Ref | null; launched: number; launched_ns: number;
+  operator?: Ref | null; known_by?: KnownFromCapture | null;
 }
 
 interface Props { event: EventLike; lane: string; onGo: (id: number) => void }
@@ -24,6 +26,8 @@ export const EventFacts = ({ event, lane, onGo }: Props) => (
       {event.launched_by && (
         <Fact name="Launched by"><Go to={event.launched_by} onGo={onGo} />, {nanoseconds(Math.max(event.start_ns - event.launched_by.start_ns, 0))} earlier</Fact>
       )}
+      {event.operator && <Fact name="Operator"><Go to={event.operator} onGo={onGo} /></Fact>}
+      {event.known_by && <Fact name="Replay known by">{FROM_CAPTURE[event.known_by]}</Fact>}
       {event.launched > 0 && <Fact name="Launched">{plural(event.launched, 'kernel or copy', 'kernels and copies')} of {nanoseconds(event.launched_ns)}</Fact>}
     </dl>
   </section>

@@ -102,6 +102,15 @@ it('tells what is known of an event, and leads to those it is tied to', async ()
   await waitFor(() => expect(window.location.hash).toContain('event=11'));
 });
 
+it('names the operator of a replayed kernel, and how it is known', async () => {
+  serveTimeline({ operator: { id: 11, name: 'aten::mm', start_ns: 0, duration_ns: 2, lane: 1 }, known_by: 'renamed' });
+  await openPage('p.torchtidy.view=timeline&p.torchtidy.event=10');
+  const facts = await screen.findByRole('region', { name: 'The marked event' });
+  expect(facts.textContent).toContain('Operatoraten::mmReplay known byby its place');
+  screen.getByRole('button', { name: 'aten::mm' }).click();
+  await waitFor(() => expect(window.location.hash).toContain('event=11'));
+});
+
 it('sends nothing before it has said where to and the user has agreed', async () => {
   const server = serveTimeline();
   const open = vi.fn<typeof window.open>(() => null);
