@@ -43,8 +43,8 @@ from math import prod
 import numpy as np
 
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
+from tb_tidy_plugin.trace.columns import ABSENT
 
-ABSENT = -1
 FILL = "aten::fill_"  # `zeros`, `ones` and `full` call it, too
 COMPILED = re.compile(r"triton_poi_fused_(?:\w+_)?(?:zeros|ones|full|arange)(?:_like)?(?:_\w+)?")
 """Compiled operators, which name what they were made of, that write a constant where they have one tensor."""

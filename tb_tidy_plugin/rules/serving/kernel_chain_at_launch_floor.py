@@ -36,8 +36,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
+from tb_tidy_plugin.trace.columns import ABSENT
 
-ABSENT = -1
 SHORTEST = 0.05  # of all kernels are as short as a launch: what the floor is taken from
 WORST = 0.5
 MOST_NAMED = 6
