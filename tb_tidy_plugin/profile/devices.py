@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tb_tidy_plugin.trace.columns import DeviceProperties
+if TYPE_CHECKING:
+    from tb_tidy_plugin.trace.columns import DeviceProperties
 
 TERA, GIGA = 1e12, 1e9
 FP8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::Float8_e5m2fnuz")
