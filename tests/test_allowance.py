@@ -18,9 +18,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems l
 START = """
 import os, resource, signal, sys, threading, time
 from tb_tidy_plugin import allowance
-from tb_tidy_plugin.allowance import Allowance, Bound, LimitReachedError, enforce, has_read, within
+from tb_tidy_plugin.allowance import Allowance, ScaledBound, LimitReachedError, enforce, has_read, within
 
-def work(processor_s=Bound(60), wall_s=Bound(60), memory_bytes=Bound(10**9)):
+def work(processor_s=ScaledBound(60), wall_s=ScaledBound(60), memory_bytes=ScaledBound(10**9)):
     return within(Allowance(processor_s, wall_s, memory_bytes))
 
 def spin():
@@ -60,14 +60,14 @@ def test_a_bound_grows_with_the_text() -> None:
 def test_a_process_ends_that_takes_too_much_processor_time_in_any_thread_and_says_where(
     tmp_path: Path, where: str
 ) -> None:
-    ended = done(f"enforce()\nwith work(processor_s=Bound(1)):\n    {where}", tmp_path)
+    ended = done(f"enforce()\nwith work(processor_s=ScaledBound(1)):\n    {where}", tmp_path)
     assert limit_of(ended.returncode) == "processor"
     assert "in spin" in ended.stderr
     assert not list(tmp_path.iterdir()), "its memory is not dumped"
 
 
 def test_a_process_ends_that_waits_too_long() -> None:
-    ended = done("enforce()\nwith work(wall_s=Bound(0.2)):\n    time.sleep(60)")
+    ended = done("enforce()\nwith work(wall_s=ScaledBound(0.2)):\n    time.sleep(60)")
     assert limit_of(ended.returncode) == "wall"
     assert "line" in ended.stderr
 
@@ -76,7 +76,7 @@ def test_memory_beyond_the_limit_is_refused_and_as_before_once_the_work_is_over(
     code = """
         enforce()
         try:
-            with work(memory_bytes=Bound(10**7)):
+            with work(memory_bytes=ScaledBound(10**7)):
                 hoard = [bytes(10**6) for _ in range(1000)]
         except MemoryError:
             print("refused", len([bytes(10**6) for _ in range(300)]))
@@ -87,7 +87,7 @@ def test_memory_beyond_the_limit_is_refused_and_as_before_once_the_work_is_over(
 def test_who_reads_more_may_take_more() -> None:
     code = """
         enforce()
-        with work(Bound(60, 1e-6), Bound(60, 1), Bound(10**7, 100)):
+        with work(ScaledBound(60, 1e-6), ScaledBound(60, 1), ScaledBound(10**7, 100)):
             before = limits()
             threading.Thread(target=has_read, args=(5 * 10**6,)).start()
             while limits() == before:
@@ -113,9 +113,9 @@ def test_limits_that_are_lower_already_stay_and_all_are_as_before_afterwards() -
 def test_work_inside_of_work_is_a_part_of_it() -> None:
     code = """
         enforce()
-        with work(processor_s=Bound(40)):
+        with work(processor_s=ScaledBound(40)):
             outer = limits()
-            with work(processor_s=Bound(4000)):
+            with work(processor_s=ScaledBound(4000)):
                 print(limits() == outer)
             print(limits() == outer)
     """
@@ -125,7 +125,7 @@ def test_work_inside_of_work_is_a_part_of_it() -> None:
 def test_a_process_that_does_not_enforce_limits_is_left_alone() -> None:
     code = """
         before = limits(), signal.getsignal(signal.SIGXCPU), signal.getsignal(signal.SIGALRM)
-        with work(Bound(0), Bound(0.001), Bound(1)):
+        with work(ScaledBound(0), ScaledBound(0.001), ScaledBound(1)):
             time.sleep(0.1)
             has_read(10**9)
             print(before == (limits(), signal.getsignal(signal.SIGXCPU), signal.getsignal(signal.SIGALRM)))
@@ -135,7 +135,7 @@ def test_a_process_that_does_not_enforce_limits_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     ("bound", "does", "limit"),
-    [("processor_s=Bound(1)", "spin()", "processor"), ("wall_s=Bound(0.2)", "time.sleep(60)", "wall")],
+    [("processor_s=ScaledBound(1)", "spin()", "processor"), ("wall_s=ScaledBound(0.2)", "time.sleep(60)", "wall")],
 )
 def test_a_process_that_goes_on_has_an_error_that_nobody_passes_over(bound: str, does: str, limit: str) -> None:
     code = f"""
@@ -157,7 +157,7 @@ def test_a_process_that_goes_on_has_an_error_that_nobody_passes_over(bound: str,
 
 @pytest.mark.parametrize(
     ("bound", "does", "code"),
-    [("processor_s=Bound(0.2)", "spin()", 152), ("wall_s=Bound(0.2)", "time.sleep(60)", 142)],
+    [("processor_s=ScaledBound(0.2)", "spin()", 152), ("wall_s=ScaledBound(0.2)", "time.sleep(60)", 142)],
 )
 def test_where_there_are_no_such_signals_a_thread_ends_the_process(bound: str, does: str, code: int) -> None:
     ended = done(f"""

@@ -22,7 +22,7 @@ PARTS = (
 VALUES = (cst.Integer, cst.Float, cst.SimpleString)
 BUILTINS = frozenset({"abs", "float", "int", "len", "list", "max", "min", "range", "round", "slice", "sum", "tuple"})
 WORDS = frozenset({"True", "False", "None"})
-UNSET = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided"})
+UNSET = aten.names("factory", "empty empty_like empty_permuted empty_strided")
 UNWRITTEN = "Nothing writes to the tensor in place"
 USED_ONCE = 2
 """Places of a name that is assigned, and read once."""
@@ -278,7 +278,7 @@ def _is_pure(code: Code, call: cst.Call, is_known: Known) -> bool:
     name, method = code.qualified(call.func), method_of(call)
     if name.startswith("torch."):
         operator = f"aten::{name.removeprefix('torch.')}"
-        is_set = not aten.is_a("random", operator) and aten.short_name(operator) not in UNSET
+        is_set = not aten.is_a("random", operator) and operator not in UNSET
         return (aten.is_a("known", operator) and is_set) or name in {"torch.tensor", "torch.device"}
     if name:
         return name.startswith("math.")

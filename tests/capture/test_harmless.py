@@ -38,7 +38,7 @@ STAGES: dict[str, tuple[object, str, set[str]]] = {
     "the walk": (handler, "walk", {"calls", "sources", "complete"}),
     "own files": (handler, "OwnFiles", {"calls", "sources", "complete"}),
     "the names of frames": (live_tree, "checksum", {"calls", "sources", "complete"}),
-    "the sources": (handler, "sources_of", {"sources"}),
+    "the sources": (handler, "own_sources", {"sources"}),
 }
 
 

@@ -172,9 +172,9 @@ def test_a_killed_parent_leaves_no_worker_behind(tmp_path: Path) -> None:
     endless = tmp_path / "w.pt.trace.json"
     os.mkfifo(endless)  # nobody ever writes into it
     code = (
-        "from pathlib import Path; from tb_tidy_plugin.plugin.analysis import Analysis, WORKER; "
+        "from pathlib import Path; from tb_tidy_plugin.plugin.analysis import FileAnalysis, WORKER; "
         "from tb_tidy_plugin.trace.files import TraceFile; "
-        f"Analysis(TraceFile('', '', '', Path({str(endless)!r})), WORKER).outcome(print)"
+        f"FileAnalysis(TraceFile('', '', '', Path({str(endless)!r})), WORKER).outcome(print)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as parent:

@@ -70,7 +70,7 @@ def test_nothing_is_left_of_a_tensorboard_that_was_busy(logs: Path, tmp_path: Pa
         until(lambda: not any(map(is_alive, children)))
 
 
-SLOW_COMPARISON = "from tb_tidy_plugin.plugin import comparison_worker as it; it.answer_to = wait"
+SLOW_COMPARISON = "from tb_tidy_plugin.plugin import comparison_worker as it; it._answer_to = wait"
 SLOW_TIMELINE = "from tb_tidy_plugin.plugin import timeline_worker as it; it.read_timeline = wait"
 NOTHING = comparison_worker.SideAsked("", [], 0, "", [])
 COMPARE = comparison_worker.ComparisonQuestion(NOTHING, NOTHING)

@@ -269,7 +269,7 @@ def test_a_trace_that_becomes_a_link_out_of_the_logdir_while_it_waits_is_not_rea
             read.append(file.run)
             super().__init__(file, command, asked)
 
-    monkeypatch.setattr(module, "Analysis", Noted)
+    monkeypatch.setattr(module, "FileAnalysis", Noted)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     for run in ("before", "beside"):  # as many as run at a time
         trace(path.parents[1] / run / "w.pt.trace.json")

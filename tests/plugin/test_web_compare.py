@@ -157,8 +157,12 @@ def test_a_comparison_that_cannot_be_started_is_no_crash(client: FlaskClient, mo
 @pytest.mark.parametrize(
     ("limit", "does", "message"),
     [
-        ("wall_s=Bound(0.1)", "time.sleep(60)", "The comparison took longer than 600 s and 10 s for each MB of text"),
-        ("memory_bytes=Bound(1e7)", "bytes(10**9)", "The comparison needs more memory than 10 MB"),
+        (
+            "wall_s=ScaledBound(0.1)",
+            "time.sleep(60)",
+            "The comparison took longer than 600 s and 10 s for each MB of text",
+        ),
+        ("memory_bytes=ScaledBound(1e7)", "bytes(10**9)", "The comparison needs more memory than 10 MB"),
     ],
 )
 def test_a_comparison_that_takes_more_than_it_may(
@@ -169,7 +173,7 @@ def test_a_comparison_that_takes_more_than_it_may(
         "import time; import tb_tidy_plugin.compare.compare as c; "
         "from tb_tidy_plugin.plugin import comparison_worker as it"
     )
-    limits = f"from tb_tidy_plugin.trace.limits import Bound, Limits; it.limits_in = lambda _: Limits({limit})"
+    limits = f"from tb_tidy_plugin.trace.limits import ScaledBound, Limits; it.limits_in = lambda _: Limits({limit})"
     code = f"{module}; {limits}; c.compared = lambda *_: {does}; it.main()"
     command = (sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]; {code}")
     monkeypatch.setattr(comparisons, "COMMAND", command)

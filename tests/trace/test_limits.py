@@ -130,7 +130,7 @@ HELD = """
 import sys, threading, time
 from pathlib import Path
 from tb_tidy_plugin.allowance import enforce
-from tb_tidy_plugin.trace.limits import MEMORY_BYTES, PROCESSOR_S, WALL_S, Bound, Limits, held_to
+from tb_tidy_plugin.trace.limits import MEMORY_BYTES, PROCESSOR_S, WALL_S, ScaledBound, Limits, held_to
 enforce(raising=True)
 """
 
@@ -153,7 +153,8 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import find_traces
 [file] = find_traces(Path(sys.argv[1]))
-with held_to(Limits(16e9, 300, *(Bound(*(part / 4 for part in each)) for each in (PROCESSOR_S, WALL_S, MEMORY_BYTES)))):
+quarters = [ScaledBound(*(part / 4 for part in each)) for each in (PROCESSOR_S, WALL_S, MEMORY_BYTES)]
+with held_to(Limits(16e9, 300, *quarters)):
     read_file(file, Job()).report
 """
         assert held(code, ROOT / "sample_runs" / "image_classifier_untidy") == ""
@@ -161,11 +162,15 @@ with held_to(Limits(16e9, 300, *(Bound(*(part / 4 for part in each)) for each in
     @pytest.mark.parametrize(
         ("own", "does", "error"),
         [
-            ("processor_s=Bound(1)", "while True: pass", "took more processor time than 1 s, the limit"),
-            ("wall_s=Bound(0.1)", "time.sleep(60)", "took longer than 0.1 s, the limit `max-wall-s`."),
-            ("memory_bytes=Bound(1e8)", "bytes(10**9)", "needs more memory than 100 MB, the limit `max-memory-gb`."),
+            ("processor_s=ScaledBound(1)", "while True: pass", "took more processor time than 1 s, the limit"),
+            ("wall_s=ScaledBound(0.1)", "time.sleep(60)", "took longer than 0.1 s, the limit `max-wall-s`."),
             (
-                "memory_bytes=Bound(1e8, 0.5)",
+                "memory_bytes=ScaledBound(1e8)",
+                "bytes(10**9)",
+                "needs more memory than 100 MB, the limit `max-memory-gb`.",
+            ),
+            (
+                "memory_bytes=ScaledBound(1e8, 0.5)",
                 "while True: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
                 "needs more memory than 100 MB and 0.5 bytes for each byte of text, the limit `max-memory-gb`.",
             ),
@@ -187,7 +192,7 @@ cached_columns.WORTH_KEEPING = 0
 kept = cache.Cache(Path(sys.argv[1]).parent / "cache") if sys.argv[2] == "cached" else cache.NOWHERE
 if kept.folder:
     beside.read_with_side_files(Path(sys.argv[1]), cache=kept)
-with held_to(Limits(memory_bytes=Bound(1e9, 1000))):
+with held_to(Limits(memory_bytes=ScaledBound(1e9, 1000))):
     before = resource.getrlimit(resource.RLIMIT_DATA)[0]
     beside.read_with_side_files(Path(sys.argv[1]), cache=kept)
     raise SystemExit(str((resource.getrlimit(resource.RLIMIT_DATA)[0] - before) // 1000))
@@ -207,14 +212,14 @@ with held_to(Limits(memory_bytes=Bound(1e9, 1000))):
 
 ANALYSE = """
 import re, resource, sys
-from tb_tidy_plugin.plugin.analysis_worker import findings_of, result_of
+from tb_tidy_plugin.plugin.analysis_worker import first_findings, result_of
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import find_traces
 import msgspec
 (file,) = find_traces(__import__("pathlib").Path(sys.argv[1]))
 analysis = read_file(file, Job())
-size = len(msgspec.json.encode(result_of(analysis, findings_of(analysis))))
+size = len(msgspec.json.encode(result_of(analysis, first_findings(analysis))))
 failed = [each.rule for each in analysis.report.outcomes if each.status == "failed"]
 peak_mb = int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) / 1000  # since the exec
 processor_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
