@@ -7,7 +7,7 @@ import pytest
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.loops import Loop, LoopLimits, Movement, loops_in, movement_of
-from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.overhead import host_work
+from tb_tidy_plugin.profile.overhead import host_work
 from tests.support.drawn import A100, draw
 
 STILL = Movement(places=0, stride=0, width=1)

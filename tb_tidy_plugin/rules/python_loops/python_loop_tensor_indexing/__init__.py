@@ -43,6 +43,7 @@ from typing import TypeAlias
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.loops import Loop, movement_of
+from tb_tidy_plugin.profile.overhead import HostWork, host_work
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
@@ -58,7 +59,6 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     parse_frame,
 )
-from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.overhead import HostWork, host_work
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import (
     PICKS,
     falls,
