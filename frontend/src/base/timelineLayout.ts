@@ -137,7 +137,7 @@ export function neighbourOf(pieces: readonly Piece[], lane: number, depth: numbe
   return best;
 }
 
-const GUTTER = { wide: 112, narrow: 66 };
+const GUTTER = { wide: 112, narrow: 76 };
 const NARROW_PX = 560;
 
 /** Width of the names beside what is drawn over time. */

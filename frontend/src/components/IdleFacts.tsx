@@ -19,7 +19,7 @@ interface Props { start_ns: number; end_ns: number; reasons: readonly IdleReason
 
 export const IdleFacts = ({ start_ns: start, end_ns: end, reasons, onGo }: Props) => (
   <section class="event-facts" aria-label="Why the device idles">
-    <h2>No device works for {nanoseconds(end - start)}</h2>
+    <h2 class="idle-head">No device works for {nanoseconds(end - start)}</h2>
     <p class="muted">From {moment(start)} to {moment(end)}.</p>
     <ol class="idle-reasons">
       {reasons.map(({ title, ns, call, work, proof, advice }) => (

@@ -174,7 +174,7 @@ it('says why a device idles where a gap is clicked, how that is known and what t
   await openPage('p.torchtidy.view=timeline');
   const whole = await screen.findByRole('application');
   await effects();
-  click(whole, 66, STREAM_Y);
+  click(whole, 76, STREAM_Y);
   const said = await screen.findByRole('region', { name: 'Why the device idles' });
   expect(said.textContent).toContain('No device works for 700 ns');
   expect(said.textContent).toContain('600 ns: Host work holds the device up');
