@@ -9,6 +9,7 @@ from tb_tidy_plugin.analysis.cpu_table import cpu_figures
 from tb_tidy_plugin.analysis.device_kernels import device_kernels
 from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.analysis.flame import flame_of
+from tb_tidy_plugin.analysis.idle import idle_gaps
 from tb_tidy_plugin.analysis.memory_table import memory_rows
 from tb_tidy_plugin.analysis.module_table import module_rows
 from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_rows
@@ -48,6 +49,7 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
         cpu=cpu_figures(profile, cpu, places),
         flame=flame_of(profile, traced),
         roofline=roofline_of(profile, operators["shape"][0] if "shape" in operators else None, kernels),
+        idle=idle_gaps(profile),
         missing=missing,
         families=families,
         kernels=kernels,

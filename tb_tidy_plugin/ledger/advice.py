@@ -46,18 +46,31 @@ TITLES: Mapping[Cause, str] = {
 
 KIND_TITLES: Mapping[Kind, str] = {
     "matrix": "matrix products",
+    "attention": "attention",
+    "convolution": "convolutions",
     "mixture_of_experts": "mixture of experts",
+    "normalisation": "normalisation",
+    "softmax": "softmax",
+    "embedding": "embeddings",
+    "pooling": "pooling",
+    "reduction": "reductions",
+    "sort": "sorting",
+    "indexing": "indexing",
+    "pointwise": "pointwise operators",
+    "random": "random numbers",
+    "fused": "compiled kernels",
+    "quantisation": "quantisation",
+    "optimizer": "optimizer",
     "memory_copy": "copies in memory",
     "layout": "layout conversions",
-    "fused": "compiled kernels",
     "to_device": "copies to the device",
     "to_host": "copies to the host",
     "on_device": "copies on the device",
     "fill": "fills of memory",
     "python": "Python between operators",
-    "random": "random numbers",
     "other": "other work",
 }
+"""The page has the same words (`KINDS` in `frontend/src/base/ledger.ts`)."""
 
 BY_CAUSE: Mapping[Cause, str] = {
     "communication": "Overlap it with compute, send fewer and larger messages; compare the ranks for who comes late.",
@@ -169,7 +182,7 @@ FUSIBLE: frozenset[Kind | None] = frozenset({"pointwise", "memory_copy", "fill"}
 
 def title_of(cause: Cause, kind: Kind | None) -> str:
     """The entry's name for people."""
-    shown = "" if kind is None else KIND_TITLES.get(kind, kind)
+    shown = "" if kind is None else KIND_TITLES[kind]
     return TITLES[cause].format(kind=shown)
 
 

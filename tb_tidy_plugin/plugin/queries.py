@@ -149,6 +149,12 @@ class KernelsQuery(PageQuery, frozen=True, kw_only=True):
     sort: KernelSort = "-total_ns"
 
 
+class IdleQuery(ProfileQuery, frozen=True):
+    """`at_ns` is a time in ns since the recording's start."""
+
+    at_ns: _Count
+
+
 class EventQuery(ProfileQuery, frozen=True):
     """`event` is the id of an event on the timeline."""
 

@@ -23,6 +23,7 @@ from tb_tidy_plugin.plugin.queries import Query, given
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.served import PATIENCE_S, Served
 from tb_tidy_plugin.report.flame import Flame
+from tb_tidy_plugin.report.idle import IdleAnswer
 from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.files import Unavailable, read_source
@@ -239,6 +240,12 @@ ROUTES: tuple[Route[Any, Any], ...] = (
         queries.ProfileQuery,
         Roofline,
         lambda served, asked: bytes(_result(served, asked).tables.roofline),
+    ),
+    Route(
+        "/api/idle",
+        queries.IdleQuery,
+        IdleAnswer,
+        lambda served, asked: tables.idle_answer(_result(served, asked).tables, asked.at_ns),
     ),
     Route("/api/timeline/lanes", queries.ProfileQuery, timeline_models.TimelineLanes, timeline_routes.lanes),
     Route("/api/timeline", queries.SliceQuery, timeline_models.TimelineSlice, timeline_routes.timeline),

@@ -26,6 +26,7 @@ from tb_tidy_plugin.report.figures import (
     OperatorGroup,
     OperatorRow,
 )
+from tb_tidy_plugin.report.idle import IdleAnswer, IdleGaps, idle_at
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
@@ -44,6 +45,7 @@ class Tables(msgspec.Struct, frozen=True):
     cpu: msgspec.Raw
     flame: msgspec.Raw
     roofline: msgspec.Raw
+    idle: msgspec.Raw
     lines: dict[str, msgspec.Raw]
     missing: dict[str, str]
 
@@ -51,7 +53,7 @@ class Tables(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """Bytes of memory that it takes."""
         tables = (self.families, self.kernels, self.modules, self.memory, self.cpu, self.flame, self.roofline)
-        parts = (*self.operators.values(), *tables, *self.lines.values())
+        parts = (*self.operators.values(), *tables, self.idle, *self.lines.values())
         return sum(memoryview(part).nbytes for part in parts)
 
 
@@ -67,6 +69,7 @@ def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
         cpu=_text(figures.cpu),
         flame=_text(figures.flame),
         roofline=_text(figures.roofline),
+        idle=_text(figures.idle),
         lines={file: _text(columns) for file, columns in line_columns(lines, wall_ns).items()},
         missing=figures.missing,
     )
@@ -179,3 +182,8 @@ def lines_answer(tables: Tables, file: str) -> LinesAnswer:
 def cpu_answer(tables: Tables) -> CpuAnswer:
     """What the CPU did."""
     return CpuAnswer(cpu=msgspec.json.decode(tables.cpu, type=CpuFigures))
+
+
+def idle_answer(tables: Tables, at_ns: int) -> IdleAnswer:
+    """Why the device idles at a time."""
+    return idle_at(msgspec.json.decode(tables.idle, type=IdleGaps), at_ns)

@@ -152,7 +152,7 @@ def _kernels(figures: Figures, wanted: SummaryOptions) -> Iterator[Block]:
 
 def _family(row: KernelFamilyRow) -> str:
     """In the words of the ledger."""
-    return "communication" if row.family == "communication" else KIND_TITLES.get(row.family, row.family)
+    return "communication" if row.family == "communication" else KIND_TITLES[row.family]
 
 
 def _rates(row: KernelFamilyRow | DeviceKernelRow) -> tuple[str, str, str]:

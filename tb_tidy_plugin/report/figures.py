@@ -12,6 +12,7 @@ import msgspec
 from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.report.flame import Flame
 from tb_tidy_plugin.report.generated import Generated
+from tb_tidy_plugin.report.idle import IdleGaps
 from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.vocabulary import KernelKind, KnownBy, MemoryKind, TotalBasis
@@ -278,6 +279,7 @@ class Figures(Model, frozen=True):
     cpu: CpuFigures
     flame: Flame
     roofline: Roofline
+    idle: IdleGaps
     missing: dict[str, str]
     families: list[KernelFamilyRow] = msgspec.field(default_factory=list)
     kernels: list[DeviceKernelRow] = msgspec.field(default_factory=list)

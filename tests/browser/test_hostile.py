@@ -23,7 +23,7 @@ POISON = f"{MARK}<script>top.harmed=1<\\/script>\"'><svg onload=top.harmed=1>`${
 SECRET = "ghp_0123456789abcdef"
 RUN, BROKEN = f"run {MARK}", f"broken {MARK}"
 VIEWS = ["overview", "findings", "source", "operators", "modules", "memory", "cpu", "ranks", "compare", "timeline"]
-VIEWS += ["flame", "roofline"]
+VIEWS += ["flame", "roofline", "kernels", "runs"]
 RUNNING = "img[src='x'], svg[onload], a[href^='javascript:'], iframe, object, embed"
 
 
@@ -106,6 +106,8 @@ def test_nothing_of_a_link_becomes_markup(tab: Tab) -> None:
     tab.open(
         run=escaped(POISON), view=escaped(POISON), finding=escaped(POISON), file=escaped(POISON), op=escaped(POISON)
     )
+    nothing_ran(tab)
+    tab.open(run=escaped(RUN), view="timeline", at=escaped(POISON), folded=escaped(POISON), win=escaped(POISON))
     nothing_ran(tab)
 
 

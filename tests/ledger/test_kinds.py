@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_of_operator
+from tb_tidy_plugin.ledger.model import KINDS
 from tb_tidy_plugin.ledger.owners import is_library_frame
 from tb_tidy_plugin.profile.intervals import cut
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_float32_cores
 from tb_tidy_plugin.trace.columns import Category
+from tests.support.recordings import ROOT
 
 
 @pytest.mark.parametrize(
@@ -109,3 +114,12 @@ def test_spans_are_cut_at_edges_inside_them() -> None:
     assert span.tolist() == [0, 0, 0, 1, 1]
     assert starts.tolist() == [0, 4, 7, 5, 7]
     assert ends.tolist() == [4, 7, 10, 7, 8]
+
+
+def test_the_page_and_the_ledger_have_one_word_for_a_kind_of_work() -> None:
+    text = (ROOT / "frontend" / "src" / "base" / "ledger.ts").read_text()
+    _, _, after = text.partition("const KINDS: Record<Kind, string> = {")
+    words = dict(re.findall(r"(\w+): '([^']+)'", after.partition("};")[0]))
+    assert set(words) == set(KINDS)
+    lowered = {kind: word[0].lower() + word[1:] for kind, word in words.items()}
+    assert lowered == {kind: title[0].lower() + title[1:] for kind, title in KIND_TITLES.items()}

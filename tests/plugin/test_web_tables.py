@@ -33,6 +33,7 @@ from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import line_columns
 from tb_tidy_plugin.report.chosen import OPERATOR_ORDERS
+from tb_tidy_plugin.report.idle import IdleAnswer
 from tb_tidy_plugin.sources.frames import Frame
 from tests.support.logdirs import multiplications, trace
 from tests.support.recordings import ROOT, shared
@@ -338,3 +339,9 @@ def test_functions_that_were_left_out_are_named_with_their_file() -> None:
     columns = line_columns(LineCosts([LineCost("b.py", 7, 5, 0, 2)], left_out), 100)
     assert (columns["a.py"].line, columns["a.py"].left_out) == ([], ["f", "g"])
     assert (columns["b.py"].line, columns["b.py"].calls, columns["b.py"].left_out) == ([7], [2], [])
+
+
+def test_a_gap_of_the_device_is_answered_by_time(client: FlaskClient) -> None:
+    found = answer(client, f"idle?{SAMPLE}&at_ns=0", IdleAnswer)
+    assert found.gap is None, "the job has no device"
+    assert client.get(f"/api/idle?{SAMPLE}&at_ns=-1").status_code == 400

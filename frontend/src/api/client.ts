@@ -3,7 +3,7 @@
 import { lines } from '../base/ndjson';
 import type {
   BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, BoardAnswer, BoardQuery, CancelRequest, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo,
-  EventQuery, EventsAnswer, EventsQuery, ExportAnswer, ExportQuery, FileQuery, FindQuery, Flame, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer,
+  EventQuery, EventsAnswer, EventsQuery, ExportAnswer, ExportQuery, FileQuery, FindQuery, Flame, IdleAnswer, IdleQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer,
   ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, Roofline, RulesAnswer,
   RunQuery, RunsAnswer, RunsQuery, SliceQuery, SourceAnswer, StackAnswer, StackQuery, TimelineEvent, TimelineFound, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
@@ -38,6 +38,7 @@ export const getModules = endpoint<ProfileQuery, ModulesAnswer>('modules');
 export const getMemory = endpoint<ProfileQuery, MemoryAnswer>('memory');
 export const getComparison = endpoint<CompareQuery, CompareAnswer>('compare');
 export const getCpu = endpoint<ProfileQuery, CpuAnswer>('cpu');
+export const getIdle = endpoint<IdleQuery, IdleAnswer>('idle');
 export const getFlame = endpoint<ProfileQuery, Flame>('flame');
 export const getRoofline = endpoint<ProfileQuery, Roofline>('roofline');
 export const getLines = endpoint<FileQuery, LinesAnswer>('lines');

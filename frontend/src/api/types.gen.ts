@@ -26,6 +26,8 @@ export interface Api {
   FileQuery: FileQuery;
   FindQuery: FindQuery;
   Flame: Flame;
+  IdleAnswer: IdleAnswer;
+  IdleQuery: IdleQuery;
   JobQuery: JobQuery;
   KernelsAnswer: KernelsAnswer;
   KernelsQuery: KernelsQuery;
@@ -816,6 +818,52 @@ export interface FlameFrame {
   kind: "annotation" | "call" | "cpu" | "function" | "idle" | "kernel" | "module" | "operator" | "others" | "root";
   line?: number | null;
   name: string;
+}
+/**
+ * `GET api/idle?at_ns=…`: why the device idles at a time.
+ *
+ * Attributes:
+ *     gap: null where a device works, where the gap is not listed, and outside the ledger's window.
+ *     accounted: whether the time is in that window.
+ *     least_ns: gaps that are not longer may not be listed; 0 where all are.
+ */
+export interface IdleAnswer {
+  accounted: boolean;
+  gap: IdleGap | null;
+  least_ns: number;
+}
+/**
+ * An uninterrupted gap; its parts, longest first, add up to its length.
+ */
+export interface IdleGap {
+  end_ns: number;
+  parts: IdlePart[];
+  start_ns: number;
+}
+/**
+ * Time of one entry of the ledger in a gap, what the host does in it, and which device work comes next.
+ */
+export interface IdlePart {
+  call: IdleEvent | null;
+  entry: string;
+  ns: number;
+  work: IdleEvent | null;
+}
+/**
+ * An event by its id, as the timeline knows it, and its name.
+ */
+export interface IdleEvent {
+  id: number;
+  name: string;
+}
+/**
+ * `at_ns` is a time in ns since the recording's start.
+ */
+export interface IdleQuery {
+  at_ns: number;
+  run: string;
+  span: string;
+  worker: string;
 }
 /**
  * `job` is the number of a benchmark.

@@ -21,6 +21,8 @@ export const SHORTCUTS: readonly { keys: string[]; label: string }[] = [
   { keys: ['a', 'd', '←', '→', 'Home', 'End'], label: 'In the timeline: move' },
   { keys: ['Shift ←', 'Shift →'], label: 'In the timeline: previous, next event of the row' },
   { keys: ['0'], label: 'In the timeline: all that fits' },
+  { keys: ['f'], label: 'In the timeline: fold the lane of the marked event, or all' },
+  { keys: ['i'], label: 'In the timeline: why the device idles before the marked event, or in the middle' },
   { keys: ['m'], label: 'Mute the finding, or show it again' },
   { keys: ['?'], label: 'This help' },
 ];

@@ -24,6 +24,13 @@ it('stands all lanes below each other', () => {
   expect(allBoxes([...LANES, lane('stream', 20)]).map(({ lane: number }) => number)).toEqual([0, 1, 2, 3, 4]);
 });
 
+it('leaves one row of a folded lane, and folds none that has only one', () => {
+  const boxes = allBoxes(LANES, new Set([1, 3]));
+  expect(boxes.map(({ lane: number, rows, isFolded }) => [number, rows, isFolded])).toEqual([[0, 1, undefined], [3, 1, undefined], [1, 1, true], [2, 3, false]]);
+  expect(heightOf(boxes)).toBe(heightOf(allBoxes(LANES)) - 29 * ROW_PX);
+  expect(rowTop(boxes[2], 1)).toBeNull();
+});
+
 it('shows of an event the rows around it and the stream that it launches on', () => {
   const arrows = { ...NONE, from_lane: [1], from_depth: [21], from_ns: [5], to_lane: [3], to_depth: [0], to_ns: [9] };
   const boxes = boxesAround({ lane: 1, depth: 20, arrows }, LANES);

@@ -4,8 +4,8 @@ import { lengthOf, type Span } from './timelineWindow';
 
 export interface LaneLike { kind: 'steps' | 'thread' | 'stream'; name: string; rows: number; events: number; deeper: number }
 
-/** A lane's rows `first` up to `first + rows` at `y`; the others are out of sight. */
-export interface Box { lane: number; name: string; kind: LaneLike['kind']; y: number; first: number; rows: number }
+/** A lane's rows `first` up to `first + rows` at `y`; the others are out of sight. `isFolded` where it can be folded or unfolded. */
+export interface Box { lane: number; name: string; kind: LaneLike['kind']; y: number; first: number; rows: number; isFolded?: boolean }
 
 /** Bars as the server sends them: one entry each per column. */
 export interface Bars {
@@ -29,12 +29,16 @@ export const LANE_GAP_PX = 8;
 
 const FEW_ROWS = 12;
 
-/** All lanes below each other. Streams come before threads where they are few: threads may be a hundred rows high. */
-export function allBoxes(lanes: readonly LaneLike[]): Box[] {
+/**
+ * All lanes below each other, of those in `folded` the first row. Streams come before threads where they are few: threads
+ * may be a hundred rows high.
+ */
+export function allBoxes(lanes: readonly LaneLike[], folded: ReadonlySet<number> = new Set()): Box[] {
   const streams = lanes.filter(({ kind }) => kind === 'stream').reduce((sum, { rows }) => sum + rows, 0);
   const rank = { steps: 0, stream: streams <= FEW_ROWS ? 1 : 3, thread: 2 };
   const order = lanes.map(({ kind, rows }, lane) => ({ lane, first: 0, rows, rank: rank[kind] })).toSorted((one, other) => one.rank - other.rank);
-  return stacked(order, lanes);
+  const boxes = stacked(order.map((each) => ({ ...each, rows: folded.has(each.lane) ? Math.min(each.rows, 1) : each.rows })), lanes);
+  return boxes.map((box) => ((lanes[box.lane]?.rows ?? 0) > 1 ? { ...box, isFolded: folded.has(box.lane) } : box));
 }
 
 const OWN_ROWS = { alone: 7, withOthers: 5 }; // as many as fit into a strip of 160 pixels
@@ -133,7 +137,7 @@ export function neighbourOf(pieces: readonly Piece[], lane: number, depth: numbe
   return best;
 }
 
-const GUTTER = { wide: 112, narrow: 66 };
+const GUTTER = { wide: 112, narrow: 76 };
 const NARROW_PX = 560;
 
 /** Width of the names beside what is drawn over time. */

@@ -26,6 +26,12 @@ interface Props {
   onOccurrence?: (by: 1 | -1) => void;
   onFit: () => void;
   onRange: (range: Span | null) => void;
+  /** A click on a lane's name, and `f`: of the marked event's lane, of all without one. */
+  onFold?: (lane: number | null) => void;
+  /** A click beside the bars of a stream, and `i`: before the marked event, else in the middle. */
+  onGap?: (time: number) => void;
+  /** The gap that is explained. */
+  gap?: Span | null;
   marking: boolean;
   /** Whether the wheel zooms also before the timeline has the focus: where nothing else scrolls. */
   wheels: boolean;
@@ -107,7 +113,7 @@ function paint(latest: { current: Props }): Painter {
     const { window: shown, boxes, pieces, arrows, selected, marking } = latest.current;
     scrolled = Math.min(Math.max(scrolled, 0), most());
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const scene: Scene = { width, height, gutter: gutter(), scrolled, window: shown.peek(), boxes, pieces: pieces.peek(), arrows, selected, marking, range, colours };
+    const scene: Scene = { width, height, gutter: gutter(), scrolled, window: shown.peek(), boxes, pieces: pieces.peek(), arrows, selected, marking, range, gap: latest.current.gap ?? null, colours };
     draw(context, scene);
   }
   function move(to: Span): void { latest.current.onWindow(to); }
@@ -115,19 +121,21 @@ function paint(latest: { current: Props }): Painter {
   function scroll(by: number): void { scrolled = Math.min(Math.max(scrolled + by, 0), most()); redraw(); }
   function shift(pixels: number): void { move(panned(latest.current.window.peek(), -pixels / plot(), latest.current.limits)); }
 
+  const boxAt = ({ y }: Point): Box | undefined =>
+    (y < AXIS_PX ? undefined : latest.current.boxes.find((each) => y + scrolled >= each.y && y + scrolled < each.y + each.rows * ROW_PX));
+  const isHead = (at: Point): boolean => at.x < gutter() && boxAt(at)?.isFolded !== undefined;
+
   function barAtPoint({ x, y }: Point): Bar | null {
-    if (x < gutter() || y < AXIS_PX) return null;
-    const { boxes, pieces, window: shown } = latest.current;
-    const inside = y + scrolled;
-    const box = boxes.find((each) => inside >= each.y && inside < each.y + each.rows * ROW_PX);
+    const box = x < gutter() ? undefined : boxAt({ x, y });
     if (!box) return null;
-    const depth = box.first + Math.floor((inside - box.y) / ROW_PX);
+    const { pieces, window: shown } = latest.current;
+    const depth = box.first + Math.floor((y + scrolled - box.y) / ROW_PX);
     return barUnder(pieces.peek(), box.lane, depth, timeAt({ x, y }), (3 * lengthOf(shown.peek())) / plot());
   }
 
   function onKey(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { window: shown, limits, onOccurrence, onFit, onSelect, onRange, selected, pieces } = latest.current;
+    const { window: shown, limits, onOccurrence, onFit, onFold, onGap, onSelect, onRange, selected, pieces } = latest.current;
     const now = shown.peek();
     const middle = (now.from + now.to) / 2;
     const sideways = (by: 1 | -1): void => {
@@ -142,6 +150,7 @@ function paint(latest: { current: Props }): Painter {
       ArrowRight: () => (event.shiftKey ? sideways(1) : move(panned(now, PAN, limits))),
       ArrowUp: () => scroll(-2 * ROW_PX), ArrowDown: () => scroll(2 * ROW_PX),
       Home: () => move({ from: limits.from, to: limits.from + lengthOf(now) }), End: () => move({ from: limits.to - lengthOf(now), to: limits.to }),
+      f: () => onFold?.(selected?.lane ?? null), i: () => onGap?.(selected ? selected.start_ns - 1 : middle),
       0: onFit, '[': () => onOccurrence?.(-1), ']': () => onOccurrence?.(1),
     };
     if (event.key === 'Escape' && (range || selected)) {
@@ -173,7 +182,16 @@ function paint(latest: { current: Props }): Painter {
         zoom: (factor, at) => zoom(factor, timeAt(at)),
         pan: (x, y) => { shift(x); scroll(-y); },
         fit: () => latest.current.onFit(),
-        click: (at) => { range = null; latest.current.onRange(null); latest.current.onSelect(barAtPoint(at)); redraw(); },
+        click: (at) => {
+          const { onFold, onGap, onRange, onSelect } = latest.current;
+          const [box, bar] = [boxAt(at), barAtPoint(at)];
+          if (box && isHead(at) && onFold) return onFold(box.lane);
+          range = null;
+          onRange(null);
+          if (!bar && onGap && box?.kind === 'stream' && at.x >= gutter()) onGap(timeAt(at));
+          else onSelect(bar);
+          return redraw();
+        },
         range: (one, other, done) => {
           const times = [timeAt(one), timeAt(other)];
           range = { from: Math.min(...times), to: Math.max(...times) };
@@ -182,6 +200,7 @@ function paint(latest: { current: Props }): Painter {
         },
         hover: (at) => {
           const bar = at && barAtPoint(at);
+          if (canvas) canvas.style.cursor = at && latest.current.onFold && isHead(at) ? 'pointer' : '';
           onHover(bar && at ? { bar, x: at.x, y: at.y } : null);
         },
       });

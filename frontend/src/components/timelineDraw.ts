@@ -20,6 +20,8 @@ export interface Scene {
   /** Whether what no finding has matched is grey. */
   marking: boolean;
   range: Span | null;
+  /** A gap that is explained. */
+  gap: Span | null;
   colours: Colours;
 }
 
@@ -45,7 +47,7 @@ export function draw(context: Context, scene: Scene): void {
   drawSelection(context, scene);
   context.restore();
   drawNames(context, scene);
-  if (scene.range) drawRange(context, scene, scene.range);
+  for (const span of [scene.gap, scene.range]) if (span) drawRange(context, scene, span);
 }
 
 /** Times along the top, and a line down from each. */
@@ -202,7 +204,7 @@ function drawNames(context: Context, { boxes, width, height, gutter, scrolled, c
   context.rect(0, AXIS_PX, width, height - AXIS_PX);
   context.clip();
   const letters = Math.floor((gutter - 12) / LETTER_PX);
-  for (const { name, y, rows } of boxes) {
+  for (const { name, y, rows, isFolded } of boxes) {
     const top = y - scrolled;
     const bottom = top + rows * ROW_PX;
     if (bottom < AXIS_PX || top > height) continue;
@@ -210,7 +212,9 @@ function drawNames(context: Context, { boxes, width, height, gutter, scrolled, c
     context.fillRect(0, Math.round(bottom + 3), width, 1);
     context.fillStyle = colours.muted;
     const at = Math.min(Math.max(top, AXIS_PX), bottom - ROW_PX) + ROW_PX / 2;
-    linesOf(name, letters, rows).forEach((line, row) => context.fillText(line, 6, at + row * 12));
+    const sign = isFolded === undefined ? 0 : 2;
+    if (sign > 0) context.fillText(isFolded ? '▸' : '▾', 6, at);
+    linesOf(name, letters - sign, rows).forEach((line, row) => context.fillText(line, 6 + sign * LETTER_PX, at + row * 12));
   }
   context.restore();
   context.fillStyle = colours.line;
@@ -225,7 +229,7 @@ export function linesOf(name: string, letters: number, rows: number): string[] {
   return rows > 1 ? [cut(`Device ${device}`), cut(`stream ${stream}`)] : [cut(`${device} · ${stream}`)];
 }
 
-/** What was drawn with Shift, and how long it is. */
+/** What was drawn with Shift, or a gap, and how long it is. */
 function drawRange(context: Context, { window, width, height, gutter, colours }: Scene, range: Span): void {
   const plot = width - gutter;
   const [from, to] = [pixelOf(range.from, window, plot), pixelOf(range.to, window, plot)].map((x) => gutter + Math.min(Math.max(x, 0), plot));

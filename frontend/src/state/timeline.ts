@@ -2,8 +2,8 @@
 
 import { effect, signal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { getTimelineEvent, getTimelineMarks, getTimelineSlice } from '../api/client';
-import type { Piece, TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice } from '../api/types.gen';
+import { getIdle, getTimelineEvent, getTimelineMarks, getTimelineSlice } from '../api/client';
+import type { IdleAnswer, Piece, TimelineEvent, TimelineLanes, TimelineMarks, TimelineSlice } from '../api/types.gen';
 import { NO_KEY } from '../base/selection';
 import { around, spanFrom, spanText, within, type Span } from '../base/timelineWindow';
 import { shownVersion } from './answers';
@@ -50,7 +50,30 @@ export function useTimelineEvent(id: string): TimelineEvent | null {
 }
 
 /** Marks an event, or none; the address follows without an entry in the history. */
-export const markEvent = (id: number | null): void => go({ event: id === null || id < 0 ? '' : String(id) }, 'replace');
+export const markEvent = (id: number | null): void => go({ event: id === null || id < 0 ? '' : String(id), at: '' }, 'replace');
+
+const idle = resource<IdleAnswer>({ keep: 24, once: true });
+
+/** Why nothing runs at the time in the address; null until that is known, and without one. */
+export function useIdle(): IdleAnswer | null {
+  const [of, key, { at }] = [shownVersion(), selectedKey.value ?? NO_KEY, route.value];
+  const isNamed = key !== NO_KEY && EVENT_ID.test(at);
+  return readyOr(useResource(idle, isNamed ? `${of} ${at}` : '', (given) => getIdle({ ...key, at_ns: Number(at) }, given)), null);
+}
+
+/** Asks why nothing runs at a time; no event is marked then. */
+export const askIdle = (time: number): void => go({ at: String(Math.max(0, Math.round(time))), event: '' }, 'replace');
+
+/** The numbers of the lanes that are folded. */
+export const foldedLanes = (): ReadonlySet<number> => new Set(route.value.folded.split(',').filter((each) => EVENT_ID.test(each)).map(Number));
+
+/** Folds lanes, or unfolds them where all of them are folded. */
+export function foldLanes(lanes: readonly number[]): void {
+  const folded = foldedLanes();
+  const isUnfolding = lanes.every((lane) => folded.has(lane));
+  const rest = [...folded].filter((lane) => !lanes.includes(lane));
+  go({ folded: [...rest, ...(isUnfolding ? [] : lanes)].toSorted((one, other) => one - other).join(',') }, 'replace');
+}
 
 /** The timeline of the whole profile, around an event of a finding. */
 export const openTimeline = (window: Span, finding: string, event: number): void =>

@@ -54,7 +54,7 @@ const LEDGER: NonNullable<Comparison['ledger']> = {
     { id: 'data_loading', title: 'The step waits for data', cause: 'data_loading', kind: null, base_ns: 40e6, candidate_ns: 20e6, owners: [{ name: 'fetch', base_ns: 35e6, candidate_ns: null }, { name: 'DataLoader', base_ns: 30e6, candidate_ns: 10e6 }] },
     { id: 'compute:matrix', title: 'Device: matrix products', cause: 'compute', kind: 'matrix', base_ns: 59.5e6, candidate_ns: 59.6e6, owners: [{ name: 'aten::mm', base_ns: 50e6, candidate_ns: 50.1e6, known_by: 'exact' }] },
     { id: 'launch_pace', title: 'The host launches', cause: 'launch_pace', kind: null, base_ns: 3e5, candidate_ns: 2e5, owners: [] },
-    { id: 'compute:pointwise', title: 'Device: pointwise', cause: 'compute', kind: 'pointwise', base_ns: 2e5, candidate_ns: 3e5, owners: [] },
+    { id: 'compute:pointwise', title: 'Device: pointwise operators', cause: 'compute', kind: 'pointwise', base_ns: 2e5, candidate_ns: 3e5, owners: [] },
   ],
 };
 

@@ -1,7 +1,7 @@
 import { cleanup, configure, fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, expect, it, vi } from 'vitest';
-import type { TimelineEvent } from '../api/types.gen';
-import { eventRow, finding, report, state, timelineEvent, timelineLanes } from '../testing/fixtures';
+import type { Ledger, TimelineEvent } from '../api/types.gen';
+import { eventRow, finding, ledger, ledgerEntry, report, state, timelineEvent, timelineLanes } from '../testing/fixtures';
 import { effects, key, openPage } from '../testing/page';
 import { Refusal, serveProfile, type TestServer } from '../testing/server';
 
@@ -15,9 +15,9 @@ vi.setConfig({ testTimeout: 20_000 }); // chunks are loaded, and the machine may
 afterEach(cleanup);
 
 /** One finding `a` with three matched events, ids 10 to 12. */
-function serveTimeline(event: Partial<TimelineEvent> = {}): TestServer {
+function serveTimeline(event: Partial<TimelineEvent> = {}, account: Ledger | null = null): TestServer {
   vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
-  const server = serveProfile(report({ findings: [finding('a', { matches: 3 }), finding('b')] }), state());
+  const server = serveProfile(report({ findings: [finding('a', { matches: 3 }), finding('b')], ledger: account }), state());
   Object.assign(server.answers, {
     events: () => ({ total: 3, offset: 0, rows: ROWS }),
     'timeline/lanes': () => timelineLanes(),
@@ -143,4 +143,64 @@ it('finds events by name, one after the other, and says which of how many', asyn
   fireEvent.click(await screen.findByRole('button', { name: 'Next' }));
   expect(await screen.findByText('No event has this name')).toBeTruthy();
   expect(within(screen.getByRole('list', { name: 'Colours' })).getAllByRole('listitem').length).toBe(8);
+});
+
+const click = (target: Element, clientX: number, clientY: number): void => {
+  fireEvent.pointerDown(target, { button: 0, pointerId: 1, clientX, clientY });
+  fireEvent.pointerUp(target, { button: 0, pointerId: 1, clientX, clientY });
+};
+const [THREAD_Y, STREAM_Y] = [70, 45]; // in the first row of each
+
+it('folds a lane by its name and by keys, and the address keeps it', async () => {
+  serveTimeline();
+  await openPage('p.torchtidy.view=timeline');
+  const whole = await screen.findByRole('application');
+  await effects();
+  const height = whole.style.height;
+  click(whole, 10, THREAD_Y);
+  await waitFor(() => expect(window.location.hash).toContain('folded=1'));
+  await waitFor(() => expect(whole.style.height).not.toBe(height));
+  key('f', whole); // no event is marked: all lanes
+  await waitFor(() => expect(window.location.hash).not.toContain('folded'));
+  expect(whole.style.height).toBe(height);
+});
+
+it('unfolds the lane of an event that a link names', async () => {
+  serveTimeline();
+  await openPage('p.torchtidy.view=timeline&p.torchtidy.folded=1&p.torchtidy.event=10');
+  await waitFor(() => expect(window.location.hash).not.toContain('folded'));
+});
+
+const idlePart = (entry: string, ns: number) => ({ entry, ns, call: { id: 11, name: 'aten::item' }, work: { id: 12, name: 'relu' } });
+
+it('says why a device idles where a gap is clicked, how that is known and what to do', async () => {
+  const server = serveTimeline({}, ledger([
+    ledgerEntry('host_work', null, [700], { proof: 'silent', advice: 'Move it out of the step.' }), ledgerEntry('compute', 'matrix', [300]),
+  ]));
+  server.answers.idle = () => ({
+    accounted: true, least_ns: 0, gap: { start_ns: 0, end_ns: 700, parts: [idlePart('host_work', 600), idlePart('launch_latency', 100)] },
+  });
+  await openPage('p.torchtidy.view=timeline');
+  const whole = await screen.findByRole('application');
+  await effects();
+  click(whole, 76, STREAM_Y);
+  const said = await screen.findByRole('region', { name: 'Why the device idles' });
+  expect(said.textContent).toContain('No device works for 700 ns');
+  expect(said.textContent).toContain('600 ns: Host work holds the device up');
+  expect(said.textContent).toContain('Known because no thread launched anything for a while.');
+  expect(said.textContent).toContain('Move it out of the step.');
+  expect(within(said).getAllByRole('listitem').length).toBe(2);
+  within(said).getAllByRole('button', { name: 'aten::item' })[0]?.click();
+  await waitFor(() => expect(window.location.hash).toContain('event=11'));
+  expect(window.location.hash).not.toContain('at=');
+});
+
+it('says where no gap is to be explained', async () => {
+  const server = serveTimeline();
+  server.answers.idle = (query) => ({ gap: null, accounted: query.get('at_ns') !== '9', least_ns: 0 });
+  await openPage('p.torchtidy.view=timeline&p.torchtidy.at=9');
+  expect(await screen.findByText(/This time lies outside the steps/)).toBeTruthy();
+  key('i', await screen.findByRole('application'));
+  expect(await screen.findByText(/Another stream works here/)).toBeTruthy();
+  expect(askedFor(server, 'idle').at(-1)).toContain('at_ns=1500000');
 });

@@ -19,7 +19,8 @@ import { addCss } from '../../state/host';
 import { announce } from '../../state/notices';
 import { downloadCropped, openInPerfetto, PERFETTO_HOST } from '../../state/perfetto';
 import { go, route } from '../../state/route';
-import { limitsOf, markEvent, stepsAround, useMarks, useNeeded, useRoutedWindow, useSlices, useTimelineEvent } from '../../state/timeline';
+import { askIdle, foldedLanes, foldLanes, limitsOf, markEvent, stepsAround, useMarks, useIdle, useNeeded, useRoutedWindow, useSlices, useTimelineEvent } from '../../state/timeline';
+import { Idle } from './Idle';
 import { Search } from './Search';
 import css from '../../styles/timeline.css?inline';
 
@@ -46,7 +47,9 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
   const slices = useSlices(limits, [], finding?.id ?? '');
   useNeeded(slices, shown);
   const event = useTimelineEvent(route.value.event);
-  const boxes = allBoxes(lanes.lanes);
+  const folded = foldedLanes();
+  const boxes = allBoxes(lanes.lanes, folded);
+  const idle = useIdle();
   const clicked = useRef(-1);
   const [range, setRange] = useState<Span | null>(null);
   const [scrollTo, setScrollTo] = useState(0);
@@ -61,7 +64,8 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       began.current = false;
       if (clicked.current === event.id) return;
     } else setWindow(showing(shown.peek(), event, limits));
-    const top = rowTop(boxes.find(({ lane }) => lane === event.lane), event.depth) ?? 0;
+    if (folded.has(event.lane) && event.depth > 0) foldLanes([event.lane]);
+    const top = rowTop(allBoxes(lanes.lanes, foldedLanes()).find(({ lane }) => lane === event.lane), event.depth) ?? 0;
     setScrollTo(top + MARGIN_PX > height ? top - height / 2 : 0);
   }, [event?.id]);
 
@@ -72,6 +76,11 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
     }
     clicked.current = bar?.id ?? -1;
     markEvent(bar?.id ?? null);
+  };
+  const fold = (lane: number | null): void => {
+    const which = boxes.filter((box) => box.isFolded !== undefined && (lane === null || box.lane === lane)).map((box) => box.lane);
+    foldLanes(which);
+    announce(`${lane === null ? 'All lanes' : lanes.lanes[lane]?.name ?? ''}: ${which.every((each) => foldedLanes().has(each)) ? 'folded' : 'unfolded'}`);
   };
   const middle = event?.start_ns ?? (shown.peek().from + shown.peek().to) / 2;
   const part = (): { from: number; to: number } => (event ? stepsAround(lanes, middle, 1, shown.peek()) : shown.peek());
@@ -103,6 +112,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       <TimelineCanvas label={`Timeline: ${summaryOf(lanes)}. ${event ? `Marked: ${eventText(event, laneName(lanes, event))}.` : 'No event is marked.'}`}
         height={height} limits={limits} window={shown} onWindow={setWindow} boxes={boxes} pieces={slices.pieces}
         arrows={event ? [event.arrows] : fewArrows(slices.pieces.value.map(({ arrows }) => arrows))} selected={event} onSelect={select}
+        onFold={fold} onGap={askIdle} gap={idle?.gap ? { from: idle.gap.start_ns, to: idle.gap.end_ns } : null}
         onFit={() => setWindow(limits)} onRange={setRange} marking={finding !== null} wheels hints={(bar) => lanes.lanes[bar.lane]?.name ?? ''} scrollTo={scrollTo} />
       <ul class="timeline-legend" aria-label="Colours">
         {LEGEND.map(({ colour, label }) => <li><span class="timeline-key" style={{ background: `var(${colour})` }} aria-hidden="true" />{label}</li>)}
@@ -110,7 +120,8 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       {error && <Failure error={error} onRetry={slices.again} />}
       <p class="timeline-said muted" role="status">{range ? `${nanoseconds(lengthOf(range))} chosen.` : ''}</p>
       {event ? <EventFacts event={event} lane={laneName(lanes, event)} onGo={(id) => markEvent(id)} />
-        : <p class="muted">Click an event to see what is known of it. Drag to move, turn the wheel to zoom, drag with Shift to measure; keys: press ?.</p>}
+        : idle ? <Idle answer={idle} />
+        : <p class="muted">Click an event to see what is known of it, a gap of a stream to see why nothing runs, a lane’s name to fold it. Drag to move, turn the wheel to zoom, drag with Shift to measure; keys: press ?.</p>}
       <SendTrace what={event ? 'the step of the marked event and the steps beside it' : 'the window above'} where={PERFETTO_HOST}
         onSend={() => openInPerfetto(part(), middle)} onDownload={() => downloadCropped(part(), middle)} />
     </>
