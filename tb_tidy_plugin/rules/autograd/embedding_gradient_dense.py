@@ -1,7 +1,8 @@
 """Dense gradient of a table of which a batch uses few rows.
 
 ## What it finds
-`embedding_dense_backward` for a table of 10,000 rows or more, of which the batch can use a tenth at most.
+`embedding_dense_backward` or `_embedding_bag_dense_backward` for a table of 10,000 rows or more, of which the batch can
+use a tenth at most.
 
 ## Why it is slow
 The gradient has the size of the table: all of it is set to zero, and the optimizer then reads and writes every row, of
@@ -44,9 +45,11 @@ from tb_tidy_plugin.units import Count
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Call, Code
 
-GRADIENT = "aten::embedding_dense_backward"
+GRADIENTS = aten.by_name("known", {"embedding_dense_backward": 2, "_embedding_bag_dense_backward": 5})
+"""By name, at which position among the inputs the table's number of rows stands."""
+
 PRODUCTS = aten.names("known", "linear mm addmm matmul")
-INDICES, TABLE_ROWS = 1, 2  # positions among the inputs
+INDICES = 1  # position among the inputs
 TAKE_SPARSE = {"SGD": 2, "Adagrad": 2, "SparseAdam": 5}
 """Optimizers that take sparse gradients, with how many arguments by position have no say in that."""
 
@@ -84,10 +87,10 @@ class EmbeddingGradientDense(Rule[Evidence]):
     action = "Make the embedding's gradient sparse"
     message = "The gradient of an embedding has {rows} rows, of which a batch uses {used} at most: {time} per step"
     why = (
-        "`embedding_dense_backward` writes a table of {width} columns for {share} of its rows. Reported for {least} "
-        "rows or more, of which {most} or less are used"
+        "The backward pass writes a table of {width} columns for {share} of its rows. Reported for {least} rows or "
+        "more, of which {most} or less are used"
     )
-    fix = "Pass `sparse=True` to `Embedding`, and update it with `SparseAdam`, `Adagrad` or `SGD`"
+    fix = "Pass `sparse=True` to `Embedding` or `EmbeddingBag`, and update it with `SparseAdam`, `Adagrad` or `SGD`"
     caveat = (
         "`SparseAdam` leaves momentum and averages of unused rows as they are, and decays no weights. DDP gathers "
         "sparse gradients with gloo only."
@@ -99,9 +102,10 @@ class EmbeddingGradientDense(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: dict[tuple[int, int, int], list[int]] = {}
-        for row in profile.named(GRADIENT).tolist():
+        for row in profile.named(*GRADIENTS).tolist():
             given = profile.inputs(row)
-            gradient, indices, rows = given.shape(0), given.shape(INDICES), given.integers(TABLE_ROWS)
+            gradient, indices = given.shape(0), given.shape(INDICES)
+            rows = given.integers(GRADIENTS[profile.name(row)])
             if not gradient or indices is None or len(rows) != 1 or rows[0] < self.min_rows:
                 continue
             if prod(indices) <= self.max_used * rows[0]:

@@ -30,6 +30,18 @@ class TestReports:
         )
         assert [place.function for place in finding.places] == ["train"]
 
+    def test_a_table_whose_rows_are_summed_into_bags(self) -> None:
+        inputs = "dims=32x64,512,512,32,32,,,,,, types=float,long,long,long,long,Scalar scalars=,,,,,50000,False,0,,-1"
+        profile = draw(
+            "ProfilerStep#1 0-999\n"
+            "  train.py(4): train 1-400\n"
+            "    aten::embedding_bag 10-20 dims=50000x64,512,32 types=float,long,long seq=7\n"
+            "  autograd::engine::evaluate_function: EmbeddingBagBackward0 410-830 seq=7 fwd=1\n"
+            f"    aten::_embedding_bag_dense_backward 420-820 {inputs}"
+        )
+        (finding,) = findings(EmbeddingGradientDense, profile)
+        assert "has 50,000 rows, of which a batch uses 512 at most: 400 µs" in finding.message
+
 
 class TestSaves:
     def test_most_of_the_gradient_and_nothing_of_the_optimizer(self) -> None:

@@ -18,7 +18,7 @@ class Losses:
 
 
 KNOWN = {
-    "dense_gradients": ("Tables have gradients for all rows, of which a batch uses few", []),
+    "dense_gradients": ("Tables have gradients for all rows, of which a batch uses few", ["embedding-gradient-dense"]),
     "pair_by_pair": (
         "The product of each pair of features is taken by itself",
         ["python-loop-tensor-indexing", "elementwise-op-flood"],
