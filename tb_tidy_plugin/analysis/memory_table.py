@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.profile.allocations import HOST, Allocations, MemoryDevice, asked_by
+from tb_tidy_plugin.profile.allocator_history import AllocatorHistory, Holder, allocator_histories
 from tb_tidy_plugin.profile.memory import DeviceMemory, Memory, StepMemory, memory_of
 from tb_tidy_plugin.profile.memory_kinds import MEMORY_KINDS, MemoryByKind, kinds_of_allocations, kinds_of_memory
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import DeviceMemoryRow, MemoryHolder, MemoryKindCurve, MemoryStep
+from tb_tidy_plugin.sources.frames import frame_of
 from tb_tidy_plugin.sources.places import Places
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.memory_snapshot import StackFrame, read_memory_snapshot
 from tb_tidy_plugin.trace.strings import NumberTable
 
-MOST_HOLDERS = 50
+MOST_HOLDERS, MOST_FRAMES = 50, 30
+LONGEST_FRAME = 300
 
 
 def memory_rows(profile: Profile, places: Places) -> list[DeviceMemoryRow]:
@@ -23,6 +28,59 @@ def memory_rows(profile: Profile, places: Places) -> list[DeviceMemoryRow]:
         return []
     kinds = kinds_of_memory(profile, memory)
     return [_row(profile, places, memory, device, kinds.get(device.device)) for device in memory.by_device]
+
+
+def snapshot_rows(profile: Profile) -> tuple[list[DeviceMemoryRow], str | None]:
+    """One row per device of the memory snapshot beside the trace, and why there is none of one that lies there."""
+    path = profile.table.memory_snapshot
+    if path is None:
+        return [], None
+    try:
+        return [_history_row(each) for each in allocator_histories(read_memory_snapshot(path))], None
+    except TraceError as problem:
+        return [], f"The memory snapshot `{path.name}` is not used. {problem.error} {problem.advice}"
+
+
+def _history_row(history: AllocatorHistory) -> DeviceMemoryRow:
+    times, peak = history.time_ns.tolist(), history.peak
+    return DeviceMemoryRow(
+        device=f"cuda:{history.device}, memory snapshot",
+        basis="snapshot",
+        time_ns=times,
+        allocated_bytes=history.allocated_bytes.tolist(),
+        reserved_bytes=history.reserved_bytes.tolist(),
+        peak_ns=times[peak],
+        peak_bytes=int(history.allocated_bytes[peak]),
+        peak_reserved_bytes=history.peak_reserved_bytes,
+        other_bytes=history.other_bytes,
+        allocations=history.allocations,
+        holders=[_stack_holder(each) for each in history.holders[:MOST_HOLDERS]],
+        steps=[],
+        kinds_ns=times,
+        kinds=_kind_curves(MemoryByKind(history.time_ns, history.kinds, peak)),
+        failures=history.failures,
+    )
+
+
+def _stack_holder(holder: Holder) -> MemoryHolder:
+    """With the user's own frame as its place, and the innermost one as what asked."""
+    frames = [frame_of(each.filename, each.line, each.name) for each in holder.stack]
+    own = next((each for each in frames if each is not None and each.own_code and each.file.endswith(".py")), None)
+    return MemoryHolder(
+        operator=_frame_text(holder.stack[0]),
+        file=own.file if own else "",
+        line=own.line if own else None,
+        function=own.function if own else "",
+        allocations=holder.allocations,
+        bytes=holder.bytes,
+        kind=holder.kind,
+        stack=[_frame_text(each) for each in holder.stack[:MOST_FRAMES]],
+    )
+
+
+def _frame_text(frame: StackFrame) -> str:
+    file = frame.filename.replace("\\", "/").rpartition("/")[2]
+    return f"{frame.name} ({file}:{frame.line})"[:LONGEST_FRAME] if file else frame.name[:LONGEST_FRAME]
 
 
 def _row(
@@ -44,6 +102,7 @@ def _row(
         steps=[_step(profile, step) for step in memory.steps if step.device == device.device],
         kinds_ns=[] if kinds is None else kinds.time_ns.tolist(),
         kinds=[] if kinds is None else _kind_curves(kinds),
+        failures=sum(each.device == device.device for each in memory.out_of_memory),
     )
 
 

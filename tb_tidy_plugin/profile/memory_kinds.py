@@ -22,7 +22,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows
 from tb_tidy_plugin.vocabulary import MemoryKind
 
 MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
-EARLIER, INPUT, ACTIVATION, GRADIENT, STATE, TEMPORARY, UNKNOWN = range(len(MEMORY_KINDS))
+EARLIER, _, INPUT, ACTIVATION, GRADIENT, STATE, TEMPORARY, UNKNOWN = range(len(MEMORY_KINDS))
 
 PAUSE_NS = 1_000_000
 """Two events of the backward pass with less time between them are of one pass."""

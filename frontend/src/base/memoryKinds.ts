@@ -8,6 +8,7 @@ export type MemoryKind = KindCurve['kind'];
 /** From the bottom of the chart upwards. */
 export const MEMORY_KINDS: Record<MemoryKind, { label: string; what: string }> = {
   earlier: { label: 'From before the recording', what: 'parameters, and what else was allocated before the first event' },
+  parameter: { label: 'Parameters', what: 'allocated where modules are made, loaded or moved' },
   optimizer_state: { label: 'Optimizer states', what: 'allocated in the optimizer’s step and kept after it' },
   gradient: { label: 'Gradients', what: 'allocated in the backward pass and kept after it' },
   activation: { label: 'Activations', what: 'allocated before the backward pass and used by it' },

@@ -13,9 +13,9 @@ const device = (changes: Partial<DeviceMemoryRow> = {}): DeviceMemoryRow => ({
   steps: [{ step: 'ProfilerStep#1', start_bytes: MIB, peak_bytes: 8 * MIB, end_bytes: 2 * MIB, kept: 1, kept_bytes: MIB }], ...changes,
 });
 
-async function open(devices: DeviceMemoryRow[], missing: string | null = null): Promise<HTMLElement> {
+async function open(devices: DeviceMemoryRow[], missing: string | null = null, problem: string | null = null): Promise<HTMLElement> {
   const server = serveProfile(report({ duration_ns: 400e6 }), state());
-  server.answers['memory'] = () => ({ devices, missing });
+  server.answers['memory'] = () => ({ devices, missing, snapshot_problem: problem });
   await openPage('torchtidy&p.torchtidy.view=memory');
   await screen.findByRole('heading', { level: 1, name: 'Memory' });
   await vi.waitFor(() => expect(screen.getAllByRole('heading').length).toBeGreaterThan(1));
@@ -75,4 +75,21 @@ it('stacks the kinds, and lists what holds the peak by kind', async () => {
   expect(table(/^2 holders/).length).toBe(3);
   fireEvent.click(screen.getByRole('button', { name: 'Activations' }));
   await vi.waitFor(() => expect(table(/^1 holder/)[1]).toEqual(['aten::mm', '–', 'Activations', '3', '5 MiB', '62.5 %']));
+});
+
+it('shows a memory snapshot over its own time, with the stacks of what holds its peak', async () => {
+  const holder = { operator: 'gelu (functional.py:200)', file: '/u/model.py', line: 21, function: 'forward', allocations: 2, bytes: 6 * MIB, kind: 'activation' as const, stack: ['gelu (functional.py:200)', 'forward (model.py:21)'] };
+  const kinds = [{ kind: 'parameter' as const, bytes: [MIB, MIB, MIB], peak_bytes: MIB }, { kind: 'activation' as const, bytes: [0, 7 * MIB, MIB], peak_bytes: 7 * MIB }];
+  const page = await open([device({ device: 'cuda:0, memory snapshot', basis: 'snapshot', failures: 2, holders: [holder], kinds, kinds_ns: [0, 100e6, 200e6], steps: [] })]);
+  expect(page.textContent).toContain('1,200 allocations, 2 allocations failed for want of memory; by the allocator’s own history');
+  expect([...page.querySelectorAll('.plot-time')].at(-1)?.textContent).toBe('200 ms');
+  expect(page.textContent).toContain('2 MiB of the peak (25 %) have no recorded stack');
+  expect(page.querySelector('.kind-parameter')).not.toBeNull();
+  expect([...page.querySelectorAll('.holder-stack li')].map((frame) => frame.textContent)).toEqual(holder.stack);
+});
+
+it('says why a memory snapshot is not used', async () => {
+  const page = await open([device()], null, 'The memory snapshot `m.pickle` is not used. It is not a complete pickle.');
+  expect(page.textContent).toContain('m.pickle is not used. It is not a complete pickle.');
+  expect(page.textContent).toContain('Peak 8 MiB');
 });

@@ -8,16 +8,17 @@ import { across, areaPath, down, pointAt, type Frame } from '../../base/series';
 import { bytes, moment, nanoseconds, partShare } from '../../base/units';
 import { Button } from '../../components/Button';
 import { DataTable } from '../../components/DataTable';
-import { report } from '../../state/profile';
+import { endOf } from './MemoryChart';
 
 const SIZE = { width: 1000, height: 220 }; // stretched to the room there is
 
 interface Props { device: DeviceMemoryRow; onKind: (kind: MemoryKind) => void }
 
-export function KindsChart({ device: { device, kinds = [], kinds_ns: times = [], peak_bytes: peak, peak_ns: peakAt }, onKind }: Props) {
+export function KindsChart({ device: row, onKind }: Props) {
+  const { device, kinds = [], kinds_ns: times = [], peak_bytes: peak, peak_ns: peakAt } = row;
   const layers = useMemo(() => layersOf(kinds), [kinds]);
   const [at, setAt] = useState<{ time: number; value: number } | null>(null);
-  const to = Math.max(report.value?.duration_ns ?? 0, times.at(-1) ?? 0, 1);
+  const to = endOf(row);
   const most = Math.max(1, layers.at(-1)?.top.reduce((high, value) => Math.max(high, value), 0) ?? 1) * 1.05;
   const frame: Frame = { from: 0, to, most, ...SIZE };
   const pointed = (event: PointerEvent | MouseEvent): { time: number; value: number } | null => {

@@ -23,8 +23,13 @@ export const Memory = () => (
     <div class="page-body">
       <h1 id="page-title">Memory</h1>
       <Waiting of={useAnswer(memory)}>
-        {({ devices, missing }) => (devices.length > 0 ? acceleratorsFirst(devices).map((device) => <DeviceMemory key={device.device} device={device} />)
-          : <NotRecorded reason={missing ?? 'No memory events were recorded.'} />)}
+        {({ devices, missing, snapshot_problem: problem }) => (
+          <>
+            {problem && <NotRecorded reason={problem} />}
+            {devices.length > 0 ? acceleratorsFirst(devices).map((device) => <DeviceMemory key={device.device} device={device} />)
+              : <NotRecorded reason={missing ?? 'No memory events were recorded.'} />}
+          </>
+        )}
       </Waiting>
     </div>
   </main>
@@ -61,13 +66,17 @@ const STEP_COLUMNS: readonly TableColumn<MemoryStep>[] = [
   { label: 'Kept allocations', number: true, cell: (step) => orNone(step.kept, count) },
 ];
 
+/** Who asked; of a memory snapshot with the stack. */
+const Asked = ({ holder: { operator, stack = [] } }: { holder: MemoryHolder }) => (stack.length > 1
+  ? <details><summary>{operator}</summary><ol class="holder-stack">{stack.map((frame) => <li>{frame}</li>)}</ol></details> : <>{operator}</>);
+
 interface HoldersProps { device: DeviceMemoryRow; kind: MemoryKind | ''; onKind: (kind: MemoryKind | '') => void }
 
-function Holders({ device: { device, holders, other_bytes: other, peak_bytes: peak }, kind, onKind }: HoldersProps) {
+function Holders({ device: { basis, device, holders, other_bytes: other, peak_bytes: peak }, kind, onKind }: HoldersProps) {
   const there = [...new Set(holders.flatMap((holder) => holder.kind ?? []))];
   const shown = holders.filter((holder) => kind === '' || holder.kind === kind);
   const columns: TableColumn<MemoryHolder>[] = [
-    { label: 'Operator', cell: (holder) => holder.operator },
+    { label: 'Operator', cell: (holder) => <Asked holder={holder} /> },
     { label: 'Place', cell: ({ file, line, function: name }) => (file && line !== null
       ? <Button kind="quiet" onClick={() => showSource({ file, line })}>{placeText({ file, line })}{name && ` · ${name}`}</Button> : file || '–') },
     ...(there.length > 0 ? [{ label: 'Kind', cell: (holder: MemoryHolder) => (holder.kind ? memoryKindText(holder.kind) : '–') }] : []),
@@ -75,7 +84,7 @@ function Holders({ device: { device, holders, other_bytes: other, peak_bytes: pe
     { label: 'Holds', number: true, cell: (holder) => bytes(holder.bytes) },
     { label: 'Of the peak', number: true, cell: (holder) => (peak > 0 ? partShare(holder.bytes / peak) : '–') },
   ];
-  const before = other ? `${bytes(other)} of the peak (${partShare(other / peak)}) were allocated before the recording` : '';
+  const before = other ? `${bytes(other)} of the peak (${partShare(other / peak)}) ${basis === 'snapshot' ? 'have no recorded stack' : 'were allocated before the recording'}` : '';
   return (
     <section class="chart" aria-label={`What holds the peak of ${device}`}>
       <div class="chart-head"><h3>What holds the peak of {device}</h3><span class="muted">{before}</span>

@@ -11,16 +11,18 @@ import { report } from '../../state/profile';
 const BASIS: Record<DeviceMemoryRow['basis'], string> = {
   total_allocated: 'as the allocator counts',
   running_sum: 'sum of the recorded events, so at least this much',
+  snapshot: 'by the allocator’s own history, which ends when the snapshot was taken',
 };
 
 const HEADROOM = 1.12; // above the highest line there is room for the peak's label
 
 export function MemoryChart({ device }: { device: DeviceMemoryRow }) {
   const { time_ns: times, allocated_bytes: allocated, reserved_bytes: reserved, peak_bytes: peak, peak_ns: peakAt } = device;
-  const to = Math.max(report.value?.duration_ns ?? 0, times.at(-1) ?? 0, 1);
+  const to = endOf(device);
   const most = Math.max(1, peak, device.peak_reserved_bytes ?? 0, ...ends(allocated), ...ends(reserved ?? []));
   const summary = `Peak ${bytes(peak)} at ${nanoseconds(peakAt)}`
-    + `${device.peak_reserved_bytes === null ? '' : `, ${bytes(device.peak_reserved_bytes)} reserved at most`}; ${plural(device.allocations, 'allocation')}`;
+    + `${device.peak_reserved_bytes === null ? '' : `, ${bytes(device.peak_reserved_bytes)} reserved at most`}; ${plural(device.allocations, 'allocation')}`
+    + `${device.failures ? `, ${plural(device.failures, 'allocation')} failed for want of memory` : ''}`;
   return (
     <TableTwin title={device.device} note={`${summary}; ${BASIS[device.basis]}`}
       chart={(
@@ -34,6 +36,10 @@ export function MemoryChart({ device }: { device: DeviceMemoryRow }) {
       table={() => <DataTable label={`Memory of ${device.device} over time`} columns={columns(device)} rows={times} />} />
   );
 }
+
+/** Until when a device's charts go: to the end of the recording, or of the allocator's history. */
+export const endOf = ({ basis, time_ns: times }: DeviceMemoryRow): number =>
+  Math.max(basis === 'snapshot' ? 0 : report.value?.duration_ns ?? 0, times.at(-1) ?? 0, 1);
 
 /** Highest value of a column, however long it is. */
 const ends = (values: readonly number[]): number[] => [values.reduce((most, value) => Math.max(most, value), 0)];

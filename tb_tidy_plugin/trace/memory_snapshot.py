@@ -1,0 +1,119 @@
+"""The memory snapshot beside a trace, as `torch.cuda.memory._dump_snapshot` writes it: blocks, and what was done.
+
+Its format is in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/cuda/memory.py (`_snapshot`); unknown fields are
+passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from tb_tidy_plugin.allowance import has_read
+from tb_tidy_plugin.errors import TraceError, UnreadError
+from tb_tidy_plugin.trace.columns import EventTable
+from tb_tidy_plugin.trace.names import snapshots_beside
+from tb_tidy_plugin.trace.plain_pickle import plain_object
+from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
+from tb_tidy_plugin.trace.side_file import refuse_link_away
+
+MAX_FILE_BYTES = 256 << 20
+MOST_DEVICES = 64
+WRITE_AGAIN = "Write it again with `torch.cuda.memory._dump_snapshot`, with fewer `max_entries`, or delete it."
+
+Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+Address: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class StackFrame(msgspec.Struct, frozen=True):
+    """One call of a stack, of Python or C++."""
+
+    filename: str = ""
+    line: int = 0
+    name: str = ""
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A part of a segment; `frames` is where it was allocated, innermost first, empty where no history was recorded."""
+
+    state: str
+    size: Size
+    address: Address = 0
+    requested_size: Size | None = None
+    frames: list[StackFrame] = []
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether a tensor has it."""
+        return self.state == "active_allocated"
+
+    @property
+    def bytes(self) -> int:
+        """What was asked for, as actions count it."""
+        return self.size if self.requested_size is None else self.requested_size
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Memory that the allocator holds."""
+
+    total_size: Size
+    address: Address = 0
+    device: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEVICES)] = 0
+    blocks: list[Block] = []
+
+
+class Action(msgspec.Struct, frozen=True):
+    """What the allocator did: `alloc`, `free_requested`, `segment_alloc`, `oom` and others; `time_us` in Unix time."""
+
+    action: str
+    size: Size = 0
+    addr: Address = 0
+    time_us: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] = 0
+    frames: list[StackFrame] = []
+
+
+class MemorySnapshot(msgspec.Struct, frozen=True):
+    """What a process's allocator held when the snapshot was taken, and by device what it had done, oldest first."""
+
+    segments: list[Segment]
+    device_traces: Annotated[list[list[Action]], msgspec.Meta(max_length=MOST_DEVICES)] = []
+
+
+def with_memory_snapshot(table: EventTable, trace: AnyPath) -> EventTable:
+    """`table` with the place of the snapshot beside `trace`, which is not read before somebody asks for it."""
+    path = memory_snapshot_of(trace)
+    if path is None:
+        return table
+    try:
+        refuse_link_away(path, trace)
+    except TraceError as problem:
+        return table.not_using(path.name, problem)
+    return replace(table, memory_snapshot=path)
+
+
+def memory_snapshot_of(trace: AnyPath) -> AnyPath | None:
+    """The snapshot beside `trace`, None where there is none."""
+    return next((path for path in snapshots_beside(trace) if is_file(path)), None)
+
+
+def read_memory_snapshot(path: AnyPath) -> MemorySnapshot:
+    """The snapshot at `path`; nothing of it is executed.
+
+    Raises:
+        UnreadError: it cannot be read.
+        TraceError: it is not a memory snapshot, or too large for one.
+    """
+    try:
+        if size_of(path) > MAX_FILE_BYTES:
+            raise TraceError(f"It is larger than {MAX_FILE_BYTES >> 20} MiB.", WRITE_AGAIN)
+        data = path.read_bytes()
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise UnreadError(f"It cannot be read: {reason}.", "Check the path and its permissions.") from None
+    has_read(len(data))
+    try:
+        return msgspec.convert(plain_object(data), type=MemorySnapshot)
+    except (msgspec.ValidationError, RecursionError) as problem:
+        raise TraceError(f"It does not fit the format of memory snapshots: {problem}.", WRITE_AGAIN) from None
