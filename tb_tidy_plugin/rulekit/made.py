@@ -1,6 +1,8 @@
-"""Objects that several rules have made in another way."""
+"""Objects that several rules have made in another way, and options of training libraries that several rules name."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from tb_tidy_plugin.sources.constructors import Made
 
@@ -13,6 +15,17 @@ def loader(trainer: str) -> Made:
 def distributed(trainer: str = "") -> Made:
     """A `DistributedDataParallel`, with the argument of `TrainingArguments` that sets the same option."""
     return Made("`DistributedDataParallel`", "call", _is_distributed, trainer)
+
+
+def mixed_precision(dtype: str) -> Mapping[str, str]:
+    """The options of training libraries that compute in `bfloat16` or `float16` where that is safe."""
+    short = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
+    lightning = "bf16-mixed" if short == "bf16" else "16-mixed"
+    return {
+        "transformers": f"{short}=True",
+        "lightning": f'precision="{lightning}"',
+        "accelerate": f'mixed_precision="{short}"',
+    }
 
 
 def _is_loader(name: str) -> bool:

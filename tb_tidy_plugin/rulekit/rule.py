@@ -160,6 +160,13 @@ class Rule(AnyRule[E]):
         """The object on which the fix sets an option; None where the fix lies where the work is called."""
         return None
 
+    def trainer_options(self, evidence: E) -> Mapping[str, str]:
+        """The argument that does the fix where a library has the training loop; nothing where none does.
+
+        By `transformers` (of `TrainingArguments`), `lightning` (of `Trainer`) and `accelerate` (of `Accelerator`).
+        """
+        return {}
+
     def fixer(self, code: Code, spot: Spot, evidence: E) -> Change:
         """The fix in the user's own code, as it is known from the module, the finding's lines and the evidence alone.
 

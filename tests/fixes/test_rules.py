@@ -878,6 +878,16 @@ def test_collections_that_python_starts_have_no_statement_to_remove() -> None:
         )
 
 
+def test_a_number_of_a_module_is_not_one_of_the_sizes_that_become_dynamic() -> None:
+    rule, source = RULES["torch-compile-recompilation"], "import torch\n\nrun = torch.compile(fade)\nrun(x)\n"
+    hint = "self.seen == 6 # (HINT: torch.compile considers integer attributes of the nn.Module to be static."
+    evidence, spot = facts(rule, {"reason": hint}), Spot(range(4, 5), "<module>")
+    done = spliced(source, rule().fixer(Code(source), spot, evidence).splices)
+    assert done == source.replace("torch\n", "torch\n\ntorch._dynamo.config.allow_unspec_int_on_nn_module = True\n", 1)
+    with pytest.raises(Unfixable, match="already"):
+        rule().fixer(Code(done), spot, evidence)
+
+
 def test_a_statement_without_a_comment_goes_with_its_line() -> None:
     source = f"{TRAIN}for x in xs:\n    f(x)\n    torch.cuda.empty_cache()\n"
     change = RULES["cache-emptied-in-step"]().fixer(Code(source), Spot(range(6, 7), "<module>"), None)

@@ -105,6 +105,7 @@ WRITTEN: Mapping[str, list[Facts]] = {
     "recurrent-cell-in-loop": [
         {"fused": fused, "calls": 8, "inputs": Sizes((4, 16)), "units": 32} for fused in ("LSTM", "GRU", "RNN")
     ],
+    "scalar-tensors-in-loop": [{"operators": 80}],
     "tensor-core-shape-misaligned": [{**PRODUCT, "dtype": dtype} for dtype in ("float16", "bfloat16")],
     "tensor-created-on-cpu-then-moved": [
         {"factory": factory, "dtype": dtype, "shape": Sizes((64, 3)), "size": Bytes(768)}

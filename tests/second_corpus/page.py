@@ -41,7 +41,8 @@ def counted_section(pairs: Sequence[Pair]) -> str:
 {len(pairs)} programs in the manner of public ones, in other styles than those above (`tests/second_corpus/programs/`),
 with {len(losses)} losses that are known: each is a switch whose other position does the same work without it. Some have
 no rule. No threshold was tuned on them; `moving-average-per-parameter`, `recurrent-cell-in-loop`,
-`python-loop-tensor-indexing` and `embedding-gradient-dense` were extended, and `equal-modules-one-by-one` was written,
+`python-loop-tensor-indexing` and `embedding-gradient-dense` were extended, and `equal-modules-one-by-one`,
+`scalar-tensors-in-loop`, `tensor-shrunk-in-loop`, `gradients-thrown-away` and `normalisation-written-out` were written,
 after these programs showed what was missing. A loss is *named* where one of the first {FIRST} findings is of a rule
 whose fix gives it back, in a function that loses it. Whether a finding that names no loss is true was judged by hand.
 All losses are counted here, however small; the next section has those that were measured.

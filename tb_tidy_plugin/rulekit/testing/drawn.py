@@ -37,7 +37,7 @@ from tb_tidy_plugin.trace.kineto import read_trace
 LINE = re.compile(r"(?P<indent> *)(?P<name>\S.*?) +(?P<start>\d+)-(?P<end>\d+)(?P<attributes>( +\w+=\S*)*) *")
 COMMENT = re.compile(r"# (?P<key>\w+): (?P<value>.*\S) *")
 ANNOTATION = re.compile(
-    r"ProfilerStep#|gloo:|nccl:|Optimizer\.|DistributedDataParallel\.|enumerate\(DataLoader\)#|execute_|## "
+    r"ProfilerStep#|gloo:|nccl:|Optimizer\.|DistributedDataParallel\.|enumerate\(DataLoader\)#|execute_|decode\[|## "
 )
 PYTHON = re.compile(r".*\(\d+\): |nn\.Module: |<built-in ")
 COPY_NAMES = {

@@ -33,11 +33,12 @@ one for a last, smaller batch. Traces of PyTorch before the variants had numbers
 steps, with medium confidence.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot
+from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import Compilation, compilations, recompile_reasons
 from tb_tidy_plugin.rulekit import Category, Made, Match, Nanoseconds, Profile, Rule, Share, Threshold
@@ -46,6 +47,14 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
 
 COMPILED = Made("compiled function", "call", "torch.compile".__eq__, "")
+STATIC_NUMBER = "integer attributes of the nn.Module"
+"""Of Dynamo's hint about a guard on a number of a module, which `dynamic=True` leaves static."""
+SIZE = re.compile(
+    r"^tensor '(?:L\['(?P<local>\w+)'\]|(?P<name>[\w.\[\]'\"]{1,80}))' size mismatch at index (?P<at>\d{1,2})\b"
+)
+"""A guard on a size, as Dynamo says that it failed."""
+MARKS = 3
+NUMBERS = "_dynamo.config.allow_unspec_int_on_nn_module"
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class Evidence:
         time: what compiling them takes. share: that of the recorded steps.
         warm_up: how many steps are the warm-up. least: from how many late variants on it is reported.
         reason: the guard that failed last, empty where it was not captured.
+        sizes: tensors whose sizes changed, as the function calls them, each with the dimension.
     """
 
     name: str
@@ -69,6 +79,23 @@ class Evidence:
     warm_up: int
     least: int
     reason: str = ""
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def cure(self) -> str:
+        """What to do about the sizes that are known to change, else about all that may."""
+        if not self.sizes:
+            return (
+                "Find what changes with `TORCH_LOGS=recompiles`. Then mark changing sizes with "
+                "`torch._dynamo.mark_dynamic`, pass `dynamic=True` or pad to a few sizes, and keep changing Python "
+                "numbers in tensors, or set `torch._dynamo.config.allow_unspec_int_on_nn_module` for those of modules"
+            )
+        marks = [f"`torch._dynamo.mark_dynamic({tensor}, {at})`" for tensor, at in self.sizes[:MARKS]]
+        others = [f"{len(self.sizes) - MARKS} more"] if len(self.sizes) > MARKS else []
+        return (
+            f"Say which sizes change before the first call: {', '.join([*marks, *others])}, on the tensors that are "
+            "passed for these names. Or pass `dynamic=True`, or pad to a few sizes"
+        )
 
     @property
     def because(self) -> str:
@@ -91,9 +118,10 @@ class TorchCompileRecompilation(Rule[Evidence]):
         "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, by when all should "
         "be compiled; the compiler takes {share} of the recorded steps{because}. Reported for {least} variants or more"
     )
-    fix = (
-        "Find what changes with `TORCH_LOGS=recompiles`. Then mark changing sizes with `torch._dynamo.mark_dynamic`, "
-        "pass `dynamic=True` or pad to a few sizes, and keep changing Python numbers in tensors"
+    fix = "{cure}"
+    caveat = (
+        "`mark_dynamic` raises an error where the function works with one size only; `maybe_mark_dynamic` compiles for "
+        "each size then."
     )
 
     warm_up_steps = Threshold(2, "Dynamo compiles for the first sizes, then once more for sizes that change")
@@ -132,6 +160,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
         time_ns = profile.covered(rows).total_ns
         steps_ns = sum(step.duration_ns for step in profile.steps.items)
         anchor, name = _place(profile, function, again)
+        failed = [reasons.get(f"{function}/{each.variant}", "") for each in again]
         evidence = Evidence(
             name=name,
             number=function,
@@ -142,6 +171,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
             warm_up=round(self.warm_up_steps),
             least=round(self.min_variants),
             reason=reasons.get(f"{function}/{max(each.variant for each in again)}", ""),
+            sizes=tuple(dict.fromkeys(size for reason in failed for size in _sizes(reason))),
         )
         for each in again:
             yield Match(anchor, (each.row,), evidence, function, "high" if function else "medium")
@@ -150,9 +180,20 @@ class TorchCompileRecompilation(Rule[Evidence]):
         return COMPILED
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+        if STATIC_NUMBER in evidence.reason:
+            if NUMBERS in code.text:
+                raise Unfixable(f"The file sets `{NUMBERS}` already.")
+            line = f"{code.module_called('torch')}.{NUMBERS} = True"
+            return Change((code.after_imports(line),), SAME_UP_TO_ROUNDING)
         made = code.constructor([call.func for call in code.calls_on(spot.lines)], COMPILED)
         splices = code.with_arguments(made, {"dynamic": "True"}, instead_of="False")
         return Change(tuple(splices), SAME_UP_TO_ROUNDING, "Sizes are what changes: see `TORCH_LOGS=recompiles`.")
+
+
+def _sizes(reason: str) -> Iterator[tuple[str, int]]:
+    """The tensor and the dimension of a guard on a size."""
+    if (failed := SIZE.match(reason)) is not None:
+        yield failed["local"] or failed["name"], int(failed["at"])
 
 
 def _variant(compilation: Compilation) -> int:

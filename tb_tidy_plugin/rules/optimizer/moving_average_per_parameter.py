@@ -33,6 +33,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
     Category,
@@ -100,18 +102,14 @@ class MovingAveragePerParameter(Rule[Evidence]):
     min_parameters = Threshold(8, "per step: for fewer, the calls take some 50 µs")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        steps = profile.matching(r"^Optimizer\.", Category.ANNOTATION)
         found: dict[str, list[tuple[int, ...]]] = {}
         for rows in _averages(profile):
             function = profile.calls.caller_name(rows[0])
             if (frame := parse_frame(function)) is None or frame.own_code:
                 found.setdefault(function, []).append(rows)
-        for averages in found.values():
-            firsts = rows_of(rows[0] for rows in averages)
-            is_free = profile.covering(firsts, steps) == ABSENT
-            kept = [rows for rows, free in zip(averages, is_free.tolist(), strict=True) if free]
+        for kept in found.values():
             parameters = profile.per_step_count(rows_of(rows[0] for rows in kept))
-            if kept and parameters >= self.min_parameters:
+            if parameters >= self.min_parameters:
                 yield from self._matches(profile, kept, parameters)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
@@ -137,18 +135,21 @@ class MovingAveragePerParameter(Rule[Evidence]):
 
 
 def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
-    """The operators that average one tensor: `lerp_`, or products by numbers, their sum, and a copy of a new one."""
-    for row in profile.calls.among(profile.named(LERP, MUL_, MUL)).tolist():
-        given = profile.inputs(row)
-        if given.shape(0) is None or given.dtype(0) not in FLOATING:
-            continue
+    """The operators that average one tensor: `lerp_`, or products by numbers, their sum, and a copy of a new one.
+
+    Those of optimizers are theirs.
+    """
+    rows = profile.calls.among(profile.named(LERP, MUL_, MUL))
+    rows = rows[profile.covering(rows, profile.matching(r"^Optimizer\.", Category.ANNOTATION)) == ABSENT]
+    fits = [given.shape(0) is not None and given.dtype(0) in FLOATING for given in profile.known_inputs]
+    for row in rows[np.array(fits, np.bool_)[profile.table.inputs[rows]]].tolist():
         if profile.name(row) == LERP:
             yield (row,)
             continue
         wanted = IN_PLACE if profile.name(row) == MUL_ else COPIED
-        rows = (row, *profile.operators_after(row, len(wanted) - 1))
-        if tuple(map(profile.name, rows)) == wanted and _averages_one(profile, rows):
-            yield rows
+        average = (row, *profile.operators_after(row, len(wanted) - 1))
+        if tuple(map(profile.name, average)) == wanted and _averages_one(profile, average):
+            yield average
 
 
 def _averages_one(profile: Profile, rows: tuple[int, ...]) -> bool:

@@ -29,7 +29,7 @@ rows or columns: casts take what the product gains (32 × 512 by 512 × 512 took
 third of the step. Programs that compute in bfloat16 or float16 somewhere. GPUs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -48,6 +48,7 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
     aten,
 )
+from tb_tidy_plugin.rulekit.made import mixed_precision
 
 PRODUCTS = aten.by_name("product", {"linear": (0, 1), "mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2)})
 CONVOLUTIONS = aten.names("product", "convolution mkldnn_convolution convolution_backward _convolution")
@@ -132,6 +133,9 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
             smallest=round(self.min_flops / 1e6),
         )
         yield Match(longest, tuple(rows.tolist()), evidence)
+
+    def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
+        return mixed_precision("bfloat16")
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)

@@ -30,7 +30,7 @@ wait for memory. Convolutions: TF32 is on for them by default.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -133,6 +133,9 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
             events = tuple(row for row in kernels if FULL_FP32.search(profile.name(row)))
             if events and (match := self._match(profile, product, events, len(products))):
                 yield match
+
+    def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
+        return {"transformers": "tf32=True"}
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         expected, best = (each / match.evidence.time for each in (match.evidence.expected, match.evidence.best))

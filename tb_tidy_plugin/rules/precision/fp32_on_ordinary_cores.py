@@ -35,7 +35,7 @@ Less than a quarter of the step. GPUs without matrix units. AMD's and compiled k
 they multiply. Products that `fp32-matmul-no-tf32` reports: TF32 takes one line and no other dtype.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,7 @@ from tb_tidy_plugin.rulekit import (
     Share,
     Threshold,
 )
+from tb_tidy_plugin.rulekit.made import mixed_precision
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -134,6 +135,9 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
         time_ns = profile.per_step_ns(kernels)
         if len(kernels) and profile.share_of_time(time_ns) >= self.min_share:
             yield self._match(profile, kernels, time_ns)
+
+    def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
+        return mixed_precision(evidence.dtype)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)

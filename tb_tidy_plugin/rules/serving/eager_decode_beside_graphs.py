@@ -30,10 +30,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-
-from tb_tidy_plugin.profile.iterations import Iteration, iterations_of
-from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.profile.iterations import iterations_of, mark_of
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 
 @dataclass(frozen=True)
@@ -98,17 +96,10 @@ class EagerDecodeBesideGraphs(Rule[Evidence]):
             limit=Share(self.max_kept),
         )
         for each in eager:
-            row = _mark(profile, each)
+            row = mark_of(profile, each)
             lost = (int(each.start_ns + usual), each.end_ns)
             yield Match(row, (row,), evidence, confidence="medium", lost=(lost,) if lost[0] < lost[1] else ())
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         kept = match.evidence.kept
         yield Scale(match.events, (1 + kept) / 2, kept, 1.0)
-
-
-def _mark(profile: Profile, iteration: Iteration) -> int:
-    """Row of the annotation that an iteration was taken from."""
-    table = profile.table
-    at = (table.category == Category.ANNOTATION) & (table.thread == iteration.thread)
-    return int(np.flatnonzero(at & (table.start_ns == iteration.host_start_ns))[0])

@@ -8,6 +8,7 @@ from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.autograd.index_gradient_accumulated import IndexGradientAccumulated
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.drawn import draw
+from tests.support.known import with_settings
 
 
 def job(table: str = "500x16", picked: str = "64x16", inner: str = "reshape", switch: str = "True") -> Profile:
@@ -52,3 +53,7 @@ class TestStaysQuiet:
     )
     def test_for(self, profile: Profile) -> None:
         assert matches_of(IndexGradientAccumulated, profile) == ()
+
+    def test_for_one_thread_which_adds_rows_more_slowly(self) -> None:
+        assert matches_of(IndexGradientAccumulated, with_settings(job(), threads={"intra_op": 2}))
+        assert not matches_of(IndexGradientAccumulated, with_settings(job(), threads={"intra_op": 1}))

@@ -61,6 +61,25 @@ class TestReports:
         (without,) = findings(TorchCompileRecompilation, profile("0/3", "0/4", "0/5", "0/6"))
         assert "guard that failed" not in str(without.details)
 
+    @pytest.mark.parametrize(
+        ("failed", "marks"),
+        [
+            (["tensor 'x' size mismatch at index 0. expected 4, actual 5"] * 4, "mark_dynamic(x, 0)`, on"),
+            (
+                ["tensor 'L['x']' size mismatch at index 1", "tensor 'b['ids']' size mismatch at index 2"],
+                "`torch._dynamo.mark_dynamic(x, 1)`, `torch._dynamo.mark_dynamic(b['ids'], 2)`, on",
+            ),
+            ([f"tensor 'x' size mismatch at index {at}. expected 4" for at in range(4)], "(x, 2)`, 1 more, on"),
+            (["k == 1"] * 4, "Find what changes with `TORCH_LOGS=recompiles`"),
+            (["tensor 'x`' size mismatch at index 0. expected 4, actual 5"] * 4, "Find what changes"),
+        ],
+    )
+    def test_the_dimensions_that_changed_where_they_were_captured(self, failed: list[str], marks: str) -> None:
+        again = [Recompile(f"0/{at}", "model.py", 5, "loss", f"0/0: {each}") for at, each in enumerate(failed, 3)]
+        drawn = with_compiled(profile("0/3", "0/4", "0/5", "0/6"), CompiledCode(recompiles=again))
+        (finding,) = findings(TorchCompileRecompilation, drawn)
+        assert marks in finding.fix
+
     def test_its_number_where_no_frame_names_it(self) -> None:
         (finding,) = findings(TorchCompileRecompilation, profile("2/1", None, "2/2", "2/3", stacks=False))
         assert finding.message == "`torch.compile` recompiles function 2: 3 more variants take 1.5 ms"

@@ -23,7 +23,10 @@ KNOWN = {
         "Each picture is scaled again whenever it is loaded, in the training process",
         ["dataloader-num-workers-zero", "dataloader-starvation"],
     ),
-    "fake_not_detached": ("The discriminator's loss goes back through the generator, for nothing", []),
+    "fake_not_detached": (
+        "The discriminator's loss goes back through the generator, for nothing",
+        ["gradients-thrown-away"],
+    ),
     "biases_before_norms": (
         "Convolutions have biases that the norms after them subtract",
         ["conv-bias-before-batchnorm"],

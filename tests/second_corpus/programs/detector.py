@@ -27,7 +27,7 @@ KNOWN = {
     ),
     "overlaps_removed_on_tensors": (
         "Overlapping boxes are removed in a loop that reads a tensor for each box",
-        ["host-sync-scalar-readback", "python-loop-tensor-indexing"],
+        ["tensor-shrunk-in-loop"],
     ),
     "threshold_by_mask": ("Anchors without an object are picked by a mask instead of weighed", []),
 }

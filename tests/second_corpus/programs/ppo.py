@@ -28,7 +28,7 @@ KNOWN = {
         ["grad-graph-never-consumed"],
     ),
     "distributions_checked": ("Distributions check their parameters and values", ["distribution-arguments-validated"]),
-    "advantages_on_tensors": ("Advantages are added up in scalar tensors, one by one", ["python-loop-tensor-indexing"]),
+    "advantages_on_tensors": ("Advantages are added up in scalar tensors, one by one", ["scalar-tensors-in-loop"]),
     "observations_from_lists": ("Observations come as Python lists", ["tensor-from-python-data"]),
 }
 TINY = {"environments": 2, "steps": 4, "observation": 3, "actions": 2, "hidden": 4, "epochs": 1}

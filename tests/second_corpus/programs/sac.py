@@ -27,7 +27,10 @@ KNOWN = {
     "targets_per_parameter": ("Target networks follow parameter by parameter", ["moving-average-per-parameter"]),
     "update_per_parameter": ("Three optimizers update one parameter at a time", ["optimizer-single-tensor"]),
     "distributions_checked": ("Distributions check their parameters and values", ["distribution-arguments-validated"]),
-    "critic_gradients_for_actor": ("The actor's loss computes gradients of the critics, which are thrown away", []),
+    "critic_gradients_for_actor": (
+        "The actor's loss computes gradients of the critics, which are thrown away",
+        ["gradients-thrown-away"],
+    ),
 }
 TINY = {"batch": 4, "state": 3, "action": 2, "hidden": 4, "buffer": 10}
 

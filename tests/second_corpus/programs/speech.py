@@ -22,7 +22,10 @@ KNOWN = {
         "The spectrogram of each utterance is computed by itself",
         ["python-loop-tensor-indexing", "elementwise-op-flood"],
     ),
-    "weights_normalised_by_hand": ("Features are normalised by sums that are written out", ["elementwise-op-flood"]),
+    "weights_normalised_by_hand": (
+        "Features are normalised by sums that are written out",
+        ["normalisation-written-out", "elementwise-op-flood"],
+    ),
     "letters_read_one_by_one": (
         "The best letters are read from their tensor one by one",
         ["host-sync-scalar-readback", "python-loop-tensor-indexing"],

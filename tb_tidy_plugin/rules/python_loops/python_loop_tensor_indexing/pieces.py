@@ -12,6 +12,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.inputs import Inputs
+from tb_tidy_plugin.profile.intervals import united
 from tb_tidy_plugin.profile.loops import Loop, LoopLimits, movement_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.repeats import repeats
@@ -61,7 +62,7 @@ def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool
 
 def loops_over_items(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
     """Python loops of the user's own that run equal operators for at least `least` items, one after the other."""
-    never = np.union1d(_never(profile), profile.named(*RAGGED))
+    never = united(_never(profile), profile.named(*RAGGED))
     for loop in repeats(profile, least):
         first, last = loop.calls[0], int(profile.tree.last_descendant[loop.calls[-1]])
         begin, end = np.searchsorted(never, (first, last + 1)).tolist()
@@ -86,7 +87,7 @@ def is_over_items(profile: Profile, loop: Loop, names: Iterable[str]) -> bool:
 
 def _never(profile: Profile) -> Rows:
     found = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
-    return np.union1d(found, profile.named(*CELLS))
+    return united(found, profile.named(*CELLS))
 
 
 def falls(picks: Sequence[tuple[str, Inputs]], least: int) -> bool:

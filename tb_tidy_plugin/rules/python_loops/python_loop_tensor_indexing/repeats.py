@@ -27,13 +27,12 @@ def repeats(profile: Profile, least: int) -> Iterator[Loop]:
     kinds = _kinds(profile)
     distance = _to_the_next(kinds, calls.body[calls.rows])
     at = np.flatnonzero((distance > 0) & (distance <= MOST_CALLS))
-    pairs, counts = np.unique(np.stack([calls.body[calls.rows[at]], distance[at]]), axis=1, return_counts=True)
+    pairs, counts = np.unique(calls.body[calls.rows[at]] * (MOST_CALLS + 1) + distance[at], return_counts=True)
+    often = np.divmod(pairs[counts >= least - 1], MOST_CALLS + 1)
     found: list[tuple[int, int, int]] = []
-    for body, period in pairs[:, counts >= least - 1].T.tolist():
+    for body, period in zip(*(part.tolist() for part in often), strict=True):
         first, end = calls.bounds[body : body + 2].tolist()
-        found += [
-            (count * period, period, first + at) for at, count in _runs(kinds[first:end], period) if count >= least
-        ]
+        found += [(count * period, period, first + at) for at, count in _runs(kinds[first:end], period, least)]
     is_taken = np.zeros(len(calls.rows), np.bool_)
     for length, period, first in sorted(found, key=lambda run: (-run[0], run[1])):
         span = slice(first, first + length)
@@ -43,12 +42,13 @@ def repeats(profile: Profile, least: int) -> Iterator[Loop]:
             yield Loop(tuple(map(tuple, rows)), ((tuple(map(profile.name, rows[0])), len(rows)),))
 
 
-def _runs(kinds: Numbers, period: int) -> Iterator[tuple[int, int]]:
-    """Where groups of `period` calls repeat, and how many there are."""
-    equal = np.append(np.append(False, kinds[:-period] == kinds[period:]), False)
-    changes = np.flatnonzero(np.diff(equal.astype(np.int8)))
-    for begin, end in changes.reshape(-1, 2).tolist():
-        yield begin, (end - begin) // period + 1
+def _runs(kinds: Numbers, period: int, least: int) -> Iterator[tuple[int, int]]:
+    """Where at least `least` groups of `period` calls repeat, and how many there are."""
+    differs = np.ones(len(kinds) - period + 2, np.bool_)
+    np.not_equal(kinds[:-period], kinds[period:], out=differs[1:-1])
+    ends = np.flatnonzero(differs)
+    begins, counts = ends[:-1], (np.diff(ends) - 1) // period + 1
+    yield from zip(begins[counts >= least].tolist(), counts[counts >= least].tolist(), strict=True)
 
 
 def _to_the_next(kinds: Numbers, bodies: Rows) -> Rows:

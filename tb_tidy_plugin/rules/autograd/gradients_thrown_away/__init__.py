@@ -1,0 +1,172 @@
+"""Gradients that are dropped before an optimizer uses them.
+
+## What it finds
+A backward pass that hands over gradients of parameters whose optimizer does not step before they are dropped: the
+discriminator's loss that goes back through the generator, the actor's loss that computes gradients of the critics.
+
+## Why it is slow
+Half of the work of a layer's backward pass is for its parameters. Where nothing in front of a module needs gradients
+either, its whole backward pass is for nothing.
+
+## Example
+```python
+loss = criterion(discriminator(fake), zeros)
+loss.backward()
+discriminator_optimizer.step()
+```
+
+Use instead:
+```python
+loss = criterion(discriminator(fake.detach()), zeros)
+loss.backward()
+discriminator_optimizer.step()
+```
+
+## How the saving is estimated
+Where all that a pass does after its last gradient of use is for others, all of that goes. Else the products of the
+weights' gradients go, and what hands them over; of a convolution's backward pass 0.5 is left, 0.35 to 0.7.
+
+## When it stays quiet
+One optimizer, and several that update the same shapes. Passes whose gradients may belong to the optimizers in more than
+one way. Sums over several passes of which a step uses the whole. The last pass of a recording, after which it is not
+known what becomes of its gradients. Profiles without shapes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Shape, Threshold, aten
+from tb_tidy_plugin.rules.autograd.gradients_thrown_away.owners import Block, Pass, outcomes
+
+PRODUCTS = aten.names("known", "mm bmm")
+CONVOLUTIONS = aten.names("known", "convolution_backward")
+WEIGHT = 2  # its position among the inputs of `convolution_backward`
+SUMS = aten.names("known", "sum")
+TURNS = "TBackward"
+CONVOLUTION_LEFT = (0.5, 0.35, 0.7)
+MATRIX = 2  # dimensions
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Gradients of one optimizer's parameters that one kind of pass hands over for nothing.
+
+    Attributes:
+        gradients: how many a pass hands over of them. others: how many of other parameters.
+        time: what is for them alone, per step. is_tail: whether the pass goes on for them alone in the end.
+        least: in how many passes they have to be dropped.
+    """
+
+    gradients: int
+    others: int
+    time: Nanoseconds
+    is_tail: bool
+    least: int
+
+    @property
+    def instead(self) -> str:
+        """The way to end the pass earlier."""
+        if self.is_tail:
+            return "Pass the module what the other one made with `.detach()`"
+        return "Call `module.requires_grad_(False)` while the loss is computed, and `True` after its backward pass"
+
+
+class GradientsThrownAway(Rule[Evidence]):
+    """Gradients that are dropped before an optimizer uses them."""
+
+    code = "TT1152"
+    needs = frozenset({"shapes", "steps"})
+    action = "Leave out gradients that no optimizer uses"
+    message = "A backward pass computes gradients of {gradients} parameters that are dropped unused: {time} per step"
+    why = (
+        "The pass hands over {others} other gradients, which a step uses; before the next step of these {gradients} "
+        "parameters their gradients are dropped. Reported where that is so in {least} passes or more"
+    )
+    fix = "{instead}; or name the parameters whose gradients are used: `loss.backward(inputs=…)`"
+
+    min_passes = Threshold(2, "one may be the first after a change of what is trained")
+    min_part = Threshold(0.8, "of passes like it: less often, the gradients are used now and then")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        found: dict[tuple[object, ...], list[tuple[Pass, Block, bool]]] = {}
+        for each, block, is_dropped in outcomes(profile):
+            if len(each.blocks) > 1:
+                found.setdefault(_kind(each, block), []).append((each, block, is_dropped))
+        for known in found.values():
+            dropped = [(each, block) for each, block, is_dropped in known if is_dropped]
+            if len(dropped) >= max(self.min_passes, self.min_part * len(known)):
+                yield from self._matches(profile, dropped)
+
+    def _matches(self, profile: Profile, dropped: list[tuple[Pass, Block]]) -> Iterator[Match[Evidence]]:
+        parts = [_for_nothing(profile, each, block) for each, block in dropped]
+        rows = rows_of(row for removed, scaled in parts for row in (*removed, *scaled))
+        (each, block), is_tail = dropped[0], dropped[0][0].blocks[-1] is dropped[0][1]
+        evidence = Evidence(
+            gradients=len(block.rows),
+            others=sum(len(other.rows) for other in each.blocks) - len(block.rows),
+            time=Nanoseconds(profile.per_step_ns(rows)),
+            is_tail=is_tail,
+            least=round(self.min_passes),
+        )
+        for (of, _), (removed, scaled) in zip(dropped, parts, strict=True):
+            events = (*removed, *scaled)
+            if events:
+                yield Match(of.called_by, events, evidence, subject=f"{evidence.gradients} {is_tail}")
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        scaled = tuple(row for row in match.events if profile.name(row) in CONVOLUTIONS)
+        removed = tuple(row for row in match.events if profile.name(row) not in CONVOLUTIONS)
+        if removed:
+            yield Remove(removed)
+        if scaled:
+            yield Scale(scaled, *CONVOLUTION_LEFT)
+
+
+def _kind(each: Pass, block: Block) -> tuple[object, ...]:
+    """Passes of one kind come at the same place of a step, and hand over the same gradients."""
+    handed = tuple((other.owner, other.shapes) for other in each.blocks)
+    return (each.number, handed, each.blocks.index(block))
+
+
+def _for_nothing(profile: Profile, each: Pass, block: Block) -> tuple[list[int], list[int]]:
+    """What goes without the block's gradients, and what takes less time."""
+    nodes: list[int] = each.nodes.tolist()
+    above = {profile.parent(row): row for row in block.rows}
+    if each.blocks[-1] is block:
+        last = profile.parent(each.blocks[-2].rows[-1])
+        return [node for node in nodes if last is not None and profile.start_ns(node) > profile.start_ns(last)], []
+    removed, scaled, left = [], [], Counter(block.shapes)
+    for at, node in enumerate(nodes):
+        turns = TURNS in profile.name(node) and at + 1 < len(nodes) and nodes[at + 1] in above
+        if turns or node in above:
+            removed.append(node)
+        else:
+            more, less = _of_weights(profile, node, left)
+            removed += more
+            scaled += less
+    return removed, scaled
+
+
+def _of_weights(profile: Profile, node: int, left: Counter[Shape]) -> tuple[list[int], list[int]]:
+    """In one node what computes a weight's gradient, of those that are `left`."""
+    inner = list(profile.subtree(node))[1:]
+    for row in inner:
+        given = profile.inputs(row)
+        if profile.name(row) in PRODUCTS and (made := _product(given.shape(0), given.shape(1))) is not None:
+            shape = next((each for each in (made, made[::-1]) if left[each] > 0), None)
+            if shape is not None:
+                left[shape] -= 1
+                return [row, *(each for each in inner if profile.name(each) in SUMS)], []
+        if profile.name(row) in CONVOLUTIONS and (weight := given.shape(WEIGHT)) is not None and left[weight] > 0:
+            left[weight] -= 1
+            return [], [row]
+    return [], []
+
+
+def _product(first: Shape | None, second: Shape | None) -> Shape | None:
+    """The shape of a product of two matrices."""
+    if first is None or second is None or len(first) != MATRIX or len(second) != MATRIX:
+        return None
+    return (first[0], second[1])

@@ -1,0 +1,138 @@
+"""CUDA graphs skipped in a compiled function.
+
+## What it finds
+Functions compiled with `mode="reduce-overhead"` or `"max-autotune"` that launch their kernels one by one, because
+Inductor found a reason not to use CUDA graphs. A trace does not say so; the reason is in the side file of a capture.
+
+## Why it is slow
+A graph is launched once, for all of its kernels. Without it the host runs the generated code and launches each kernel,
+5 to 10 µs apiece, and the device waits for it where its kernels are shorter than that. Inductor says why in a log that
+few read, and goes on.
+
+## Example
+```python
+@torch.compile(mode="reduce-overhead")
+def decode(x, cache):
+    cache[:, position] = x @ w  # writes to an input: no CUDA graphs
+    return attend(x, cache)
+```
+
+Use instead:
+```python
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(shape))
+        torch._dynamo.mark_static_address(self.cache)
+
+    def forward(self, x):
+        self.cache[:, position] = x @ w
+        return attend(x, self.cache)
+```
+
+## How the saving is estimated
+Time in which the device has nothing to do while the function's code launches kernels. One launch is left of all, two
+are expected, since inputs may have to be copied; at most half of the time stays.
+
+## When it stays quiet
+Recordings without a side file of `tb_tidy_plugin.capture`, imported before the function was compiled. Functions for
+which no CUDA graphs were asked. Calls of fewer than 8 kernels. Calls in which the device is always busy.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.compiled import skip_reasons
+from tb_tidy_plugin.profile.compiled_graphs import region_id
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+
+CURES: Mapping[str, str] = {
+    r"mutat": (
+        "Return the new value instead of writing to an input, or keep what is written in a buffer that "
+        "`torch._dynamo.mark_static_address` marks"
+    ),
+    r"cpu device|multiple devices": "Move all tensors of the function to the device before it is called",
+    r"dynamic|symbolic|shape": "Pad inputs to a few sizes, each of which gets a graph of its own",
+    r"re-record": "Keep the same tensors as inputs from call to call, or copy into them",
+    r"data dependent|unbacked|nonzero|item|scalar": "Take what depends on values of tensors out of the function",
+    r"override|annotation": "Remove the annotation that turns CUDA graphs off",
+}
+OTHERWISE = "Take what the reason names out of the function"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A function without CUDA graphs.
+
+    Attributes:
+        function: its name, empty where it is not known. reason: Inductor's.
+        file, line: the line that Inductor names for it; an empty file where it names none.
+        launches: kernels of a call. idle: how long the device has nothing to do in a call.
+        least: from how many kernels on it is reported.
+    """
+
+    function: str
+    reason: str
+    file: str
+    line: int
+    launches: int
+    idle: Nanoseconds
+    least: int
+
+    @property
+    def what(self) -> str:
+        """How the function is called in a sentence."""
+        return f"`{self.function}`" if self.function else "a compiled function"
+
+    @property
+    def where(self) -> str:
+        """The line that Inductor names."""
+        return f" ({self.file}:{self.line})" if self.file else ""
+
+    @property
+    def cure(self) -> str:
+        """What removes the reason."""
+        return next((cure for pattern, cure in CURES.items() if re.search(pattern, self.reason)), OTHERWISE)
+
+
+class CudaGraphsSkipped(Rule[Evidence]):
+    """CUDA graphs skipped in a compiled function."""
+
+    code = "TT1005"
+    needs = frozenset({"device"})
+    action = "Remove what keeps {what} from using CUDA graphs"
+    message = "{what} runs without CUDA graphs: {launches} launches per call, with the device idle for {idle} of it"
+    why = "Inductor's reason: {reason}{where}. Reported for {least} launches per call or more"
+    fix = "{cure}"
+    caveat = "CUDA graphs need constant shapes and keep memory of their own."
+
+    min_launches = Threshold(8, "per call: inputs are copied for a graph, so that fewer launches gain little")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        if not (skips := skip_reasons(profile)):
+            return
+        code = profile.metadata.captured.compiled
+        functions = {region.id: region.function for region in (code.regions if code else ())}
+        for call in profile.compiled_graphs.calls:
+            skip = skips.get(region_id(profile, call.region))
+            if skip is None or not call.key:
+                continue
+            launches = len(profile.device_activity_of(call.row))
+            idle = profile.covered(rows_of([call.row])).minus(profile.device_busy)
+            if launches >= self.min_launches and idle.total_ns:
+                evidence = Evidence(
+                    function=functions.get(skip.id, ""),
+                    reason=skip.reason,
+                    file=skip.file,
+                    line=skip.line,
+                    launches=launches,
+                    idle=Nanoseconds(idle.total_ns),
+                    least=int(self.min_launches),
+                )
+                yield Match(call.row, (call.row,), evidence, skip.id, lost=idle.spans)
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        launches = match.evidence.launches
+        yield Scale(match.events, factor=2 / launches, low=1 / launches, high=0.5)

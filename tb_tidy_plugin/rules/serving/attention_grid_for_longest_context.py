@@ -1,0 +1,166 @@
+"""Attention grid for the longest context.
+
+## What it finds
+Attention of a decode step whose kernel has so many thread blocks along each sequence that each would read fewer than 16
+tokens of the cache. The grid was fixed when the graph was captured, for the longest context that the server allows.
+
+## Why it is slow
+A graph's replay launches the grid of its capture. Blocks behind the end of a sequence leave at once, but each takes its
+turn on the device, and the blocks that read wait between them.
+
+## Example
+```python
+server = launch(model, context_length=40960)  # requests have 1,000 tokens, each sequence gets 160 blocks of 256
+```
+
+Use instead:
+```python
+server = launch(model, context_length=4096)  # 16 blocks; or an attention back end that splits by the batch's lengths
+```
+
+## How the saving is estimated
+At best the attention reads its cache at 0.8 of the device's memory bandwidth, which good kernels reach; at worst
+nothing is won. Expected is the middle: how much the blocks that leave hold up the others, only a measurement tells.
+
+## When it stays quiet
+Batches whose annotation does not tell how many tokens are in the cache, and prefills. Kernels whose grid is not known:
+recordings of CUDA tell it with the kernel, of HIP with its launch, which a replay has in its capture alone.
+Devices whose bandwidth is not known. Attention that reads at more than 0.7 of the bandwidth.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tidy_plugin.profile.flops import device_of
+from tb_tidy_plugin.profile.graph_records import grids_of
+from tb_tidy_plugin.profile.iterations import Iteration, iterations_of
+from tb_tidy_plugin.profile.kernels import kernel_kind
+from tb_tidy_plugin.profile.paged_attention import cached_heads, decode_attention
+from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.units import plural
+
+GOOD = 0.8
+"""Of the bandwidth that makers state; the fastest kernels that read a large cache once reach this."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The attention of one decode step.
+
+    Attributes:
+        blocks: along each sequence. tokens: of each sequence, the mean.
+        kernels: how many have such a grid. time: of all of them. share: of the bandwidth at which they read.
+        per_block: tokens for each block, below which it is reported.
+        kept: the part of the time that is left at best.
+    """
+
+    blocks: int
+    tokens: int
+    kernels: int
+    time: Nanoseconds
+    share: Share
+    per_block: int
+    kept: Share
+
+    @property
+    def which(self) -> str:
+        """The kernels, as the subject of a sentence."""
+        return plural(self.kernels, "attention kernel")
+
+    @property
+    def length(self) -> str:
+        """Tokens of a sequence."""
+        return f"{self.tokens:,}"
+
+
+class AttentionGridForLongestContext(Rule[Evidence]):
+    """Attention of decode steps with most thread blocks behind the ends of its sequences."""
+
+    code = "TT1512"
+    needs = frozenset({"shapes", "device"})
+    action = "Size attention's grid for the contexts that are served"
+    message = "{which} of a decode step: {blocks} thread blocks for each sequence of {length} tokens, {time} in all"
+    why = (
+        "Each block would read fewer than {per_block} tokens if all of them worked, and the cache is read at {share} "
+        "of the memory's bandwidth. The grid is that of the longest context for which the graph was captured"
+    )
+    fix = (
+        "Start the server with a shorter maximum context (`--context-length`, `--max-model-len`), or use an attention "
+        "back end that splits by the lengths of the batch"
+    )
+    caveat = "Requests with longer contexts are refused then."
+
+    min_tokens_per_block = Threshold(16, "kernels split a sequence into parts of 64 tokens or more")
+    min_blocks = Threshold(8, "along each sequence: fewer that leave at once take next to no time")
+    max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels come to 0.8 of it")
+
+    def not_applicable(self, profile: Profile) -> str | None:
+        if device_of(profile) is None:
+            return "The peak rates of this device are not known."
+        return None if _decodes(profile) else "No batch that decodes says how many tokens its cache holds."
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        table = profile.table
+        rows = np.flatnonzero(table.is_named(lambda name: kernel_kind(name) == "attention"))
+        rows = rows[(table.category[rows] == Category.KERNEL) & (profile.launched_by[rows] != ABSENT)]
+        grids = np.where(profile.replayed.grid[rows] > 0, profile.replayed.grid[rows], grids_of(table, rows))
+        starts = table.start_ns[rows]
+        for each in _decodes(profile):
+            here = np.flatnonzero((starts >= each.start_ns) & (starts < each.end_ns))
+            match = self._match(profile, each, rows[here].tolist(), grids[here].tolist())
+            if match is not None:
+                yield match
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        kept = match.evidence.kept
+        yield Scale(match.events, (1 + kept) / 2, kept, 1.0)
+
+    def _match(
+        self, profile: Profile, iteration: Iteration, rows: Sequence[int], grids: Sequence[Sequence[int]]
+    ) -> Match[Evidence] | None:
+        """The attention of one batch; None where its grid fits, or the cache is read as fast as can be."""
+        batch, device = iteration.batch, device_of(profile)
+        requests, tokens = batch.requests or 0, batch.kv_tokens or 0
+        found, blocks, moved = [], 0, 0
+        for row, grid in zip(rows, grids, strict=True):
+            inputs = profile.inputs(int(profile.launched_by[row]))
+            along = _blocks_along(grid, (requests, batch.padded or requests), cached_heads(inputs))
+            work = decode_attention(inputs, tokens)
+            if work and along >= self.min_blocks and tokens < self.min_tokens_per_block * along * requests:
+                found.append(row)
+                blocks, moved = max(blocks, along), moved + (work.bytes or 0)
+        time_ns = sum(map(profile.duration_ns, found))
+        if not found or device is None or moved >= self.max_rate * device.bytes_per_second * time_ns / 1e9:
+            return None
+        share = moved / time_ns * 1e9 / device.bytes_per_second
+        evidence = Evidence(
+            blocks=blocks,
+            tokens=round(tokens / requests),
+            kernels=len(found),
+            time=Nanoseconds(time_ns),
+            share=Share(share),
+            per_block=round(self.min_tokens_per_block),
+            kept=Share(share / GOOD),
+        )
+        anchor = max(found, key=profile.duration_ns)
+        return Match(int(profile.launched_by[anchor]), tuple(found), evidence, confidence="medium")
+
+
+def _decodes(profile: Profile) -> list[Iteration]:
+    """The batches that only decode, and say for how many requests and tokens."""
+    every = iterations_of(profile)
+    return [each for each in every if each.batch.phase == "decode" and each.batch.requests and each.batch.kv_tokens]
+
+
+def _blocks_along(grid: Sequence[int], requests: Sequence[int], heads: int | None) -> int:
+    """Blocks along each sequence: the axis that is left beside one for the requests and one for the heads; else 0."""
+    left = [each for each in grid if each > 1]
+    for wanted in (requests, () if heads is None else (heads,)):
+        axis = next((each for each in left if each in wanted), None)
+        if axis is None:
+            return 0
+        left.remove(axis)
+    return left[0] if len(left) == 1 else 0

@@ -1,0 +1,110 @@
+"""Graphs captured for more requests than the batch has.
+
+## What it finds
+Decode iterations that replay a graph captured for many more requests than there are, as the server's mark says.
+
+## Why it is slow
+Servers capture graphs for some batch sizes, and pad a batch to the next larger one. What is padded is computed, too,
+and thrown away.
+
+## Example
+```python
+LLM(model, compilation_config={"cudagraph_capture_sizes": [1, 8, 64, 512]})  # 65 requests are padded to 512
+```
+
+Use instead:
+```python
+LLM(model, compilation_config={"cudagraph_capture_sizes": [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512]})
+```
+
+## How the saving is estimated
+At best the iterations become shorter by the padded requests' share. Reading weights takes the same time for any batch:
+most likely a quarter of this is won, at worst nothing.
+
+## When it stays quiet
+Iterations whose marks do not say for how many requests the graph was captured, and those that are padded a little.
+Prefill and mixed iterations.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, mark_of
+from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Share, Threshold
+
+LIKELY = 0.25
+"""Part of the padded share that is most likely won: products of small batches are bound by reading weights."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Iterations that replay the graph of one size.
+
+    Attributes:
+        iterations: how many. captured: requests of the graph. low, high: fewest and most requests of a batch.
+        padded: part of all that is computed. limit: up to which nothing is reported.
+    """
+
+    iterations: int
+    captured: int
+    low: int
+    high: int
+    padded: Share
+    limit: Share
+
+    @property
+    def times(self) -> str:
+        """How often."""
+        return "once" if self.iterations == 1 else f"{self.iterations} times"
+
+    @property
+    def batches(self) -> str:
+        """Requests of the batches."""
+        return f"{self.low}" if self.low == self.high else f"{self.low} to {self.high}"
+
+
+class GraphLargerThanBatch(Rule[Evidence]):
+    """Batches that are padded to the size of a graph."""
+
+    code = "TT1511"
+    needs = frozenset({"device"})
+    action = "Capture graphs for the batch sizes that are served"
+    message = "Decode iterations of {batches} requests replay a graph for {captured}, {times}: {padded} is padding"
+    why = "Padded requests are computed like others. Reported above {limit}"
+    fix = "Capture a graph for a size between the next smaller one and {captured}"
+    caveat = "Each captured size takes memory and start-up time."
+
+    min_padding = Threshold(0.25, "of the requests: less belongs to any choice of sizes")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        padded = [each for each in iterations_of(profile) if each.batch.phase == "decode" and _captured(each)]
+        padded = [each for each in padded if each.mode in {"graph", "piecewise"}]
+        for captured, group in groupby(sorted(padded, key=_captured), key=_captured):
+            mine = list(group)
+            requests = [each.batch.requests or 0 for each in mine]
+            share = 1 - sum(requests) / (captured * len(mine))
+            if share <= self.min_padding:
+                continue
+            evidence = Evidence(
+                iterations=len(mine),
+                captured=captured,
+                low=min(requests),
+                high=max(requests),
+                padded=Share(share),
+                limit=Share(self.min_padding),
+            )
+            for each, served in zip(mine, requests, strict=True):
+                row = mark_of(profile, each)
+                lost = (each.start_ns + each.window_ns * served // captured, each.end_ns)
+                subject = f"{captured} requests"
+                yield Match(row, (row,), evidence, subject, "medium", (lost,) if lost[0] < lost[1] else ())
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        padded = match.evidence.padded
+        yield Scale(match.events, 1 - LIKELY * padded, 1 - padded, 1.0)
+
+
+def _captured(iteration: Iteration) -> int:
+    """Requests for which the graph of an iteration was captured, 0 where that is not more than there are."""
+    return iteration.batch.padded or 0

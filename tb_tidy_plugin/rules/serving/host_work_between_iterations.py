@@ -1,0 +1,100 @@
+"""The scheduler or the sampler of a server, for which the device waits between two iterations.
+
+## What it finds
+Python functions of the scheduler or the sampler that run on the engine's thread between two iterations, while no kernel
+runs.
+
+## Why it is slow
+The next batch is launched when the scheduler has put it together, and the scheduler waits for the tokens of the last
+one. A decode iteration takes some milliseconds, so that one millisecond of Python between two of them is a large part.
+
+## Example
+```python
+engine = LLM(model, async_scheduling=False)
+engine.generate(prompts)  # schedules a batch when the last one has ended
+```
+
+Use instead:
+```python
+engine = LLM(model, async_scheduling=True)
+engine.generate(prompts)
+```
+
+## How the saving is estimated
+At best the next batch is scheduled while the device runs the last one, and all of the waiting goes; most likely half of
+it does, and at worst nothing.
+
+## When it stays quiet
+Functions that run while the device works. Functions inside an iteration's mark, and the loop around all of them.
+Recordings of one iteration, without Python functions, or where the device waits for a small part of the time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, served_ns
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+
+PARTS = {
+    "scheduler": r"(?:^|/)(?:scheduler\w*|schedule_batch|schedule_policy|kv_cache_manager|block_manager)\.py\(|"
+    r"/sched/\w+\.py\(",
+    "sampler": r"(?:^|/)(?:sampler|sampling\w*|rejection_sampler)\.py\(|/(?:sample|sampling)/(?:\w+/){0,4}\w+\.py\(",
+}
+"""Where vLLM and SGLang have the two: the files of their functions."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Calls of one function.
+
+    Attributes:
+        part: scheduler or sampler. function: its file and name. calls: how often the device waits for it.
+        time: how long in all.
+        share: of the time that is served, for all functions of the part. limit: up to which nothing is reported.
+    """
+
+    part: str
+    function: str
+    calls: int
+    time: Nanoseconds
+    share: Share
+    limit: Share
+
+    @property
+    def how_often(self) -> str:
+        """How often the device waits for it."""
+        return "once" if self.calls == 1 else f"{self.calls} times"
+
+
+class HostWorkBetweenIterations(Rule[Evidence]):
+    """Scheduling and sampling that the device waits for."""
+
+    code = "TT1509"
+    needs = frozenset({"stacks", "device"})
+    action = "Schedule the next batch while the device works"
+    message = "Between iterations the device waits {time} for the {part}: `{function}`, {how_often}"
+    why = "All functions of the {part} hold it up for {share} of the time. Reported above {limit}"
+    fix = (
+        "Let the server schedule ahead (vLLM: `--async-scheduling`; SGLang: without `--disable-overlap-schedule`), and "
+        "leave the sampled tokens on the device"
+    )
+
+    min_waiting = Threshold(0.03, "of the time: a shorter pause between two batches is ordinary")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        served = served_ns(profile)
+        for part, files in PARTS.items():
+            found = functions_that_hold_up(profile, files, inside=False)
+            waits = {row: sum(end - start for start, end in spans) for row, spans in found.items()}
+            if sum(waits.values()) <= self.min_waiting * served:
+                continue
+            share = Share(sum(waits.values()) / served)
+            for name in dict.fromkeys(map(profile.name, found)):
+                rows = [row for row in found if profile.name(row) == name]
+                time = Nanoseconds(sum(waits[row] for row in rows))
+                evidence = Evidence(part, name, len(rows), time, share, Share(self.min_waiting))
+                for row in rows:
+                    yield Match(row, (row,), evidence, subject=part, confidence="medium", lost=found[row])
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, 0.5, 0.0, 1.0)

@@ -1,0 +1,104 @@
+"""Text that is made into tokens, or tokens into text, on the thread that launches the device's work.
+
+## What it finds
+Calls of a tokeniser or a detokeniser on the thread that runs a server's iterations, while no kernel runs.
+
+## Why it is slow
+Tokenising takes milliseconds for a long prompt, and needs nothing of the device. On the engine's thread no batch is
+launched in the meantime, and all requests wait for the text of one.
+
+## Example
+```python
+while True:
+    request = requests.get()
+    prompts.append(tokenizer.encode(request.text))  # all requests that decode wait for this one
+    engine.step(prompts)
+```
+
+Use instead:
+```python
+def prepare():  # in a process of its own
+    while True:
+        request = requests.get()
+        tokens.put(tokenizer.encode(request.text))
+
+
+while True:
+    prompts += drained(tokens)
+    engine.step(prompts)
+```
+
+## How the saving is estimated
+At best all of the waiting goes. At worst nothing, where the engine waits for the same text anyway, as it does for a
+single request.
+
+## When it stays quiet
+Tokenisers on other threads or in other processes, and those that run while the device works. Recordings without Python
+functions, or where the device waits for a small part of the time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, served_ns
+from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+
+TOKENISER = (
+    r"(?:^|/)(?:de)?tokeni[sz](?:er|ation)\w*\.py\(|(?:^|/)(?:tokenization|detokenizer)_\w+\.py\(|"
+    r"<built-in method \w+ of (?:\w+\.)?Tokenizer object"
+)
+"""Files of vLLM, SGLang and transformers, and the compiled functions of `tokenizers`."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Calls of one function.
+
+    Attributes:
+        function: its file and name. calls: how often the device waits for it. time: how long in all.
+        share: of the time that is served, for all such functions. limit: up to which nothing is reported.
+    """
+
+    function: str
+    calls: int
+    time: Nanoseconds
+    share: Share
+    limit: Share
+
+    @property
+    def how_often(self) -> str:
+        """How often the device waits for it."""
+        return "once" if self.calls == 1 else f"{self.calls} times"
+
+
+class TokenisingOnEngineThread(Rule[Evidence]):
+    """Tokenisers that the device waits for."""
+
+    code = "TT1510"
+    needs = frozenset({"stacks", "device"})
+    action = "Tokenise in another process"
+    message = "The device waits {time} for a tokeniser on the engine's thread: `{function}`, {how_often}"
+    why = "All such functions hold it up for {share} of the time. Reported above {limit}"
+    fix = (
+        "Let the server tokenise in a process of its own (`vllm serve`; SGLang's tokenizer manager), or pass tokens "
+        "instead of text"
+    )
+
+    min_waiting = Threshold(0.02, "of the time: less is hardly worth another process")
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        served = served_ns(profile)
+        found = functions_that_hold_up(profile, TOKENISER, inside=True)
+        waits = {row: sum(end - start for start, end in spans) for row, spans in found.items()}
+        if sum(waits.values()) <= self.min_waiting * served:
+            return
+        share = Share(sum(waits.values()) / served)
+        for name in dict.fromkeys(map(profile.name, found)):
+            rows = [row for row in found if profile.name(row) == name]
+            time = Nanoseconds(sum(waits[row] for row in rows))
+            evidence = Evidence(name, len(rows), time, share, Share(self.min_waiting))
+            for row in rows:
+                yield Match(row, (row,), evidence, confidence="medium", lost=found[row])
+
+    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+        yield Scale(match.events, 0.0, 0.0, 1.0)
