@@ -1,6 +1,6 @@
 """Lines behind the kernels that `torch.compile` makes: noted while it makes them, and kept beside its own cache.
 
-`install` wraps three functions of PyTorch that run once per compiled graph or kernel. No setting of Inductor changes,
+`install` wraps functions of PyTorch that run once per compiled graph or kernel. No setting of Inductor changes,
 so its cache stays valid, and recorded steps run as before. Where a version of PyTorch lacks one of the functions, the
 lines that need it are missing, and nothing else.
 
@@ -43,8 +43,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 DYNAMO, UTILS = "torch._dynamo.output_graph", "torch._dynamo.utils"
-OF_INDUCTOR = ("torch._inductor.debug", "torch._inductor.output_code", "torch._inductor.pattern_matcher")
+OF_INDUCTOR = (
+    "torch._inductor.debug", "torch._inductor.output_code", "torch._inductor.pattern_matcher",
+    "torch._inductor.cudagraph_utils",
+)  # fmt: skip
 NOTE = "set_kernel_post_grad_provenance_tracing"
+SKIPPED = "log_cudagraph_skip_and_bump_counter"
 FOLDER = "torchtidy"
 VERSION = 1
 MOST_REGIONS = 4096
@@ -53,6 +57,10 @@ MOST_REGIONS = 4096
 SOURCE_FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 MAJOR = re.compile(r"mm\b|conv|linear|attention|softmax")
 EXPLANATION = re.compile(r"^\s*Explanation: (.+)$", re.MULTILINE)
+SKIP = re.compile(
+    r"^(?:(?:skipping|disabling) cudagraphs?(?: for backward)? due to )*(?P<reason>.*?):?[. ]*(?:Found from ?:.*)?$",
+    re.DOTALL,
+)
 FOLDER_OF_FILE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\\/](?:[^\s`'\"\\/]+[\\/])+")
 KEY = re.compile(r"[a-z0-9]{1,100}")
 ORIGINS = "tidy_origins"
@@ -98,6 +106,8 @@ class Region:
         names: names of the nodes with a stack.
         graphs: what was made of it.
         making: launches of graphs that are being generated, with the graph.
+        skipped: why it runs without CUDA graphs although they were asked for, as Inductor says it; empty where it
+            says nothing.
     """
 
     function: str
@@ -105,9 +115,12 @@ class Region:
     names: dict[str, _Names]
     graphs: list[GeneratedGraph] = field(default_factory=list)
     making: list[tuple[GraphLowering, list[Launch]]] = field(default_factory=list)
+    skipped: str = ""
 
 
 _regions: dict[str, Region] = {}
+_came_late = DYNAMO in sys.modules
+"""Whether code may have been compiled before this was imported."""
 
 
 def install() -> None:
@@ -189,21 +202,28 @@ def _stacks(graph: GraphModule) -> Iterator[tuple[str, str]]:
 
 
 def _wrap_inductor() -> None:
-    """All modules that call the function by a name of their own; those that are imported later find it wrapped."""
+    """What Inductor calls for each kernel, graph, replaced pattern, and graph that does without CUDA graphs."""
     if "torch._inductor" not in sys.modules:
         return
     modules = (unless_it_fails("a compiled graph", partial(import_module, name), THEN) for name in OF_INDUCTOR)
-    debug, code, patterns = modules
-    original = getattr(debug, NOTE, None)
-    if not hasattr(original, "tidy_note"):
-        _wrap(debug, NOTE, lambda schedule, kernel=None, *_, **__: _note(schedule, kernel))
-        for name, module in list(sys.modules.items()):
-            if name.startswith("torch._inductor.") and vars(module).get(NOTE) is original and original is not None:
-                setattr(module, NOTE, getattr(debug, NOTE))
+    debug, code, patterns, graphs = modules
+    _wrap_everywhere(debug, NOTE, lambda schedule, kernel=None, *_, **__: _note(schedule, kernel))
+    _wrap_everywhere(graphs, SKIPPED, lambda message, *_, **__: _note_skip(message))
     _wrap(getattr(code, "CompiledFxGraph", None), "post_compile", lambda graph, *_, **__: _finish(graph))
     for name, entry in vars(patterns).items() if patterns else ():
         if name.endswith("PatternEntry"):
             _wrap(entry, "apply", lambda _, match, graph, node: _replacing(match, node))
+
+
+def _wrap_everywhere(owner: object, name: str, note: Callable[..., None]) -> None:
+    """The same for a function that modules of Inductor have under its name; what is imported later finds it wrapped."""
+    original = getattr(owner, name, None)
+    if original is None or hasattr(original, "tidy_note"):
+        return
+    _wrap(owner, name, note)
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("torch._inductor.") and vars(module).get(name) is original:
+            setattr(module, name, getattr(owner, name))
 
 
 def _compile_id() -> str | None:
@@ -296,6 +316,7 @@ def _finish(compiled: CompiledFxGraph) -> None:
     key, code = compiled._fx_graph_cache_key, compiled.cache_key  # noqa: SLF001
     made = next((launches for graph, launches in region.making if graph.cache_key == code), None)
     region.making.clear()
+    region.skipped = region.skipped or _why_without_graphs(compiled)
     path = _kept_at(key, code)
     launches = None if made is None else tuple(made)
     if path is not None and launches is not None:
@@ -304,6 +325,26 @@ def _finish(compiled: CompiledFxGraph) -> None:
     elif path is not None:
         launches = unless_it_fails("a compiled graph", partial(_kept, path), THEN)
     region.graphs.append(GeneratedGraph(str(key), bool(compiled.fx_kwargs.get("is_backward")), launches))
+
+
+def _why_without_graphs(compiled: CompiledFxGraph) -> str:
+    """Why CUDA graphs that were asked for are not used for a graph; a cached one does not say it again."""
+    switches = getattr(sys.modules.get("torch._inductor.config"), "triton", None)
+    if not getattr(switches, "cudagraphs", False):
+        return ""
+    tests = getattr(getattr(compiled, "cudagraph_info", None), "cudagraph_fail_reasons", None)
+    return getattr(compiled, "disabled_cudagraphs_reason", None) or ", ".join(tests or ())
+
+
+def _note_skip(message: str) -> None:
+    """Inductor does without CUDA graphs, when it compiles or when a graph runs: keeps why.
+
+    When a graph runs nothing says which one. The stack in the message is that of a node of it.
+    """
+    region = _regions.get(_compile_id() or "")
+    found = [region] if region else [each for each in _regions.values() if any(map(message.__contains__, each.names))]
+    for each in found:
+        each.skipped = each.skipped or message
 
 
 def _kept_at(key: object, code: object) -> Path | None:
@@ -335,23 +376,41 @@ def _kept(path: Path) -> tuple[Launch, ...] | None:
 # For the side file
 
 
-def compiled_code(named: Callable[[str], str]) -> Mapping[str, Any] | None:
+def lacks_notes() -> bool:
+    """Whether code may have been compiled that was not noted."""
+    return _came_late or any(graph.launches is None for region in _regions.values() for graph in region.graphs)
+
+
+def noted_keys() -> set[str]:
+    """Keys of the graphs that were noted wherever they are used."""
+    graphs = [graph for region in _regions.values() for graph in region.graphs]
+    return {graph.key for graph in graphs} - {graph.key for graph in graphs if graph.launches is None}
+
+
+def compiled_code(named: Callable[[str], str], cached: Sequence[Mapping[str, object]] = ()) -> Mapping[str, Any] | None:
     """What was compiled so far, for the side file; None where nothing was.
 
     Args:
         named: gives the name that the recording has for a path.
+        cached: what is known of graphs that were not noted.
     """
     stacks = _Stacks(named)
     regions = [_described(ident, region, stacks) for ident, region in list(_regions.items())]
     breaks, recompiles = list(_breaks(named)), list(_recompiles(named))
-    if not (regions or breaks or recompiles):
+    if not (regions or breaks or recompiles or cached):
         return None
-    return {"stacks": stacks.written, "regions": regions, "breaks": breaks, "recompiles": recompiles}
+    skips = [_skip(ident, region, named) for ident, region in list(_regions.items()) if region.skipped]
+    return {
+        "stacks": stacks.written, "regions": regions, "breaks": breaks, "recompiles": recompiles, "skips": skips,
+        "cached": list(cached),
+    }  # fmt: skip
 
 
 def files_in(compiled: Mapping[str, Any]) -> set[str]:
-    """Names of the files of all stacks and breaks."""
-    return {file for stack in compiled["stacks"] for file, *_ in stack} | {each["file"] for each in compiled["breaks"]}
+    """Names of the files of all stacks and lines, of breaks, and of what keeps CUDA graphs from being used."""
+    groups = (*compiled["stacks"], *(graph["lines"] for graph in compiled["cached"]))
+    places = (*compiled["breaks"], *compiled["skips"])
+    return {file for lines in groups for file, *_ in lines} | {each["file"] for each in places} - {""}
 
 
 class _Stacks:
@@ -411,6 +470,14 @@ def _recompiles(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
         if each.compile_id and each.co_filename and getattr(each, "recompile_reason", None):
             place = {"file": named(each.co_filename), "line": each.co_firstlineno, "function": each.co_name}
             yield {"id": str(each.compile_id), **place, "reason": said(each.recompile_reason)}
+
+
+def _skip(ident: str, region: Region, named: Callable[[str], str]) -> Mapping[str, object]:
+    """Why a region runs without CUDA graphs, and the innermost line that Inductor names for it, if any."""
+    match = SKIP.match(region.skipped)
+    file, line, function = (frames(region.skipped) or (("", 0, ""),))[-1]
+    reason = said(match["reason"] if match else region.skipped)
+    return {"id": ident, "reason": reason, "file": named(file) if file else "", "line": line, "function": function}
 
 
 def said(reason: str) -> str:

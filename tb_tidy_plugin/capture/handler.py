@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tb_tidy_plugin.capture.cached_graphs import cached_graphs
 from tb_tidy_plugin.capture.compiled import compiled_code, files_in
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.live_tree import Walk, walk
@@ -140,7 +141,8 @@ def _document(prof: Profiler, made_at: float, wanted: CaptureOptions) -> _Docume
     document |= {"complete": walked.complete, "calls": _columns(("start_ns", "name", "line"), walked.calls)}
     if wanted.tensors:
         document["tensors"] = _columns(("start_ns", "name", "tensors", "storages"), walked.tensors)
-    compiled = unless_it_fails("compiled code", lambda: compiled_code(own.name_of))
+    cached = unless_it_fails("cached graphs", lambda: list(cached_graphs(own))) if wanted.sources else ()
+    compiled = unless_it_fails("compiled code", lambda: compiled_code(own.name_of, cached or ()))
     if compiled:
         document["compiled"] = compiled
     if wanted.sources:

@@ -15,14 +15,16 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, united
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.compiled_code import GraphSkip
 
 _Part: TypeAlias = Literal["region", "lookup", "pregraph", "prologue", "graph", "operator"]
 
@@ -149,6 +151,13 @@ def recompile_reasons(profile: Profile) -> Mapping[str, str]:
     return {each.id: _short(GUARD_OF.sub("", each.reason)) for each in (code.recompiles if code else ())}
 
 
+def skip_reasons(profile: Profile) -> Mapping[str, GraphSkip]:
+    """Why functions run without CUDA graphs that were asked for, by `2/1`, as far as a capture noted it."""
+    code = profile.metadata.captured.compiled
+    skips = code.skips if code else ()
+    return {each.id: msgspec.structs.replace(each, reason=_short(each.reason)) for each in skips}
+
+
 def _short(reason: str) -> str:
     return reason[:LONGEST_REASON].rstrip(". ")
 
@@ -193,6 +202,11 @@ def whole_calls(profile: Profile) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield region, tuple(rows[first - is_lookup : end].tolist())
 
 
+def is_lookup(profile: Profile, row: int) -> bool:
+    """Whether an event finds the variant of a compiled function, which evaluates guards."""
+    return re.search(PARTS["lookup"], profile.name(row)) is not None
+
+
 def _marks(profile: Profile, regions: Rows) -> list[tuple[int, _Part]]:
     """What calls of compiled code consist of, in row order."""
     parts: dict[int, _Part] = {}
@@ -207,7 +221,7 @@ def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, _Part]
     """Operators in regions that neither another operator nor a graph runs."""
     is_operator = profile.inside(regions) & (profile.table.category == Category.OPERATOR)
     graphs = np.array([row for row, part in parts.items() if part == "graph"], np.int64)
-    rows = np.setdiff1d(np.union1d(np.flatnonzero(is_operator), graphs), regions)
+    rows = np.setdiff1d(united(np.flatnonzero(is_operator), graphs), regions)
     reach = np.maximum.accumulate(profile.tree.last_descendant[rows])
     rows = rows[rows > np.append(ABSENT, reach)[: len(rows)]]
     in_graph = profile.covered(graphs).containing(profile.table.start_ns[rows])  # by time, as annotations end early

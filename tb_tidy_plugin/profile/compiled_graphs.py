@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tb_tidy_plugin import aten
+from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledGraph
 
@@ -27,6 +29,8 @@ FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
 GRAPH = re.compile(r"^## Call CompiledFxGraph (?P<key>\S+) ##$")
 EXTERN = re.compile(r"^(?:extern_kernels|aten)\.(?P<name>\w+)|^torch\.ops\.(?P<space>\w+)\.(?P<operator>\w+)")
 NUMBERED = re.compile(r"^graph_\d+_")
+CUSTOM = re.compile(r"^(?!(?:aten|prims|inductor|_?c10d\w*|mkl|mkldnn|onednn|quantized|autograd|profiler)::)\w+::")
+"""A custom operator: all that is in none of PyTorch's own name spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,39 @@ class CompiledGraphs:
         """The innermost call around a row of the tree."""
         number = int(self.call[row])
         return None if number == ABSENT else self.calls[number]
+
+
+@dataclass(frozen=True, slots=True)
+class EagerOperator:
+    """An operator that runs in generated code.
+
+    Attributes:
+        row: its event.
+        call: row of the call of the generated graph.
+        custom: row of the custom operator that runs it; `ABSENT` where the generated code calls it.
+    """
+
+    row: int
+    call: int
+    custom: int
+
+
+def eager_operators(profile: Profile) -> Iterator[EagerOperator]:
+    """Operators of PyTorch that code of Inductor calls, itself or in a custom operator, in row order."""
+    graphs, tree = profile.compiled_graphs, profile.tree
+    is_inductors = np.array([*(each.key != "" for each in graphs.calls), False])
+    if not is_inductors.any():
+        return
+    is_call = _mask(profile, rows_of(each.row for each in graphs.calls if each.key))
+    is_operator = profile.table.category[: tree.size] == Category.OPERATOR
+    above = tree.nearest_ancestor(is_operator | is_call)
+    is_pytorchs = profile.table.is_named(lambda name: name.startswith(aten.PREFIX))[: tree.size]
+    for row in np.flatnonzero(is_operator & is_pytorchs & is_inductors[graphs.call]).tolist():
+        outer = int(above[row])
+        if is_call[outer]:
+            yield EagerOperator(row, outer, ABSENT)
+        elif CUSTOM.match(profile.name(outer)) and (call := int(above[outer])) != ABSENT and is_call[call]:
+            yield EagerOperator(row, call, outer)
 
 
 def compiled_graphs_of(profile: Profile) -> CompiledGraphs:
@@ -141,10 +178,11 @@ def _known_graphs(profile: Profile, calls: Sequence[GraphCall]) -> tuple[Compile
             if graph.launches is not None:
                 at = region.id, graph.key, graph.backward
                 known[at] = graph if known.get(at, graph) == graph else None
-    return tuple(known.get((_region_id(profile, call.region), call.key, call.is_backward)) for call in calls)
+    return tuple(known.get((region_id(profile, call.region), call.key, call.is_backward)) for call in calls)
 
 
-def _region_id(profile: Profile, region: int) -> str:
+def region_id(profile: Profile, region: int) -> str:
+    """Dynamo's number of a region, `2/1`; empty where it has none or `region` is `ABSENT`."""
     named = REGION_ID.match(profile.name(region)) if region != ABSENT else None
     return named["id"] if named else ""
 

@@ -1,4 +1,4 @@
-"""Lines behind generated kernels that no capture noted: from Inductor's cache, where it lies on this machine.
+"""Lines behind generated kernels that no capture noted: from Inductor's cache, on this machine or as a capture read it.
 
 A cached graph may be of another function with the same graph, or from before an edit. Its lines count only where all
 stacks that the cache has begin in the function that the trace says was compiled, and where each line says today what it
@@ -15,31 +15,37 @@ from pathlib import Path
 
 import msgspec
 
-from tb_tidy_plugin.profile.compiled_graphs import GRAPH, REGION_ID, GraphCall
+from tb_tidy_plugin.generated_code import KernelSource, SourceLine, kernel_sources
+from tb_tidy_plugin.profile.compiled_graphs import GRAPH, GraphCall, region_id
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Sources, function_spans
 from tb_tidy_plugin.sources.compiled import function_place
 from tb_tidy_plugin.sources.frames import Frame, frame_of
-from tb_tidy_plugin.sources.generated_code import KernelSource, SourceLine, kernel_sources
-from tb_tidy_plugin.sources.inductor_cache import CachedGraph, cached_graph
-from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.trace.compiled_code import CodeFrame, CompiledCode, CompiledGraph, CompiledRegion, KernelLines
+from tb_tidy_plugin.sources.inductor_cache import cached_graph
+from tb_tidy_plugin.trace.compiled_code import (
+    CachedGraph,
+    CodeFrame,
+    CompiledCode,
+    CompiledGraph,
+    CompiledRegion,
+    KernelLines,
+)
 
 INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+)/")
 
 
 def with_cached_lines(profile: Profile, sources: Sources, folder: Path | None) -> Profile:
-    """The profile with the lines of kernels that Inductor's cache in `folder` tells and the capture does not.
+    """The profile with the lines of kernels that Inductor's cache tells and the capture did not note.
 
     Args:
         profile: of a trace.
         sources: gives the lines of a source file by the name that the trace has for it.
-        folder: Inductor's cache.
+        folder: Inductor's cache, if there is one.
     """
-    if folder is None or not any(GRAPH.match(name) for name in profile.table.names):
-        return profile
     code = profile.metadata.captured.compiled or CompiledCode()
-    found = _Cache(folder, sources, [list(stack) for stack in code.stacks])
+    if (folder is None and not code.cached) or not any(GRAPH.match(name) for name in profile.table.names):
+        return profile
+    found = _Cache(folder, sources, {(each.key, each.backward): each for each in code.cached}, list(code.stacks))
     graphs = profile.compiled_graphs
     unknown = [call for call, graph in zip(graphs.calls, graphs.graphs, strict=True) if graph is None]
     regions = list(found.regions(profile, unknown))
@@ -50,42 +56,63 @@ def with_cached_lines(profile: Profile, sources: Sources, folder: Path | None) -
     return Profile(replace(profile.table, metadata=replace(profile.metadata, captured=captured)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """Some stacks of a graph, outermost frame first, and its kernels, each with the lines that it computes."""
+
+    stacks: Sequence[Sequence[SourceLine]]
+    kernels: Sequence[KernelSource]
+
+
 @dataclass(slots=True)
 class _Cache:
     """What the cache tells of one trace; `stacks` grow as they are needed."""
 
-    folder: Path
+    folder: Path | None
     sources: Sources
+    captured: Mapping[tuple[str, bool], CachedGraph]
     stacks: list[list[CodeFrame]]
     _numbers: dict[tuple[CodeFrame, ...], int] = field(default_factory=dict)
-    _graphs: dict[str, CachedGraph | None] = field(default_factory=dict)
+    _graphs: dict[tuple[str, bool], _Graph | None] = field(default_factory=dict)
 
     def regions(self, profile: Profile, calls: Sequence[GraphCall]) -> Iterator[CompiledRegion]:
         """The functions that were compiled, one for each graph whose kernels have lines."""
         seen = set[tuple[str, str, bool]]()
         for call in calls:
-            named = REGION_ID.match(profile.name(call.region)) if call.key and call.region != ABSENT else None
-            if named is None or (at := (named["id"], call.key, call.is_backward)) in seen:
+            region = region_id(profile, call.region) if call.key else ""
+            if not region or (at := (region, call.key, call.is_backward)) in seen:
                 continue
             seen.add(at)
             function = function_place(profile, call)
             launches = None if function is None else self._launches(function, call)
             if function is not None and launches:
                 graph = CompiledGraph(call.key, call.is_backward, launches, from_cache=True)
-                yield CompiledRegion(named["id"], function.function, [graph])
+                yield CompiledRegion(region, function.function, [graph])
 
     def _launches(self, function: Frame, call: GraphCall) -> list[KernelLines]:
-        if call.key not in self._graphs:
-            self._graphs[call.key] = cached_graph(self.folder, call.key)
-        graph = self._graphs[call.key]
-        names = None if graph is None else _names(function, graph)
+        at = call.key, call.is_backward
+        if at not in self._graphs:
+            self._graphs[at] = self._graph(*at)
+        graph = self._graphs[at]
+        names = None if graph is None else _names(function, graph.stacks)
         if graph is None or names is None or not self._begin_in(function, graph.stacks, names):
             return []
-        kernels = kernel_sources(graph.graph, graph.code, is_backward=call.is_backward)
-        stacks = self._checked(kernels, graph.stacks, names)
+        stacks = self._checked(graph.kernels, graph.stacks, names)
         if stacks is None:
             return []
-        return [KernelLines(kernel.kernel, self._numbered(kernel.lines, stacks)) for kernel in kernels]
+        return [KernelLines(kernel.kernel, self._numbered(kernel.lines, stacks)) for kernel in graph.kernels]
+
+    def _graph(self, key: str, is_backward: bool) -> _Graph | None:
+        """As the capture read it, else as it lies on this machine."""
+        if (captured := self.captured.get((key, is_backward))) is not None:
+            lines = [SourceLine(each.file, each.line, each.function, each.text) for each in captured.lines]
+            stacks = [[lines[number] for number in stack] for stack in captured.stacks]
+            kernels = [(each.kernel, tuple(lines[number] for number in each.lines)) for each in captured.kernels]
+            return _Graph(stacks, [KernelSource(*kernel) for kernel in kernels])
+        graph = None if self.folder is None else cached_graph(self.folder, key)
+        if graph is None:
+            return None
+        return _Graph(graph.stacks, kernel_sources(graph.graph, graph.code, is_backward=is_backward))
 
     def _begin_in(self, function: Frame, stacks: Sequence[Sequence[SourceLine]], names: _Names) -> bool:
         """Whether all stacks begin in a function."""
@@ -159,9 +186,9 @@ class _Names:
         return frame_of(path, line.line, line.function)
 
 
-def _names(function: Frame, graph: CachedGraph) -> _Names | None:
+def _names(function: Frame, stacks: Sequence[Sequence[SourceLine]]) -> _Names | None:
     """The names, from where the compiled function's own file lies; None where the graph has no line of it."""
-    files = {stack[0].file.replace("\\", "/") for stack in graph.stacks}
+    files = {stack[0].file.replace("\\", "/") for stack in stacks}
     file = next(iter(files)) if len(files) == 1 else ""
     own = function.file.replace("\\", "/")
     is_own = file == own or file.endswith(f"/{own}")

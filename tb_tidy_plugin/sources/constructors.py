@@ -1,17 +1,21 @@
-"""The call that made the object which a line uses, by assignments to the object's name in the same module."""
+"""The call that made the object which a line uses, by assignments to the object's name and by what functions return."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
 """Callables that hand on the items of their first argument."""
 
+PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "setup_optimizers"})
+"""Methods of Accelerate and Lightning Fabric that hand back what they are given, in that order."""
+
 MOST_NAMES = 8
-"""From a name to the next that it was assigned."""
+"""From a name to the next that it was assigned, or to what a function returns."""
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Use: TypeAlias = Literal["step", "loop", "call"]
@@ -77,20 +81,30 @@ class Constructors:
         Raises:
             Unclear: the module does not say which call it was.
         """
-        calls = [
-            node for node in self.nodes if isinstance(node, ast.Call) and wanted.is_wanted(self.qualified(node.func))
-        ]
+        calls = self.making(wanted)
         if not calls:
             raise Unclear(f"This file does not make the {wanted.what}.")
-        made = [list(self._made(expression)) for expression in used]
-        is_open = not made or any(origin is None for origins in made for origin in origins)
-        named = [origin for origins in made for origin in origins if origin in calls]
-        found = calls if is_open else list(dict.fromkeys(named))
+        origins = self.origins(used)
+        found = calls if None in origins else [each for each in dict.fromkeys(origins) if each in calls]
         if not found:
             raise Unclear(f"The line does not use the {wanted.what} that this file makes.")
         if len(found) > 1 or found[0] is None:
             raise Unclear(f"This file makes {len(found)} of the kind, and which {wanted.what} this is cannot be told.")
         return found[0]
+
+    def making(self, wanted: Made) -> list[ast.Call | None]:
+        """All calls that make such an object."""
+        calls = (node for node in self.nodes if isinstance(node, ast.Call))
+        return [call for call in calls if wanted.is_wanted(self.qualified(call.func))]
+
+    def origins(self, used: Iterable[ast.expr]) -> list[ast.Call | None]:
+        """The calls whose result these expressions may be; None where one is what a caller gives, or for none."""
+        made = [list(self._made(expression)) for expression in used]
+        return [origin for origins in made for origin in origins] if made else [None]
+
+    def returned_by(self, function: str) -> list[ast.Call | None]:
+        """The calls whose result the functions of this name in the module return."""
+        return self.origins([*self._returned(function)]) if function in self._functions else []
 
     def qualified(self, node: ast.expr) -> str:
         """The imported name that an expression stands for, such as `torch.optim.SGD`; empty where it is not one."""
@@ -101,37 +115,94 @@ class Constructors:
         found = self._imported.get(node.id, set()) if isinstance(node, ast.Name) else set()
         return ".".join((*found, *reversed(names))) if len(found) == 1 else ""
 
-    def _made(self, expression: ast.expr, most: int = MOST_NAMES) -> Iterator[ast.Call | None]:
-        """The calls whose result an expression may be; None for what a caller gives."""
-        if isinstance(expression, ast.Call):
-            callee = self.qualified(expression.func) or ast.unparse(expression.func)
-            if callee in WRAPPERS and expression.args:
-                yield from self._made(expression.args[0], most)
-            else:
-                yield expression
-        elif isinstance(expression, ast.Name) and self._is_parameter(expression):
-            yield None
+    def _made(self, expression: ast.expr, most: int = MOST_NAMES, item: int | None = None) -> Iterator[ast.Call | None]:
+        """The calls whose result an expression, or that item of it, may be; None for what a caller gives."""
+        if isinstance(expression, ast.Tuple) and item is not None:
+            if item < len(expression.elts):
+                yield from self._made(expression.elts[item], most)
+        elif isinstance(expression, ast.Call):
+            yield from self._called(expression, most, item)
+        elif isinstance(expression, ast.Name) and (function := self._parameter_of(expression)) is not None:
+            given = self._given(function, expression.id) if most else []
+            for value in given:
+                yield from self._made(value, most - 1, item)
+            if not given:
+                yield None
         elif isinstance(expression, (ast.Name, ast.Attribute)) and most:
-            for value in self._assigned(ast.unparse(expression)):
-                yield from self._made(value, most - 1)
+            for value, inside in self._assigned(ast.unparse(expression)):
+                yield from self._made(value, most - 1, item if inside is None else inside)
 
-    def _assigned(self, target: str) -> list[ast.expr]:
-        """All values that the module assigns to `target`, a name or an attribute."""
-        found = []
+    def _called(self, call: ast.Call, most: int, item: int | None) -> Iterator[ast.Call | None]:
+        """The same for a call: itself, but for functions that hand something on."""
+        name = called_name(call)
+        if (self.qualified(call.func) or ast.unparse(call.func)) in WRAPPERS and call.args:
+            yield from self._made(call.args[0], most)
+        elif name in PREPARES and isinstance(call.func, ast.Attribute) and (item or 0) < len(call.args):
+            if most:
+                yield from self._made(call.args[item or 0], most - 1)
+        elif name in self._functions and most:
+            for value in self._returned(name):
+                yield from self._made(value, most - 1, item)
+        else:
+            yield call
+
+    @cached_property
+    def _functions(self) -> frozenset[str]:
+        return frozenset(node.name for node in self.nodes if isinstance(node, FUNCTIONS))
+
+    def _returned(self, function: str) -> Iterator[ast.expr]:
+        for node in self.nodes:
+            if isinstance(node, ast.Return) and node.value is not None:
+                around = self._function(node)
+                if around is not None and around.name == function:
+                    yield node.value
+
+    def _assigned(self, target: str) -> list[tuple[ast.expr, int | None]]:
+        """All values that the module assigns to `target`, a name or an attribute, and which item of each it is."""
+        found: list[tuple[ast.expr, int | None]] = []
         for node in self.nodes:
             targets = node.targets if isinstance(node, ast.Assign) else []
             targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
-            named = (isinstance(each, (ast.Name, ast.Attribute)) and ast.unparse(each) == target for each in targets)
-            if any(named) and isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-                found.append(node.value)
+            for each in targets:
+                many = isinstance(each, ast.Tuple)
+                for at, one in enumerate(each.elts if isinstance(each, ast.Tuple) else [each]):
+                    is_named = isinstance(one, (ast.Name, ast.Attribute)) and ast.unparse(one) == target
+                    if is_named and isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                        found.append((node.value, at if many else None))
         return found
 
-    def _is_parameter(self, name: ast.Name) -> bool:
-        """Whether a name is a parameter of the innermost function around it."""
-        node: ast.AST | None = name
-        while node is not None and not isinstance(node, FUNCTIONS):
-            node = self._parents.get(node)
-        if node is None:
-            return False
-        given = node.args
-        return name.id in {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    def _parameter_of(self, name: ast.Name) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function around a name, where that is one of its parameters."""
+        function = self._function(name)
+        if function is None:
+            return None
+        taken = function.args
+        is_taken = name.id in {each.arg for each in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)}
+        return function if is_taken else None
+
+    def _given(self, function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: str) -> list[ast.expr]:
+        """What the module's calls of a function, or of the class that it initialises, give for a parameter."""
+        above, taken = self._parents.get(function), [*function.args.posonlyargs, *function.args.args]
+        is_method = isinstance(above, ast.ClassDef) and bool(taken)
+        called = above.name if isinstance(above, ast.ClassDef) and function.name == "__init__" else function.name
+        places = [each.arg for each in taken[is_method:]]
+        found = []
+        for node in self.nodes:
+            if isinstance(node, ast.Call) and called_name(node) == called:
+                found += [each.value for each in node.keywords if each.arg == parameter]
+                place = places.index(parameter) if parameter in places else len(node.args)
+                if not any(isinstance(each, ast.Starred) for each in node.args[: place + 1]):
+                    found += node.args[place : place + 1]
+        return found
+
+    def _function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function around a node."""
+        above = self._parents.get(node)
+        while above is not None and not isinstance(above, FUNCTIONS):
+            above = self._parents.get(above)
+        return above
+
+
+def called_name(call: ast.Call) -> str:
+    """The last name of what is called: `configure_optimizers` of `model.configure_optimizers(…)`."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

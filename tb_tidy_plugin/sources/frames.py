@@ -30,7 +30,7 @@ LIBRARIES = frozenset(
         "lightning_fabric", "pytorch_lightning", "deepspeed", "megatron", "fairscale", "apex", "timm", "einops",
         "ray", "dask", "wandb", "tensorboard", "vllm", "sglang", "ignite", "tb_tidy_plugin", "flashinfer", "flash_attn",
         "xformers", "bitsandbytes", "torchrec", "fbgemm_gpu", "sgl_kernel", "torchao", "liger_kernel", "mmcv",
-        "mmengine",
+        "mmengine", "numba",
     }
 )  # fmt: skip
 """Top-level packages whose `site-packages/` prefix the profiler strips from its paths."""

@@ -17,16 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.generated_code import SourceLine, stack_lines
 from tb_tidy_plugin.private import check_folder, opened
-from tb_tidy_plugin.sources.generated_code import SourceLine
 from tb_tidy_plugin.trace.cache import State, state_of
 
 SETTING = "TORCHINDUCTOR_CACHE_DIR"
 KEY = re.compile(r"[a-z0-9]{3,100}")
 NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|]')
-STACK_FRAME = re.compile(
-    r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in (?P<function>.+)\n(?P<text>.*)$', re.MULTILINE
-)
 MAX_BYTES = 32 << 20
 """Of an entry: larger ones would take seconds to look through."""
 
@@ -91,7 +88,7 @@ def _read(content: bytes) -> CachedGraph | None:
         for name, text in _named(content):
             if name in {CODE, GRAPH}:
                 texts.setdefault(name, text)
-            elif frames := _frames(text):
+            elif frames := stack_lines(text):
                 stacks.append(frames)
     except (ValueError, IndexError, OverflowError):  # not what pickle writes
         return None
@@ -108,8 +105,3 @@ def _named(content: bytes) -> Iterator[tuple[str, str]]:
             elif name in {CODE, GRAPH, STACKS}:
                 yield name, text
                 name = name if name == STACKS else ""
-
-
-def _frames(text: str) -> list[SourceLine]:
-    found = STACK_FRAME.finditer(text)
-    return [SourceLine(each["file"], int(each["line"]), each["function"], each["text"].strip()) for each in found]

@@ -134,7 +134,7 @@ def read_capture(path: AnyPath) -> CaptureFile:
     if not _is_even(found):
         raise TraceError("Its columns are of different lengths.", advice)
     if found.compiled is not None and not found.compiled.is_sound():
-        raise TraceError("It names stacks of compiled code that it does not hold.", advice)
+        raise TraceError("It names stacks or lines of compiled code that it does not hold.", advice)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What the capture side file knows of compiled code: the lines behind its kernels, graph breaks, recompilations."""
+"""What the capture side file knows of compiled code: lines behind its kernels, graph breaks and more."""
 
 from __future__ import annotations
 
@@ -66,6 +66,54 @@ class Recompile(msgspec.Struct, frozen=True):
     reason: _Text
 
 
+class GraphSkip(msgspec.Struct, frozen=True):
+    """A function that runs without CUDA graphs although they were asked for, and why; `id` as of regions.
+
+    The place is the line that Inductor names as the reason; an empty file where it names none.
+    """
+
+    id: _Text
+    reason: _Text
+    file: _Text = ""
+    line: _Line = 0
+    function: _Text = ""
+
+
+class CachedLine(msgspec.Struct, frozen=True, array_like=True):
+    """One frame of a stack as Inductor's cache keeps it, with the line's text then; the text of own files only."""
+
+    file: _Text
+    line: _Line
+    function: _Text
+    text: _Text
+
+
+class CachedKernel(msgspec.Struct, frozen=True, array_like=True):
+    """A kernel that a generated graph calls, and numbers of the lines it computes, the main one first."""
+
+    kernel: _Text
+    lines: Annotated[list[_Number], msgspec.Meta(max_length=10_000)]
+
+
+class CachedGraph(msgspec.Struct, frozen=True):
+    """A graph that no capture noted: what its texts in Inductor's cache tell.
+
+    `kernels` are in the order of its calls; `stacks` are numbers of lines, outermost frame first.
+    """
+
+    key: _Text
+    backward: bool
+    lines: Annotated[list[CachedLine], msgspec.Meta(max_length=100_000)]
+    kernels: Annotated[list[CachedKernel], msgspec.Meta(max_length=100_000)]
+    stacks: Annotated[list[Annotated[list[_Number], msgspec.Meta(max_length=10_000)]], msgspec.Meta(max_length=100_000)]
+
+    def is_sound(self) -> bool:
+        """Whether all numbers are of lines that are there."""
+        numbers = [number for kernel in self.kernels for number in kernel.lines]
+        numbers += [number for stack in self.stacks for number in stack]
+        return max(numbers, default=-1) < len(self.lines) and all(self.stacks)
+
+
 class CompiledCode(msgspec.Struct, frozen=True):
     """What was compiled until the recording was written. A stack is a list of frames, outermost first."""
 
@@ -73,9 +121,11 @@ class CompiledCode(msgspec.Struct, frozen=True):
     regions: Annotated[list[CompiledRegion], msgspec.Meta(max_length=100_000)] = []
     breaks: Annotated[list[GraphBreak], msgspec.Meta(max_length=100_000)] = []
     recompiles: Annotated[list[Recompile], msgspec.Meta(max_length=100_000)] = []
+    skips: Annotated[list[GraphSkip], msgspec.Meta(max_length=100_000)] = []
+    cached: Annotated[list[CachedGraph], msgspec.Meta(max_length=10_000)] = []
 
     def is_sound(self) -> bool:
-        """Whether all numbers are of stacks that are there."""
+        """Whether all numbers are of stacks and lines that are there."""
         numbers = (
             number
             for region in self.regions
@@ -83,4 +133,4 @@ class CompiledCode(msgspec.Struct, frozen=True):
             for launch in graph.launches or ()
             for number in launch.stacks
         )
-        return max(numbers, default=-1) < len(self.stacks)
+        return max(numbers, default=-1) < len(self.stacks) and all(graph.is_sound() for graph in self.cached)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tb_tidy_plugin.capture import compiled
-from tb_tidy_plugin.capture.compiled import Launch, frames, said
+from tb_tidy_plugin.capture.compiled import Launch, Region, compiled_code, files_in, frames, said
 from tb_tidy_plugin.private import HAS_OWNERS, NotPrivateError
 
 pytestmark = pytest.mark.torch
@@ -89,6 +89,73 @@ class TestTexts:
     )  # fmt: skip
     def test_a_reason_is_one_line_without_folders(self, reason: str, short: str) -> None:
         assert said(reason) == short
+
+
+class TestGraphsSkipped:
+    """CUDA graphs that were asked for: Inductor says why not when it compiles, in its cache, or when a graph runs."""
+
+    MUTATED = f"skipping cudagraphs due to mutated inputs (1 instances). Found from : \n {STACK}"
+
+    @pytest.fixture
+    def region(self, monkeypatch: pytest.MonkeyPatch) -> Region:
+        region = Region("forward", {"mul": STACK}, {STACK: ("mul",)})
+        monkeypatch.setattr(compiled, "_regions", {"0/0": region, "1/0": Region("other", {}, {})})
+        return region
+
+    def skips(self) -> list[dict[str, object]]:
+        code = compiled_code(lambda path: path.removeprefix("/job/"))
+        assert code is not None
+        return list(code["skips"])
+
+    def test_when_it_runs_by_the_line_in_the_message(self, monkeypatch: pytest.MonkeyPatch, region: Region) -> None:
+        monkeypatch.setattr(compiled, "_compile_id", lambda: None)
+        compiled._note_skip(self.MUTATED)  # noqa: SLF001
+        compiled._note_skip("skipping cudagraphs due to something later")  # noqa: SLF001
+        assert self.skips() == [
+            {"id": "0/0", "reason": "mutated inputs (1 instances)", "file": "layers.py", "line": 3, "function": "gate"}
+        ]
+        assert files_in(compiled_code(lambda path: path) or {}) == {"/job/layers.py"}
+
+    @pytest.mark.parametrize(
+        ("message", "reason"),
+        [
+            ("skipping cudagraphs due to cpu device (arg0_1). Found from : \n /x", "cpu device (arg0_1)"),
+            ("skipping cudagraphs due to skipping cudagraphs due to multiple devices: 2", "multiple devices: 2"),
+            ("disabling cudagraphs for backward due to an annotation", "an annotation"),
+            ("another message", "another message"),
+        ],
+    )  # fmt: skip
+    def test_when_it_compiles(self, monkeypatch: pytest.MonkeyPatch, region: Region, message: str, reason: str) -> None:
+        monkeypatch.setattr(compiled, "_compile_id", lambda: "0/0")
+        compiled._note_skip(message)  # noqa: SLF001
+        assert [(each["reason"], each["file"]) for each in self.skips()] == [(reason, "")]
+
+    @pytest.mark.parametrize("asked", [True, False])
+    def test_of_a_cached_graph_where_they_were_asked_for(
+        self, monkeypatch: pytest.MonkeyPatch, region: Region, asked: bool
+    ) -> None:
+        config = SimpleNamespace(triton=SimpleNamespace(cudagraphs=asked))
+        monkeypatch.setitem(sys.modules, "torch._inductor.config", config)
+        monkeypatch.setattr(compiled, "_compile_id", lambda: "0/0")
+        info = SimpleNamespace(cudagraph_fail_reasons=["mutated inputs", "non-Tensor inputs"])
+        graph: Any = SimpleNamespace(_fx_graph_cache_key=None, cache_key=None, fx_kwargs={}, cudagraph_info=info)
+        compiled._finish(graph)  # noqa: SLF001
+        assert [each["reason"] for each in self.skips()] == ["mutated inputs, non-Tensor inputs"] * asked
+
+    def test_the_function_that_logs_it_is_wrapped_wherever_it_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def log(message: str) -> str:
+            return message
+
+        one, another = (ModuleType(f"torch._inductor.{name}") for name in ("one", "another"))
+        for module in (one, another):
+            vars(module)["log"] = log
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+        heard: list[str] = []
+        compiled._wrap_everywhere(one, "log", heard.append)  # noqa: SLF001
+        compiled._wrap_everywhere(one, "log", heard.append)  # noqa: SLF001
+        compiled._wrap_everywhere(None, "log", heard.append)  # noqa: SLF001 - as where a version lacks the module
+        assert [vars(module)["log"]("why") for module in (one, another)] == ["why", "why"]
+        assert heard == ["why", "why"]
 
 
 class TestNotes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,6 +116,27 @@ def test_replays_are_named_while_a_profiler_records_and_only_then(
     monkeypatch.setattr(torch.autograd.profiler, "record_function", never)
     graph.replay()
     assert graph.replays == 2
+
+
+def test_a_replay_that_nobody_records_costs_one_flag(
+    tmp_path: Path, graph_class: type[Graph], model: torch.nn.Module
+) -> None:
+    """Calls are noted, since a time would depend on the machine: ours, which reads one flag, and the replay."""
+    graphs.install(tmp_path)
+    graph = graph_class()
+    captured(graph, model)
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, what: object) -> None:
+        if event in {"call", "c_call"} and what is not sys.setprofile:
+            called.append(frame.f_code.co_name if event == "call" else repr(what))
+
+    sys.setprofile(note)
+    try:
+        graph.replay()
+    finally:
+        sys.setprofile(None)
+    assert called == ["named_replay", "replay"]
 
 
 def test_a_capture_inside_a_recording_is_named_there_and_not_recorded_again(

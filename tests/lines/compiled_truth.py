@@ -65,11 +65,15 @@ class Kernel:
         return "exact" if self.shown == self.true else "wrong"
 
 
-def recorded(programs: Path, out: Path, cache: Path, names: Sequence[str] = ()) -> Path:
-    """The trace of one step of the programs in a folder, compiled by a new process with Inductor's cache there."""
+def recorded(programs: Path, out: Path, cache: Path, names: Sequence[str] = (), *, is_late: bool = False) -> Path:
+    """The trace of one step of the programs in a folder, compiled by a new process with Inductor's cache there.
+
+    `is_late` imports the capture once all is compiled.
+    """
     out.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-m", "tests.lines.compiled_recording", str(programs), str(out), *names]
+    late = ["--late"] if is_late else []
+    command = [sys.executable, "-m", "tests.lines.compiled_recording", *late, str(programs), str(out), *names]
     subprocess.run(command, env=environment, check=True, capture_output=True, cwd=ROOT)
     (trace,) = out.glob("*.pt.trace.json")
     return trace
@@ -94,8 +98,7 @@ def without_side_file(trace: Path, folder: Path) -> Path:
 def kernels(trace: Path, programs: Path, cache: Path, *, reads_cache: bool = False) -> list[Kernel]:
     """The kernels of a recording that marks can prove, in row order; `reads_cache` with what Inductor's cache tells."""
     profile = Profile(read_with_side_files(trace))
-    if reads_cache:
-        profile = with_cached_lines(profile, sources_in(programs), cache)
+    profile = with_cached_lines(profile, sources_in(programs), cache if reads_cache else None)
     texts = {path.name: path.read_text(encoding="utf-8") for path in cache.glob("??/c*.py")}
     marks = _marks(programs)
     runs: Counter[tuple[str, bool]] = Counter()

@@ -46,7 +46,7 @@ def left_out() -> list[Program]:
 
 def fits(program: Program) -> bool:
     """Whether its step runs as it is written, in one process."""
-    is_compiled = re.search(r"\bcompile\(", program.path.read_text(encoding="utf-8"))
+    is_compiled = re.search(r"\bcompile\(|\bjit\.script\(", program.path.read_text(encoding="utf-8"))
     return not program.is_drawn and program.ranks == 1 and not is_compiled
 
 

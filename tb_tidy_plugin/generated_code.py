@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 
 from tb_tidy_plugin import aten
 
+STACK_FRAME = re.compile(
+    r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in (?P<function>.+)\n(?P<text>.*)$', re.MULTILINE
+)
 FORWARD = re.compile(r"^    def forward\(self(?P<inputs>.*)\):$", re.MULTILINE)
 INPUT = re.compile(r'\b(?P<name>\w+): "(?P<type>[^"]*)"')
 PLACE = re.compile(r"^ +#.*? File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>.+?), code: (?P<text>.*)$")
@@ -97,6 +100,12 @@ class _Call:
     writes: list[_Value]
     is_sound: bool = True
     node: str = ""
+
+
+def stack_lines(text: str) -> list[SourceLine]:
+    """The frames of a stack as Python prints it, outermost first."""
+    found = STACK_FRAME.finditer(text)
+    return [SourceLine(each["file"], int(each["line"]), each["function"], each["text"].strip()) for each in found]
 
 
 class InductorGraph:
