@@ -1,7 +1,8 @@
 """The least time of a decode iteration: its weights and its KV cache are read once at the device's bandwidth.
 
 A decode computes so little that reading decides. The weights are the larger factors of its products, the cache is what
-attention reads. Where more than a small part of products, attention and experts has no known size, nothing is said.
+attention reads; what experts read is known from the model's `config.json` beside a recording of one rank. Where more
+than a small part of products, attention and experts has no known size, nothing is said.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from tb_tidy_plugin.ledger.kinds import kind_of_kernel
 from tb_tidy_plugin.profile.devices import DeviceModel
+from tb_tidy_plugin.profile.experts import expert_sizes
 from tb_tidy_plugin.profile.flops import device_of
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT
 from tb_tidy_plugin.profile.iterations import Iteration
@@ -23,7 +25,8 @@ from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Ro
 LEAST_KNOWN = 0.95
 """Part of the time of products, attention and experts whose sizes must be known."""
 
-READING = frozenset({"matrix", "attention", "mixture_of_experts"})
+EXPERTS = "mixture_of_experts"
+READING = frozenset({"matrix", "attention", EXPERTS})
 """Kinds of kernels that read weights or the cache."""
 
 
@@ -48,7 +51,8 @@ def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Flo
     call = np.full(len(table), ABSENT, np.int64)
     call[profile.operators.work] = profile.operators.work_call
     known = np.append(profile.nested.nearest((weights > 0) | (cache > 0)), ABSENT)[call[rows]]
-    reads = _reads(profile, rows, call[rows])
+    reads, is_expert = _reads(profile, rows, call[rows])
+    of_experts = expert_sizes(profile)
     thread, launched, duration = table.thread[launch[rows]], table.start_ns[launch[rows]], table.duration_ns[rows]
     found: list[Floor | None] = []
     for each in iterations:
@@ -59,8 +63,14 @@ def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Flo
         spent = duration[span][mine & reads[span]]
         of_known = duration[span][mine & reads[span] & (known[span] != ABSENT)]
         weight_bytes, kv_bytes = int(weights[calls].sum()), int(cache[calls].sum())
+        expert_ns = int(duration[span][mine & is_expert[span] & (known[span] == ABSENT)].sum())
+        expert_bytes = of_experts.bytes_read(each.batch.tokens or 0) if of_experts is not None else 0
+        if 0 < expert_bytes <= expert_ns * device.bytes_per_second / 1e9:  # else they are not what the file describes
+            weight_bytes, known_ns = weight_bytes + expert_bytes, int(of_known.sum()) + expert_ns
+        else:
+            known_ns = int(of_known.sum())
         least_ns = round((weight_bytes + kv_bytes) / device.bytes_per_second * 1e9)
-        is_known = each.batch.phase == "decode" and bool(len(calls)) and of_known.sum() >= LEAST_KNOWN * spent.sum()
+        is_known = each.batch.phase == "decode" and bool(len(calls)) and known_ns >= LEAST_KNOWN * spent.sum()
         is_floor = is_known and least_ns <= each.busy_ns
         found.append(Floor(weight_bytes, kv_bytes, least_ns) if is_floor else None)
     return found
@@ -88,12 +98,15 @@ def _read(profile: Profile, device: DeviceModel) -> tuple[Times, Times]:
     return weights, cache
 
 
-def _reads(profile: Profile, rows: Rows, call: Rows) -> Mask:
-    """Which of `rows` are of kernels that read weights or the cache; `call` are their positions in `nested`."""
+def _reads(profile: Profile, rows: Rows, call: Rows) -> tuple[Mask, Mask]:
+    """Which of `rows` are of kernels that read weights or the cache, and which of experts.
+
+    `call` are their positions in `nested`.
+    """
     table = profile.table
     operator = np.append(table.name[profile.nested.rows], ABSENT)[call]
     pairs, number = np.unique(np.stack([operator, table.name[rows]], axis=1), axis=0, return_inverse=True)
     names = [("" if at == ABSENT else table.names[at], table.names[kernel]) for at, kernel in pairs.tolist()]
-    of_pair = np.array([kind_of_kernel(*each) in READING for each in names], np.bool_)
-    mask: Mask = of_pair[number.reshape(-1)]
-    return mask
+    kinds = [kind_of_kernel(*each) for each in names]
+    reads, experts = (np.array([kind in wanted for kind in kinds], np.bool_) for wanted in (READING, {EXPERTS}))
+    return reads[number.reshape(-1)], experts[number.reshape(-1)]

@@ -17,6 +17,7 @@ import numpy as np
 
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel
 from tb_tidy_plugin.profile.devices import DeviceModel
+from tb_tidy_plugin.profile.experts import experts_read
 from tb_tidy_plugin.profile.flops import WorkEstimates, device_of
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.profile import Profile
@@ -97,6 +98,7 @@ def device_kernels(profile: Profile, estimates: WorkEstimates) -> tuple[list[Ker
     ]
     named = [_described(profile, *group) for group in groups.tolist()]
     _add_work(profile, estimates, _Placed(rows, call, number), [family for family, *_ in named], sums)
+    _add_experts(profile, [family for family, *_ in named], sums)
     return _families(profile, named, sums), _rows(profile, named, sums)
 
 
@@ -162,6 +164,17 @@ def _add_work(
                 0 if np.isnan(ideal) else time_ns,
             )
         )
+
+
+def _add_experts(profile: Profile, families: list[KernelFamily], sums: list[_Sum]) -> None:
+    """Adds what experts read, as far as their shapes were not recorded, to the row of the longest kernel."""
+    mine = [each for family, each in zip(families, sums, strict=True) if family == "mixture_of_experts"]
+    read, device = experts_read(profile), device_of(profile)
+    if read and mine and not any(each.work.of_bytes_ns for each in mine):
+        time_ns = sum(each.total_ns for each in mine)
+        ideal_ns, of_ideal_ns = (read / device.bytes_per_second * 1e9, time_ns) if device else (0.0, 0)
+        longest = max(mine, key=lambda each: each.total_ns)
+        longest.work.add(_Work(0, 0, read, time_ns, ideal_ns, of_ideal_ns))
 
 
 def _rows(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[DeviceKernelRow]:

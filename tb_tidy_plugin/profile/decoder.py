@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
@@ -44,7 +44,7 @@ class DecoderPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class PieceCall:
     """One operator: its row, its name without namespace and overload, and its inputs."""
 
     row: int
@@ -74,17 +74,27 @@ class _Call:
 
 def decoder_pieces(profile: Profile) -> Iterator[DecoderPiece]:
     """The pieces that the model's code runs operator by operator, in row order on each thread."""
+    for calls, at in calls_around(profile, CENTRES, BEFORE, AFTER):
+        piece = _piece(calls, at)
+        if piece is not None:
+            yield piece
+
+
+def calls_around(
+    profile: Profile, centres: Collection[str], before: int, after: int
+) -> Iterator[tuple[Sequence[PieceCall], int]]:
+    """The operators around each one of the model's code that has one of these names, and its position among them.
+
+    Views and constants are left out. They are in row order on each thread.
+    """
     rows = np.flatnonzero(profile.calls.outermost)
-    centres = profile.calls.among(profile.named(*CENTRES))
-    wanted = frozenset(of_the_model(profile, centres).tolist())
-    for here in positions_of_each(profile.table.thread[rows]):
+    wanted = frozenset(of_the_model(profile, profile.calls.among(profile.named(*centres))).tolist())
+    for here in positions_of_each(profile.table.thread[rows]) if wanted else ():
         line = [row for row in rows[here].tolist() if _counts(profile, row)]
         for at in (at for at, row in enumerate(line) if row in wanted):
-            near = line[max(at - BEFORE, 0) : at + AFTER + 1]
-            calls = [_Call(row, aten.short_name(profile.name(row)), profile.inputs(row)) for row in near]
-            piece = _piece(calls, min(at, BEFORE))
-            if piece is not None:
-                yield piece
+            near = line[max(at - before, 0) : at + after + 1]
+            calls = [PieceCall(row, aten.short_name(profile.name(row)), profile.inputs(row)) for row in near]
+            yield calls, min(at, before)
 
 
 def _counts(profile: Profile, row: int) -> bool:
@@ -95,7 +105,7 @@ def _counts(profile: Profile, row: int) -> bool:
     return name in CASTS and len(profile.device_activity_of(row)) > 0
 
 
-def _piece(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
+def _piece(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
     match calls[at].name:
         case "rsqrt":
             return _normalisation(calls, at)
@@ -105,7 +115,7 @@ def _piece(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
             return _gate(calls, at)
 
 
-def _normalisation(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
+def _normalisation(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
     """`x * rsqrt(mean(x ** 2) + eps)`, with casts around and a weight behind where there are any."""
     if at < 3 or at + 1 >= len(calls):
         return None
@@ -128,7 +138,7 @@ def _normalisation(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
     return _made("RMSNorm", mine, shape, inputs=1)
 
 
-def _rotary(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
+def _rotary(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
     """`x * cos + cat(-x2, x1) * sin`."""
     half = calls[at].shape
     if not half or [call.name for call in calls[at + 1 : at + 2]] != ["cat"]:
@@ -147,7 +157,7 @@ def _rotary(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
     return _made("Rotary embedding", mine, shape, inputs=1) if fits and mine[-1].is_on(shape, shape) else None
 
 
-def _gate(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
+def _gate(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
     """`silu(gate(x)) * up(x)`, where `up` may run before or in between."""
     shape = calls[at].shape
     after = list(calls[at + 1 : at + 3])
@@ -158,11 +168,11 @@ def _gate(calls: Sequence[_Call], at: int) -> DecoderPiece | None:
     return _made("Gated activation", [calls[at], after[0]], shape, inputs=2)
 
 
-def _is_cast(call: _Call, shape: Shape) -> bool:
+def _is_cast(call: PieceCall, shape: Shape) -> bool:
     return f"aten::{call.name}" in CASTS and call.shape == shape
 
 
-def _made(name: PieceName, calls: Sequence[_Call], shape: Shape, inputs: int) -> DecoderPiece:
+def _made(name: PieceName, calls: Sequence[PieceCall], shape: Shape, inputs: int) -> DecoderPiece:
     """The piece with its bytes; one operator would read `inputs` tensors of its shape and write one."""
     moved = 0
     for at, call in enumerate(calls):

@@ -16,7 +16,17 @@ import numpy as np
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.profile.tree import Tree, build_tree, innermost
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    DEVICE_WORK,
+    Category,
+    EventTable,
+    Grids,
+    Mask,
+    Numbers,
+    Rows,
+    Small,
+)
 from tb_tidy_plugin.trace.strings import numbers_where
 
 BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|mu|cu)StreamBeginCapture")
@@ -32,12 +42,14 @@ REPLAYED = re.compile(r"^tidy:replay#([\w.-]{1,64})$")
 """Annotations of `tb_tidy_plugin.capture.graphs`."""
 
 NODE_ID = b'"graph node id"'
+UNKNOWN_GRID = (0, 0, 0)
 LEAST_EAGER = 8
 DIGITS = re.compile(r"\d+")
 
 
 class _Launched(msgspec.Struct, gc=False):
     kernel: str = ""
+    grid: tuple[Small, Small, Small] = UNKNOWN_GRID
 
 
 class _Node(msgspec.Struct, gc=False):
@@ -68,6 +80,7 @@ class Record:
     Attributes:
         cause: for each launch the innermost host event around it, a row of the source; `ABSENT` for none.
         names: of the launched kernels; empty where they were not recorded.
+        grids: their thread blocks along three axes, 0 where they were not recorded.
         begin_ns: only what begins at this time or later belongs to it.
         bucket: the batch that the graph is for, None where unknown.
         ident: the name that `capture.graphs` gave it.
@@ -77,6 +90,7 @@ class Record:
     source: RecordSource
     cause: Rows
     names: tuple[str, ...]
+    grids: Grids
     begin_ns: int
     bucket: int | None = None
     ident: str | None = None
@@ -129,11 +143,13 @@ def captures_of(source: RecordSource) -> list[Record]:
         mine = calls[here & (table.start_ns[calls] < table.start_ns[after[0]])]
         marks = _marks_around(table, begin)
         bucket = _first(BUCKET, marks)
+        names, grids = _launched(table, mine)
         found.append(
             Record(
                 source=source,
                 cause=innermost(table, source.tree, mine),
-                names=_launched_names(table, mine),
+                names=names,
+                grids=grids,
                 begin_ns=start,
                 bucket=None if bucket is None else int(bucket),
                 ident=_first(CAPTURED, marks),
@@ -142,10 +158,16 @@ def captures_of(source: RecordSource) -> list[Record]:
     return found
 
 
-def _launched_names(table: EventTable, calls: Rows) -> tuple[str, ...]:
-    names = [launched.kernel for launched in table.args.decoded(calls, _Launched)]
+def grids_of(table: EventTable, rows: Rows) -> Grids:
+    """Thread blocks along three axes, for each kernel or launch; 0 where they were not recorded."""
+    return _launched(table, rows)[1]
+
+
+def _launched(table: EventTable, calls: Rows) -> tuple[tuple[str, ...], Grids]:
+    found = table.args.decoded(calls, _Launched)
     called = [table.names[number] for number in table.name[calls].tolist()]
-    return tuple(name or _copy_name(call) for name, call in zip(names, called, strict=True))
+    names = tuple(each.kernel or _copy_name(call) for each, call in zip(found, called, strict=True))
+    return names, np.array([each.grid for each in found], np.int64).reshape(-1, 3)
 
 
 def _copy_name(name: str) -> str:
@@ -239,7 +261,8 @@ def eager_of(source: RecordSource, launch: Rows, steps: ProfileSteps) -> list[Re
             calls = launch[rows]
             begin = int(table.start_ns[calls[0]]) if each == ABSENT else steps.items[each].start_ns
             cause = innermost(table, source.tree, calls)
-            found.append(Record(source, cause, _work_names(table, rows), begin, eager=True))
+            grids = np.zeros((len(rows), 3), np.int64)  # those of another batch
+            found.append(Record(source, cause, _work_names(table, rows), grids, begin, eager=True))
     return found
 
 

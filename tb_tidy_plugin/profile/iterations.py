@@ -97,6 +97,13 @@ def iterations_of(profile: Profile) -> tuple[Iteration, ...]:
     return tuple(found)
 
 
+def mark_of(profile: Profile, iteration: Iteration) -> int:
+    """Row of the outermost annotation that an iteration was taken from."""
+    table = profile.table
+    at = (table.category == Category.ANNOTATION) & (table.thread == iteration.thread)
+    return int(np.flatnonzero(at & (table.start_ns == iteration.host_start_ns))[0])
+
+
 def _of_thread(profile: Profile, marks: Rows) -> Iterator[Iteration]:
     table, launch = profile.table, profile.launch
     marks = marks[np.lexsort((-table.end_ns[marks], table.start_ns[marks]))]

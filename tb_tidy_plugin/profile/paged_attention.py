@@ -14,7 +14,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.devices import DeviceModel
 from tb_tidy_plugin.profile.flops import WorkEstimates, device_of, estimates_of
-from tb_tidy_plugin.profile.formulas import ELEMENT_BYTES, Estimate, tensor
+from tb_tidy_plugin.profile.formulas import ELEMENT_BYTES, Estimate, Tensor, tensor
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 
@@ -31,20 +31,33 @@ def decode_attention(inputs: Inputs, kv_tokens: int) -> Estimate | None:
     The query is tokens × heads × size. The cache has 4 dimensions with that size as the last; one of the two before it
     is the number of heads that are kept, which divides the query's. Where both might be, nothing is known.
     """
+    found = _query_and_cache(inputs)
+    if found is None:
+        return None
+    query, cache, kept = found
+    _, heads, size = query.shape
+    moved = 2 * kept * size * ELEMENT_BYTES[cache.dtype] * kv_tokens + 2 * query.bytes
+    return Estimate(4 * heads * size * kv_tokens, moved, query.dtype)
+
+
+def cached_heads(inputs: Inputs) -> int | None:
+    """How many heads the cache of an attention keeps; None where no cache is passed, or several sizes may be it."""
+    found = _query_and_cache(inputs)
+    return None if found is None else found[2]
+
+
+def _query_and_cache(inputs: Inputs) -> tuple[Tensor, Tensor, int] | None:
+    """The query, one of the two caches and the number of heads that it keeps."""
     tensors = [found for at in range(len(inputs.dims)) if (found := tensor(inputs, at)) is not None]
     queries = [each for each in tensors if len(each.shape) == 3]
     if not queries:
         return None
-    query = queries[0]
-    _, heads, size = query.shape
+    _, heads, size = queries[0].shape
     caches = [each for each in tensors if len(each.shape) == 4 and each.shape[-1] == size]
     if len(caches) < 2 or caches[0].shape != caches[1].shape:
         return None
     kept = {each for each in caches[0].shape[1:3] if each > 1 and heads % each == 0}
-    if len(kept) != 1:
-        return None
-    moved = 2 * kept.pop() * size * ELEMENT_BYTES[caches[0].dtype] * kv_tokens + 2 * query.bytes
-    return Estimate(4 * heads * size * kv_tokens, moved, query.dtype)
+    return (queries[0], caches[0], kept.pop()) if len(kept) == 1 else None
 
 
 def with_decode_attention(profile: Profile, estimates: WorkEstimates) -> WorkEstimates:

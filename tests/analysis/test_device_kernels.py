@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.paged_attention import decode_attention, serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamilyRow
+from tb_tidy_plugin.trace.columns import ExpertSizes
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.drawn import A100, draw
 from tests.support.recordings import shared
@@ -82,6 +84,58 @@ class TestDrawn:
         assert device_kernels(profile, serving_estimates_of(profile)) == ([], [])
         figures = figures_of(profile)
         assert figures.missing["kernels"] == MISSING["device"]
+
+
+MARK = "execute_4_context_0(sq0sk0sqsq0sqsk0)_generation_4(sq4sk9000sqsq4sqsk9000)"
+SERVED = f"""
+    {MARK}               0-1000
+      vllm::moe_forward  1-20  kernel=fused_moe_kernel@100-140 kernel=moe_align_block_size@140-150
+"""
+
+
+class TestExperts:
+    """Four tokens go to 8 x (1 - (3 / 4) ^ 4) experts of 4 MB."""
+
+    READ = round(8 * (1 - (3 / 4) ** 4) * 4_000_000)
+
+    def served(self, text: str = SERVED, layers: int = 1, ranks: int = 1) -> Profile:
+        table = draw(text, A100).table
+        metadata = replace(table.metadata, world_size=ranks)
+        return Profile(replace(table, experts=ExpertSizes(layers, 8, 2, 4_000_000), metadata=metadata))
+
+    def test_read_over_the_time_of_all_their_kernels(self) -> None:
+        families, rows = tables(self.served())
+        family = families["mixture_of_experts"]
+        assert family.bytes_per_second == pytest.approx(self.READ / 50e-6)
+        assert (family.rated_share, family.flops_per_second) == (1.0, None)
+        assert rows["fused_moe_kernel"].bytes_per_second == family.bytes_per_second
+        assert rows["moe_align_block_size"].bytes_per_second is None
+
+    def test_above_the_device_is_withheld(self) -> None:
+        families, _ = tables(self.served(layers=9))
+        assert families["mixture_of_experts"].bytes_per_second is None
+
+    @pytest.mark.parametrize(
+        ("text", "ranks"),
+        [
+            pytest.param(SERVED, 8, id="experts of several ranks"),
+            pytest.param(SERVED.replace("context_0(sq0sk0sqsq0", "context_1(sq9sk9sqsq81"), 1, id="a prefill beside"),
+        ],
+    )
+    def test_is_unknown_for(self, text: str, ranks: int) -> None:
+        families, _ = tables(self.served(text, ranks=ranks))
+        assert families["mixture_of_experts"].bytes_per_second is None
+
+    @pytest.mark.any_recording
+    def test_of_gpt_oss_on_mi300(self) -> None:
+        """24 layers of 32 experts, 4 a token, of 3 x 2,880 x 2,880 weights in MXFP4; 7,409,562 ns by the raw JSON."""
+        (file,) = find_traces(shared("traces/mi300_vllm_graph_decode"))
+        table = read_file(file, Job()).profile.table
+        sizes = ExpertSizes(24, 32, 4, round(3 * 2880 * 2880 * 4.25 / 8))
+        families, _ = tables(Profile(replace(table, experts=sizes)))
+        read = 24 * 32 * (1 - (28 / 32) ** 32) * 3 * 2880 * 2880 * 4.25 / 8
+        assert families["mixture_of_experts"].bytes_per_second == pytest.approx(read / 7_409_562e-9, rel=1e-6)
+        assert families["mixture_of_experts"].roofline == pytest.approx(0.255, abs=0.001)
 
 
 class TestPages:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,13 @@ import pytest
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.serving import serving_of
+from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.render.document import Paragraph, Span
 from tb_tidy_plugin.render.serving import serving_blocks
 from tb_tidy_plugin.report.serving_model import DecodeFloor, PhaseTotal
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
+from tb_tidy_plugin.trace.columns import ExpertSizes
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.drawn import A100, draw
 
@@ -27,11 +31,26 @@ SERVED = f"""
 """
 
 
-def total_of(text: str) -> PhaseTotal:
-    serving = serving_of(draw(text, A100))
+EXPERTS = "      vllm::moe_forward  61-80  kernel=fused_moe_kernel@400-450\n"
+
+
+def total_of(text: str, experts: ExpertSizes | None = None) -> PhaseTotal:
+    profile = draw(text, A100)
+    serving = serving_of(Profile(replace(profile.table, experts=experts)))
     assert serving is not None
     [total] = serving.phases
     return total
+
+
+def test_the_ledger_knows_how_near_to_their_limit_experts_come() -> None:
+    """In the batch that the ledger counts they read 8 x (1 - (3 / 4) ^ 4) x 4 MB in 50 µs."""
+    table = replace(draw(SERVED + EXPERTS, A100).table, experts=ExpertSizes(1, 8, 2, 4_000_000))
+    (entry,) = [each for each in account_of(Profile(table)).ledger.entries if each.kind == "mixture_of_experts"]
+    assert entry.limit is not None
+    read = round(8 * (1 - (3 / 4) ** 4) * 4_000_000)
+    assert entry.limit.share_reached == pytest.approx(read / 50e-6 / BYTES_PER_SECOND)
+    assert (entry.limit.bound, entry.limit.known_share) == ("memory", 1.0)
+    assert (entry.advice or "").startswith("Decode is bound by reading weights")
 
 
 class TestFloor:
@@ -42,8 +61,19 @@ class TestFloor:
         assert total_of(SERVED).floor == expected
 
     def test_is_unknown_where_experts_have_no_known_size(self) -> None:
-        experts = "      vllm::moe_forward  61-80  kernel=fused_moe_kernel@400-450\n"
-        assert total_of(SERVED + experts).floor is None
+        assert total_of(SERVED + EXPERTS).floor is None
+
+    def test_counts_the_experts_that_the_model_s_configuration_tells(self) -> None:
+        experts = ExpertSizes(layers=1, experts=8, per_token=2, expert_bytes=4_000_000)
+        read = round(8 * (1 - (3 / 4) ** 4) * 4_000_000)
+        floor = total_of(SERVED + EXPERTS, experts).floor
+        assert floor is not None
+        assert floor.weight_bytes == 2 * 2 * 4096 * 8192 + read
+        assert floor.ns == round((floor.weight_bytes + floor.kv_bytes) / BYTES_PER_SECOND * 1e9)
+
+    def test_is_unknown_where_experts_would_be_read_faster_than_memory_allows(self) -> None:
+        experts = ExpertSizes(layers=99, experts=8, per_token=2, expert_bytes=4_000_000)
+        assert total_of(SERVED + EXPERTS, experts).floor is None
 
     def test_is_unknown_where_it_would_take_longer_than_the_batch(self) -> None:
         assert total_of(SERVED.replace("@100-200", "@100-110").replace("@300-400", "@300-310")).floor is not None

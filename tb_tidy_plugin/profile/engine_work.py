@@ -1,0 +1,78 @@
+"""Python functions of a server's engine that run while its device waits: the scheduler, the sampler, the tokeniser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.iterations import Iteration, iterations_of
+from tb_tidy_plugin.trace.columns import Category, Mask, Rows
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
+
+Spans = tuple[tuple[int, int], ...]
+
+
+def served_ns(profile: Profile) -> int:
+    """Time from the first iteration's window to the last one's, of all threads that serve; 0 without iterations."""
+    return sum(whole.total_ns for whole, _ in _by_thread(profile).values())
+
+
+def functions_that_hold_up(profile: Profile, function: str, *, inside: bool) -> dict[int, Spans]:
+    """Calls on the threads of iterations for which the device waits.
+
+    A call within another one that is found is part of it. A server's loop contains its iterations, and is passed over.
+
+    Args:
+        function: regular expression that finds the names.
+        inside: whether calls inside an iteration's mark count, too.
+
+    Returns:
+        By row of the call, in order of time for each thread: starts and ends, in ns of the profile, of the time in
+        which no device works, from the first iteration's window to the last one's. Calls without any are left out.
+    """
+    table, found = profile.table, dict[int, Spans]()
+    rows = profile.matching(function, Category.PYTHON)
+    for thread, (whole, iterations) in _by_thread(profile).items():
+        mine = rows[table.thread[rows] == thread]
+        mine = mine[~_around_or_inside(profile, mine, iterations, inside=inside)]
+        mine = mine[np.lexsort((-table.end_ns[mine], table.start_ns[mine]))]
+        reach = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, table.end_ns[mine]))[:-1]
+        mine = mine[table.start_ns[mine] >= reach]
+        calls = Intervals(table.start_ns[mine], table.end_ns[mine])
+        idle = whole.minus(profile.device_busy).intersection(calls)
+        of_call = np.searchsorted(calls.starts, idle.starts, side="right") - 1
+        for at, span in zip(mine[of_call].tolist(), idle.spans, strict=True):
+            found[at] = (*found.get(at, ()), span)
+    return found
+
+
+def _by_thread(profile: Profile) -> dict[int, tuple[Intervals, list[Iteration]]]:
+    """The iterations of each thread, and the time from the first one's window to the last one's."""
+    threads: dict[int, list[Iteration]] = {}
+    for each in iterations_of(profile):
+        threads.setdefault(each.thread, []).append(each)
+    return {
+        thread: (
+            Intervals.union(
+                np.array([min(each.start_ns for each in mine)]), np.array([max(each.end_ns for each in mine)])
+            ),
+            mine,
+        )
+        for thread, mine in threads.items()
+    }
+
+
+def _around_or_inside(profile: Profile, rows: Rows, iterations: list[Iteration], *, inside: bool) -> Mask:
+    """Which of `rows` contain a mark of `iterations`, or lie in one where `inside` ones do not count."""
+    starts = np.array([each.host_start_ns for each in iterations])
+    ends = np.array([each.host_end_ns for each in iterations])
+    begin, end = profile.table.start_ns[rows], profile.table.end_ns[rows]
+    before = np.searchsorted(starts, begin, side="right")  # marks that have begun
+    contains = np.searchsorted(starts, end, side="left") > before
+    lies_in = (before > 0) & (ends[np.maximum(before - 1, 0)] > begin)
+    lies_around = lies_in & (ends[np.maximum(before - 1, 0)] < end)
+    return contains | lies_around | (lies_in & (not inside))
