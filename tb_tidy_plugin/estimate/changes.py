@@ -17,7 +17,7 @@ from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats, expanded
 from tb_tidy_plugin.estimate.replay import Changes
 from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, united
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
@@ -76,7 +76,9 @@ def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]]
     for edit in edits:
         groups.setdefault(_kind(edit), []).extend((edit.event,) if isinstance(edit, Unblock) else edit.events)
     for (kind, left, at_once), events in groups.items():
-        rows = in_steps(graph.profile, np.unique(np.array(events, np.int64)))
+        rows = np.unique(np.array(events, np.int64))
+        if spans is None:  # which are in steps, wherever their events began
+            rows = in_steps(graph.profile, rows)
         touch = _touch(graph, kind, left, at_once, rows, spans)
         if kind in {Remove, Scale} and not len(graph.device):
             touch = replace(touch, others_ns=_others_ns(graph, left, rows, spans))
@@ -124,7 +126,7 @@ def _touch(
         return Touch(left, nothing, np.empty(0), nothing, np.empty(0), waits, leaves_line=False)
     work = np.flatnonzero(np.isin(graph.device.row, rows))
     if kind is not Overlap:
-        work = np.union1d(work, _inside(graph.device.launch_cut, begin, end))
+        work = united(work, _inside(graph.device.launch_cut, begin, end))
     cuts, cut_shares = _stretches(graph, begin, end, spans)
     work_shares = _shares(graph, work, spans)
     work, work_shares = work[work_shares > 0], work_shares[work_shares > 0]
@@ -179,7 +181,7 @@ def _cuts(graph: Graph, rows: Rows) -> tuple[Rows, Rows]:
     below = rows[rows < tree.size]
     first = np.searchsorted(graph.foreign, below, side="right")
     last = np.searchsorted(graph.foreign, tree.last_descendant[below], side="right")
-    rows = np.union1d(rows, graph.foreign[expanded(first, last)[0]])
+    rows = united(rows, graph.foreign[expanded(first, last)[0]])
     rows = rows[host.start_cut[rows] != ABSENT]
     return host.start_cut[rows], host.end_cut[rows]
 

@@ -14,7 +14,7 @@ from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
 from tb_tidy_plugin.estimate.host import HostLanes
 from tb_tidy_plugin.estimate.named import BY_HOST, named_waits
 from tb_tidy_plugin.profile.debug_modes import blocking_launches
-from tb_tidy_plugin.profile.intervals import positions_of_each
+from tb_tidy_plugin.profile.intervals import positions_of_each, united
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
@@ -171,7 +171,7 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
 def _own_work(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
     """Copies that return when they are done, and launches that block."""
     table, launch = profile.table, profile.launch[device.row]
-    blocking = np.union1d(profile.matching(COPIES, Category.RUNTIME), blocking_launches(profile))
+    blocking = united(profile.matching(COPIES, Category.RUNTIME), blocking_launches(profile))
     ended = np.isin(launch, blocking) & (device.launch_cut != ABSENT)
     ended &= device.end_ns <= table.end_ns[launch] + CLOCKS_NS
     for number in np.flatnonzero(ended).tolist():

@@ -234,6 +234,8 @@ class _Book:
         owners = self._owners(mine)
         has_limit = cause == "compute" and kind not in WITHOUT_LIMIT
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
+        if kind == "mixture_of_experts":
+            limit = self.limits.of_experts(self.segments.take(mine)) or limit
         rate = self.limits.rate(self.calls[mine], self.length[mine]) if cause == "cpu" and kind != "python" else None
         said, nothing = (
             advice.on_cpu(kind, rate, has_shapes="shapes" in self.profile.recorded)
@@ -284,12 +286,12 @@ class _Book:
         return next(iter(phases)) if phases in ({"prefill"}, {"diffusion"}) else "decode"
 
     def _owners(self, mine: Rows) -> list[Owner]:
-        keys, number = np.unique(self.names.key[mine], return_inverse=True)
-        number = number.reshape(-1)
-        sums = _sums(number, self.length[mine], len(keys))
+        key = self.names.key[mine]
+        sums = _sums(key, self.length[mine], int(key.max(initial=ABSENT)) + 1)
+        there = np.flatnonzero(sums)
         found = []
-        for which in np.argsort(-sums, kind="stable")[:MOST_OWNERS].tolist():
-            here = mine[number == which]
+        for which in there[np.argsort(-sums[there], kind="stable")][:MOST_OWNERS].tolist():
+            here = mine[key == which]
             longest = int(here[np.argmax(self.length[here])])
             found.append(owner_of(self.profile, self.host, self.segments, self.names, longest, int(sums[which])))
         return found
@@ -380,7 +382,7 @@ class _Book:
         table = self.profile.table
         numbers = distinct(table.external_id[table.category == Category.OPERATOR].astype(np.int64))
         gaps = np.diff(numbers[numbers > 0])
-        return len(gaps) >= LEAST_NUMBERED and float(np.median(gaps)) >= THINNED_GAP
+        return len(gaps) >= LEAST_NUMBERED and 2 * int(np.count_nonzero(gaps >= THINNED_GAP)) > len(gaps)
 
 
 def _sums(number: Rows, values: Rows, count: int) -> Rows:

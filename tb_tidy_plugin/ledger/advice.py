@@ -241,8 +241,8 @@ def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) ->
 
 
 def _of_server(kind: Kind | None, limit: Limit, known: Circumstances) -> str | None:
-    """What a server can do about matrix products; None where it can do what all programs can."""
-    if kind == "matrix" and known.serving == "decode" and limit.bound == "memory":
+    """What a server can do about products and experts; None where it can do what all programs can."""
+    if kind in READS_WEIGHTS and known.serving == "decode" and limit.bound == "memory":
         return _batch(known)
     if kind == "matrix" and known.serving == "prefill" and known.is_narrow:
         return PREFILL.format(quantise="" if known.is_quantised else COMPUTE_NARROW)

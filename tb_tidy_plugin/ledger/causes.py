@@ -15,7 +15,7 @@ import numpy as np
 
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import CAUSES, Cause
-from tb_tidy_plugin.profile.intervals import Intervals, cut
+from tb_tidy_plugin.profile.intervals import Intervals, cut, united
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
@@ -90,7 +90,9 @@ def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) 
 
 
 def joined(*parts: Segments) -> Segments:
-    """All pieces of `parts`, in order of time."""
+    """All pieces of `parts`, each in order of time, in that order."""
+    if len(there := [part for part in parts if len(part.starts)]) == 1:
+        return there[0]
     columns = [np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Segments)]
     return Segments(*columns).take(np.argsort(columns[0], kind="stable"))
 
@@ -337,7 +339,7 @@ def _quiet(profile: Profile) -> Intervals:
     table = profile.table
     calls = np.flatnonzero((table.category == Category.RUNTIME) & has(profile, LAUNCHES))
     launch = profile.launch
-    calls = np.union1d(calls, launch[launch != ABSENT])
+    calls = united(calls, launch[launch != ABSENT])
     busy = Intervals.union(table.start_ns[calls], table.end_ns[calls] + 1)
     starts, ends = np.append(table.start_ns.min(), busy.ends), np.append(busy.starts, table.end_ns.max())
     quiet = ends - starts > QUIET_NS

@@ -12,9 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
+from tb_tidy_plugin.profile.builders import BUILDS
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
-from tb_tidy_plugin.profile.nesting import contained
+from tb_tidy_plugin.profile.nesting import contained, nearest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
@@ -31,7 +32,9 @@ WAITING = re.compile(
 
 LOADER_FRAME = re.compile(r"(?:^|/)torch(?:data)?/.*(?:dataloader|stateful_dataloader)\.py\(\d+\): __next__$")
 HOST_COLLECTIVE = re.compile(r"^(?:gloo|hccl|mpi|ucc):|distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$")
-COMPILE_FRAME = re.compile(rf"{COMPILATION.pattern}|CUDAGraphNode\.record|torch/_inductor/codecache\.py")
+COMPILE_FRAME = re.compile(
+    rf"{COMPILATION.pattern}|CUDAGraphNode\.record|torch/_inductor/codecache\.py|{BUILDS.pattern}"
+)
 BEGIN_CAPTURE = re.compile(r"(?:cuda|hip)StreamBeginCapture")
 END_CAPTURE = re.compile(r"(?:cuda|hip)StreamEndCapture")
 CAPTURE = re.compile(r"(?:cuda|hip)(?:Stream(?:Begin|End)Capture|GraphInstantiate)")
@@ -85,11 +88,7 @@ class Nest:
 
     def nearest(self, positions: Rows, wanted: Mask) -> Rows:
         """The innermost event around each of `positions`, or itself, for which `wanted` holds, `ABSENT` for none."""
-        up = np.append(np.where(wanted, np.arange(len(self.rows)), self.parent), ABSENT)
-        while not np.array_equal(further := up[up], up):
-            up = further
-        found: Rows = up[positions]
-        return found
+        return np.append(nearest(self.parent, wanted), ABSENT)[positions]
 
     def names(self, positions: Rows) -> Numbers:
         """Number of the name of each of `positions`, `ABSENT` for `ABSENT`."""

@@ -12,6 +12,7 @@ from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
 from tb_tidy_plugin.profile.collectives import collectives_of
 from tb_tidy_plugin.profile.devices import FP8
+from tb_tidy_plugin.profile.experts import experts_read
 from tb_tidy_plugin.profile.float32 import float32_kernels
 from tb_tidy_plugin.profile.flops import PLAUSIBLE, WorkEstimates, device_of
 from tb_tidy_plugin.profile.kernels import NARROW, QUANTISED
@@ -128,7 +129,9 @@ class WorkLimits:
         if "shapes" not in self.profile.recorded or not (total := int(length_ns.sum())):
             return None
         call = self._rated[rows]
-        rated = np.unique(call[call != ABSENT])
+        is_rated = np.zeros(len(self._estimates.time_ns) + 1, np.bool_)
+        is_rated[call] = True
+        rated = np.flatnonzero(is_rated[:-1])
         if not len(rated):
             return None
         time_ns = self._estimates.time_ns[rated]
@@ -150,6 +153,14 @@ class WorkLimits:
         if bound is None or not known_share:
             return None
         return Limit(share_reached=reached, bound=bound, known_share=known_share, by="shapes")
+
+    def of_experts(self, segments: Segments) -> Limit | None:
+        """The limit of experts that only decode, by the model's configuration; None where that is missing."""
+        taken_ns, device = int((segments.ends - segments.starts).sum()), device_of(self.profile)
+        if device is None or not taken_ns:
+            return None
+        reached = experts_read(self.profile) / device.bytes_per_second * 1e9 / taken_ns
+        return Limit(share_reached=reached, bound="memory", known_share=1.0, by="shapes") if 0 < reached <= 1 else None
 
     def _reached(self, segments: Segments, length: Times, total: int) -> tuple[float | None, Bound | None, float]:
         if self.roofline is None or not total:

@@ -41,13 +41,15 @@ class Names:
         library: the nearest function outside PyTorch and the standard library.
         mark: position in `Host.marks.rows` of the innermost annotation, where nothing else is known.
         kind: position in `KINDS`, `ABSENT` where the cause has none.
-        key: equal for segments of one owner.
+        by_work: which segments are told by device work, not by what the host does.
+        key: equal for segments of one owner; small numbers from 0 on.
     """
 
     operator: Rows
     library: Rows
     mark: Rows
     kind: Rows
+    by_work: Mask
     key: Rows
 
 
@@ -55,9 +57,8 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
     """What the recording calls those whose time each segment is."""
     of_device, of_queue = _is_cause(segments, OF_DEVICE), _is_cause(segments, OF_QUEUE)
     by_work = of_device | of_queue
-    operator = np.where(by_work, _launching_operators(profile, host, segments), ABSENT)
-    library = np.full(len(segments.starts), ABSENT, np.int64)
-    mark = library.copy()
+    operator, library, mark = (np.full(len(segments.starts), ABSENT, np.int64) for _ in range(3))
+    operator[by_work] = _launching_operators(profile, host, segments.work[by_work])
     on_host = np.flatnonzero(~by_work)
     calls = segments.call[on_host]
     outermost = host.is_operator & (host.nearest(host.parent, host.is_operator) == ABSENT)
@@ -71,18 +72,21 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
     for thread in np.unique(segments.thread[bare]).tolist():
         here = bare[segments.thread[bare] == thread]
         mark[here] = host.marks.innermost(thread, segments.starts[here])
-    return Names(operator, library, mark, kind, _keys(profile, host, segments, by_work, operator, library, mark))
+    key = _keys(profile, host, segments, by_work, operator, library, mark)
+    return Names(operator, library, mark, kind, by_work, key)
 
 
 def _is_cause(segments: Segments, causes: frozenset[Cause]) -> Mask:
     return np.isin(segments.cause, [NUMBER[cause] for cause in causes])
 
 
-def _launching_operators(profile: Profile, host: Host, segments: Segments) -> Rows:
-    """The innermost operator around the launch of each segment's device work."""
-    launch = np.append(np.where(profile.replayed.operator == ABSENT, profile.launch, ABSENT), ABSENT)[segments.work]
+def _launching_operators(profile: Profile, host: Host, work: Rows) -> Rows:
+    """The innermost operator around the launch of each row of device work."""
+    if not len(work):
+        return work
+    launch = np.append(np.where(profile.replayed.operator == ABSENT, profile.launch, ABSENT), ABSENT)[work]
     at = host.at[launch]
-    by_id = np.append(profile.launched_by, ABSENT)[segments.work]
+    by_id = np.append(profile.launched_by, ABSENT)[work]
     at = np.where((at == ABSENT) & (launch == ABSENT), host.at[by_id], at)
     return host.nearest(at, host.is_operator)
 
@@ -145,9 +149,10 @@ def _kinds(profile: Profile, host: Host, segments: Segments, operator: Rows, of_
     if len(on_cpu):
         any_operator = host.nearest(segments.call[on_cpu], host.is_operator)
         name = host.names(host.nearest(segments.call[on_cpu], _is_known(host)))
-        by_name = {number: kind_on_cpu(table.names[number]) for number in np.unique(name[name >= 0]).tolist()}
-        known = [NUMBER_OF_KIND[by_name.get(number) or "other"] for number in name.tolist()]
-        kind[on_cpu] = np.where(any_operator == ABSENT, NUMBER_OF_KIND["python"], known)
+        by_name = np.full(len(table.names) + 1, NUMBER_OF_KIND["other"], np.int64)  # the last one for `ABSENT`
+        for number in np.flatnonzero(np.bincount(name[name != ABSENT])).tolist():
+            by_name[number] = NUMBER_OF_KIND[kind_on_cpu(table.names[number]) or "other"]
+        kind[on_cpu] = np.where(any_operator == ABSENT, NUMBER_OF_KIND["python"], by_name[name])
     return kind
 
 
@@ -157,11 +162,12 @@ def _keys(  # noqa: PLR0913, PLR0917 - one column each
     table = profile.table
     many = len(table.names) + 1
     above = host.names(operator).astype(np.int64) + 1
-    kernel = np.append(table.name, np.int32(ABSENT))[segments.work].astype(np.int64) + 1
     function = host.names(library).astype(np.int64) + 1
     annotation = host.marks.names(mark).astype(np.int64) + 1
-    on_host = np.where(function > 0, function, np.where(above > 0, above + many, annotation + 2 * many))
-    return np.where(by_work, above * many + kernel, -1 - on_host)
+    key = np.where(function > 0, function, np.where(above > 0, above + many, annotation + 2 * many))
+    kernel = np.append(table.name, np.int32(ABSENT))[segments.work[by_work]].astype(np.int64) + 1
+    key[by_work] = 3 * many + np.unique(above[by_work] * many + kernel, return_inverse=True)[1].reshape(-1)
+    return key
 
 
 def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at: int, ns: int) -> Owner:
@@ -183,12 +189,12 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
     elif mark is not None:
         known = "mark"
     else:
-        known = "kernel-name" if kernel is not None and names.key[at] >= 0 else "none"
-    if names.key[at] >= 0 and operator == ABSENT and kernel is not None:
+        known = "kernel-name" if kernel is not None and names.by_work[at] else "none"
+    if names.by_work[at] and operator == ABSENT and kernel is not None:
         known = "kernel-name"
     if library != ABSENT:
         known = "stack"
-    if call == ABSENT and names.key[at] < 0:
+    if call == ABSENT and not names.by_work[at]:
         beside = _neighbours(host, thread, start, int(segments.ends[at]))
         known = "neighbours" if known == "none" and beside else known
     nearest, own = functions

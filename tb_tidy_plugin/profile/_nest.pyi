@@ -1,3 +1,6 @@
+import numpy as np
+import numpy.typing as npt
+
 from tb_tidy_plugin.trace.columns import Numbers, Rows, Times
 
 def replay(
@@ -7,3 +10,4 @@ def pre_order(parent: Rows, size: Rows, free_from: Rows, position: Rows, /) -> N
 def contain(
     thread: Numbers, start: Times, end: Times, parent: Rows, last: Rows, self_ns: Times, covered: Times, /
 ) -> None: ...
+def around(parent: Rows, wanted: npt.NDArray[np.uint8], found: Rows, /) -> None: ...

@@ -4,7 +4,7 @@
 Every index is checked, since what they come from is a trace.
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
 cdef int64_t ABSENT = -1
@@ -151,3 +151,21 @@ def contain(
         while top != ABSENT:
             last[top] = thread.shape[0] - 1
             top = parent[top]
+
+
+def around(const int64_t[::1] parent, const uint8_t[::1] wanted, int64_t[::1] found):
+    """Fills `found`: the nearest wanted one of each event and those around it, `ABSENT` where none is.
+
+    Args:
+        parent: each stands before its children. wanted: 1 or 0 for each event.
+        found: what is filled, with positions.
+    """
+    cdef Py_ssize_t at
+    with nogil:
+        for at in range(parent.shape[0]):
+            if wanted[at]:
+                found[at] = at
+            elif parent[at] == ABSENT:
+                found[at] = ABSENT
+            else:
+                found[at] = found[parent[at]]

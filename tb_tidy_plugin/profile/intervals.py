@@ -129,6 +129,11 @@ def distinct(times: Times) -> Times:
     return found
 
 
+def united(*rows: Ids) -> Rows:
+    """Each of several sets of rows once, in order."""
+    return distinct(np.concatenate(rows))
+
+
 def positions_of_each(values: Ids) -> list[Rows]:
     """The positions of each distinct value, ascending; in the order of the values."""
     order = np.argsort(values, kind="stable")

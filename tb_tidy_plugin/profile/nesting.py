@@ -22,7 +22,7 @@ from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
 if IS_COMPILED:
-    from tb_tidy_plugin.profile._nest import contain
+    from tb_tidy_plugin.profile._nest import around, contain
 
 HOST_CALLS = (Category.OPERATOR, Category.ANNOTATION, Category.RUNTIME)
 
@@ -60,10 +60,7 @@ class Nesting:
 
     def nearest(self, wanted: Mask) -> Rows:
         """For each call the innermost call around it, or itself, for which `wanted` holds, `ABSENT` for none."""
-        up = np.append(np.where(wanted, np.arange(len(self)), self.parent), ABSENT)  # the last entry is `ABSENT`'s own
-        while not np.array_equal(further := up[up], up):
-            up = further
-        return up[:-1]
+        return nearest(self.parent, wanted)
 
     def sums(self, values: Times) -> Times:
         """For each call the sum of `values`, which has one entry per call, over itself and all calls inside it."""
@@ -112,6 +109,23 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
     at = np.full(len(table), ABSENT, np.int64)
     at[rows] = np.arange(len(rows))
     return _folded(Nesting(rows, parent, last, self_ns, at), name[rows])
+
+
+def nearest(parent: Rows, wanted: Mask) -> Rows:
+    """For each event the innermost one around it, or itself, for which `wanted` holds, `ABSENT` for none.
+
+    Args:
+        parent: position of the event around each one, which stands before it; `ABSENT` for none.
+        wanted: one entry per event.
+    """
+    if IS_COMPILED:
+        found = np.empty(len(parent), np.int64)
+        around(parent, wanted.view(np.uint8), found)
+        return found
+    up = np.append(np.where(wanted, np.arange(len(parent)), parent), ABSENT)  # the last entry is `ABSENT`'s own
+    while not np.array_equal(further := up[up], up):
+        up = further
+    return up[:-1]
 
 
 def contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.copies import SOURCE
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, united
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, devices_of, idle_parts
 from tb_tidy_plugin.profile.loops import Loop, LoopLimits
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
@@ -54,7 +54,7 @@ def device_readbacks(profile: Profile) -> Rows:
     waiting = profile.launched_by[device_waits(profile)]
     reads, copies = value_reads(profile), _outermost(profile, profile.named(*SOURCE))
     copies = np.intersect1d(copies, _around(profile, copies, profile.launched_by[_small_copies(profile)]))
-    found = _outermost(profile, np.union1d(reads, copies))
+    found = _outermost(profile, united(reads, copies))
     return np.intersect1d(found, _around(profile, found, waiting))
 
 
@@ -86,7 +86,7 @@ def _single_reads(profile: Profile) -> Rows:
     lists = profile.matching(LIST, Category.PYTHON)
     first = profile.named(IN_LIST)
     first = first[np.isin(profile.tree.parent[first], lists)]
-    return _outermost(profile, np.union1d(profile.named(*SINGLE_READS), first))
+    return _outermost(profile, united(profile.named(*SINGLE_READS), first))
 
 
 def _outermost(profile: Profile, rows: Rows) -> Rows:

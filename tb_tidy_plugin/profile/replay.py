@@ -35,7 +35,18 @@ from tb_tidy_plugin.profile.graph_records import (
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.iteration_marks import sizes_of
 from tb_tidy_plugin.profile.steps import steps_of
-from tb_tidy_plugin.trace.columns import ABSENT, ROW_COLUMNS, Category, EventTable, Mask, Numbers, Replays, Rows, Times
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    ROW_COLUMNS,
+    Category,
+    EventTable,
+    Grids,
+    Mask,
+    Numbers,
+    Replays,
+    Rows,
+    Times,
+)
 from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
@@ -84,12 +95,14 @@ class Replayed:
         known: of replayed device work and of the events that stand for its capture a position in `KNOWN_BY`, else
             `ABSENT`.
         inserted: which rows stand for a capture, and were not recorded in the replay.
+        grid: thread blocks along three axes of each row's launch in the capture, 0 where they are not known.
     """
 
     profile: Profile
     operator: Rows
     known: Numbers
     inserted: Mask
+    grid: Grids
 
     def known_by(self, row: int) -> KnownBy | None:
         """How the operator of a row is known, None for what was recorded as it is."""
@@ -130,6 +143,7 @@ def replayed_of(profile: Profile) -> Replayed:
     operator = np.full(len(table), ABSENT, np.int64)
     known = np.full(len(table), ABSENT, np.int32)
     inserted = np.zeros(len(table), np.bool_)
+    grid = np.broadcast_to(np.zeros(3, np.int64), (len(table), 3))
     if replays is not None and len(replays.work):
         by_order = np.full(int(table.file_order.max()) + 1, ABSENT, np.int64)
         by_order[table.file_order] = np.arange(len(table))
@@ -137,8 +151,10 @@ def replayed_of(profile: Profile) -> Replayed:
         work, cause = by_order[replays.work], by_order[replays.cause]
         here = (work != ABSENT) & (cause != ABSENT)
         operator[work[here]], known[work[here]] = cause[here], replays.known[here]
+        grid = grid.copy()
+        grid[work[here]] = replays.grid[here]
         known[inserted] = replays.known_inserted[table.file_order[inserted] - replays.first_inserted]
-    return Replayed(profile, operator, known, inserted)
+    return Replayed(profile, operator, known, inserted, grid)
 
 
 # From captures into a table
@@ -338,7 +354,7 @@ class _Plan:
     Attributes:
         rows: of the source, in pre-order. start_ns, end_ns: of each, after the launch begins.
         known: the least certain way in which a kernel inside each is known.
-        cause: for each kernel the position of its operator, `ABSENT` for none.
+        cause: for each kernel the position of its operator, `ABSENT` for none. grid: that of its launch.
     """
 
     rows: Rows
@@ -346,6 +362,7 @@ class _Plan:
     end_ns: Times
     known: Numbers
     cause: Rows
+    grid: Grids
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +384,7 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
     texts.numbers(table.input_texts, len(table.input_texts))
     parts, count, used = [table], 0, 0
     work, cause, known, known_inserted = ([NOTHING] for _ in range(4))
+    grid = [np.zeros((0, 3), np.int64)]
     for each in inserts:
         plan = each.plan
         if count + len(plan.rows) > MOST_INSERTED:
@@ -376,6 +394,7 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
         work.append(table.file_order[each.replay.work[here]].astype(np.int64))
         cause.append(first + count + plan.cause[here])
         known.append(each.known[here].astype(np.int64))
+        grid.append(plan.grid[here])
         known_inserted.append(plan.known.astype(np.int64))
         count, used = count + len(plan.rows), used + 1
     if left := len(joined) - used:
@@ -394,6 +413,7 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
             work=np.concatenate(work),
             cause=np.concatenate(cause),
             known=np.concatenate(known).astype(np.int32),
+            grid=np.concatenate(grid),
             first_inserted=first,
             known_inserted=np.concatenate(known_inserted).astype(np.int32),
             sources=tuple(sorted({record.source.name for record, _ in joined.values()})),
@@ -443,7 +463,8 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
     within = np.stack([np.arange(len(rows)), last + 1], axis=1).reshape(-1)
     known[-1] = ABSENT
     known = np.maximum.reduceat(known, within)[::2] if len(rows) else known[:0]
-    return _Plan(rows, start, start[last] + 1, known, position[causing])
+    grid = np.concatenate([record.grids, np.zeros((1, 3), np.int64)])[pairs.launch]
+    return _Plan(rows, start, start[last] + 1, known, position[causing], grid)
 
 
 def _told(table: EventTable, rows: Rows, *, detailed: bool) -> Mask:

@@ -17,7 +17,8 @@ from typing import TypeAlias
 import numpy as np
 
 from tb_tidy_plugin.compiled import is_usable
-from tb_tidy_plugin.profile.intervals import last_begun
+from tb_tidy_plugin.profile.intervals import last_begun, united
+from tb_tidy_plugin.profile.nesting import nearest
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
@@ -56,13 +57,7 @@ class Tree:
 
     def nearest_ancestor(self, wanted: Mask) -> Rows:
         """For each row its nearest proper ancestor for which `wanted` holds, `ABSENT` where there is none."""
-        nearest = np.full(self.size, ABSENT, np.int64)
-        by_depth = np.argsort(self.depth, kind="stable")
-        bounds = np.flatnonzero(np.diff(self.depth[by_depth])) + 1
-        for level in np.split(by_depth, bounds)[1:]:
-            above = self.parent[level]
-            nearest[level] = np.where(wanted[above], above, nearest[above])
-        return nearest
+        return np.append(nearest(self.parent, wanted), ABSENT)[self.parent]
 
 
 def build_tree(table: EventTable, also: Rows | None = None) -> tuple[Rows, Tree]:
@@ -74,7 +69,7 @@ def build_tree(table: EventTable, also: Rows | None = None) -> tuple[Rows, Tree]
     """
     rows = np.flatnonzero(table.is_category(HOST_TREE))
     if also is not None:
-        rows = np.union1d(rows, also)
+        rows = united(rows, also)
     has_index = bool((table.event_index[rows] != ABSENT).any())
     tie = table.event_index[rows] if has_index else -table.end_ns[rows]
     rows = rows[np.lexsort((table.file_order[rows], tie, table.start_ns[rows]))]
@@ -198,7 +193,8 @@ def innermost(table: EventTable, tree: Tree, rows: Rows) -> Rows:
     for _ in range(CLIMBED):
         found[over] = tree.parent[found[over]]
         over = over[(found[over] != ABSENT) & (table.end_ns[found[over]] < times[over])]
-    found[over] = _leapt(tree, table.end_ns[: tree.size], found[over], times[over])
+    if len(over):
+        found[over] = _leapt(tree, table.end_ns[: tree.size], found[over], times[over])
     return found
 
 

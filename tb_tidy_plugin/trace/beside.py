@@ -13,6 +13,8 @@ from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.graphs import with_graph_captures
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.memory_snapshot import with_memory_snapshot
+from tb_tidy_plugin.trace.model_config import with_model_config
 from tb_tidy_plugin.trace.reader import ReadProgress
 from tb_tidy_plugin.trace.remote import AnyPath
 
@@ -24,7 +26,7 @@ def read_with_side_files(
     limits: Limits = USUAL,
     graph_captures: Sequence[Path] = (),
 ) -> EventTable:
-    """The trace `path` with its side files: of the capture, of an out-of-tree device, of graphs that it replays.
+    """The trace `path` with what lies beside it: of a capture, an out-of-tree device, graphs, the allocator, the model.
 
     The columns of large traces are kept in `cache`. `graph_captures` are files that the user names; without them those
     beside the trace are taken.
@@ -32,7 +34,8 @@ def read_with_side_files(
     Raises:
         TraceError: nothing in the trace can be used; side files that cannot be used are noted.
     """
-    return with_graph_captures(_columns(path, progress, cache, limits), path, graph_captures, limits)
+    table = with_model_config(with_memory_snapshot(_columns(path, progress, cache, limits), path), path)
+    return with_graph_captures(table, path, graph_captures, limits)
 
 
 def _columns(path: AnyPath, progress: ReadProgress | None, cache: Cache, limits: Limits) -> EventTable:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -21,6 +22,8 @@ Times: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int32]
 Ids: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
+Grids: TypeAlias = NDArray[np.int64]
+"""Three columns: thread blocks along each axis."""
 Mask: TypeAlias = NDArray[np.bool_]
 
 ABSENT = -1
@@ -233,7 +236,7 @@ class Replays:
 
     Attributes:
         work, cause: `file_order` of replayed device work, and of the inserted event that launched it in the capture.
-        known: how each pair is known.
+        known: how each pair is known. grid: of each launch in the capture, thread blocks along three axes, else 0.
         first_inserted: `file_order` of the first inserted event; all from there on are inserted.
         known_inserted: for each of them how it is known.
         sources: files that hold the captures; empty text for the recording itself.
@@ -242,6 +245,7 @@ class Replays:
     work: Rows
     cause: Rows
     known: Numbers
+    grid: Grids
     first_inserted: int
     known_inserted: Numbers
     sources: tuple[str, ...]
@@ -253,6 +257,26 @@ class GraphCapture:
 
     name: str
     table: EventTable
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertSizes:
+    """A mixture of experts.
+
+    Attributes:
+        layers: that have experts. experts: of one layer. per_token: how many of them a token goes to.
+        expert_bytes: weights of one.
+    """
+
+    layers: int
+    experts: int
+    per_token: int
+    expert_bytes: int
+
+    def bytes_read(self, tokens: int) -> int:
+        """Weights that all layers read for so many tokens, each of which goes to any of the experts alike."""
+        touched = self.experts * (1 - (1 - self.per_token / self.experts) ** tokens)
+        return round(self.layers * touched * self.expert_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +302,8 @@ class EventTable:
         partial: the file ended early or was damaged; what was readable is here.
         graphs: captures that were found beside the recording, or named by the user.
         replays: what stands for them in the table, None where nothing does.
+        memory_snapshot: where a snapshot of the allocator lies beside the recording, None where none does.
+        experts: what a `config.json` beside the recording says of them, None where there is none.
     """
 
     start_ns: Times
@@ -309,6 +335,8 @@ class EventTable:
     partial: str | None
     graphs: tuple[GraphCapture, ...] = ()
     replays: Replays | None = None
+    memory_snapshot: AnyPath | None = None
+    experts: ExpertSizes | None = None
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -352,7 +380,9 @@ class EventTable:
 
     def is_named(self, test: Callable[[str], object]) -> Mask:
         """Which rows have a name for which `test` holds; it is asked once for each name."""
-        return np.isin(self.name, numbers_where(self.names, test))
+        wanted = np.zeros(len(self.names), np.bool_)
+        wanted[numbers_where(self.names, test)] = True
+        return wanted[self.name]
 
 
 ROW_COLUMNS = frozenset(

@@ -18,6 +18,12 @@ CAPTURED = ".tidy.json.gz"
 GRAPH_CAPTURE = ".tidy_graph.json.gz"
 """Ends the name of a file with the capture of a graph, as `tb_tidy_plugin.capture.graphs` writes it."""
 
+MEMORY_SNAPSHOT = ".memory_snapshot.pickle"
+"""Added to the name of a trace or of its worker, names what `torch.cuda.memory._dump_snapshot` wrote."""
+
+MODEL_CONFIG = "config.json"
+"""Of the folder of a trace: Hugging Face's description of the model."""
+
 TRACE_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?")
 """Of files that are traces whatever they hold."""
 
@@ -65,6 +71,17 @@ def name_parts(name: str) -> NameParts:
     stem = match["stem"] if match else name.removesuffix(".gz")
     serving = SGLANG.fullmatch(stem)
     return NameParts(serving["worker"], serving["span"] + (serving["stage"] or "")) if serving else NameParts(stem, "")
+
+
+def snapshots_beside(trace: AnyPath) -> list[AnyPath]:
+    """Where a memory snapshot of a trace may lie, the nearest first: as it is called, its worker, or the folder's."""
+    names = dict.fromkeys((trace.name, trace.name.removesuffix(".gz"), name_parts(trace.name).worker, ""))
+    return [trace.with_name((name + MEMORY_SNAPSHOT).removeprefix(".")) for name in names]
+
+
+def model_config_beside(trace: AnyPath) -> AnyPath:
+    """Where the configuration of the model may lie that a trace is of."""
+    return trace.with_name(MODEL_CONFIG)
 
 
 def rank_in_names(path: AnyPath) -> int | None:

@@ -189,3 +189,20 @@ def test_the_compiled_loop_nests_as_the_one_in_python(trace: str, monkeypatch: p
             columns = (nested.rows, nested.parent, nested.last, nested.self_ns, nested.at)
             found.append([column.tolist() for column in columns])
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("is_compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+@given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=40))
+def test_the_nearest_one_is_the_first_on_the_way_up(is_compiled: bool, drawn: list[tuple[int, bool]]) -> None:
+    if is_compiled and not nesting.IS_COMPILED:
+        pytest.skip("the loops of the tree were not compiled")
+    parent = [max(at - back, -1) if back else -1 for at, (back, _) in enumerate(drawn)]
+    wanted = [is_wanted for _, is_wanted in drawn]
+
+    def first(at: int) -> int:
+        return at if at == -1 or wanted[at] else first(parent[at])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nesting, "IS_COMPILED", is_compiled)
+        found = nesting.nearest(np.array(parent, np.int64), np.array(wanted, np.bool_))
+    assert found.tolist() == list(map(first, range(len(drawn))))
