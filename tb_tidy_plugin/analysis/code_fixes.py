@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
 from tb_tidy_plugin.analysis.answers import FixesAnswer
-from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.job import Job, UsualRules
+from tb_tidy_plugin.analysis.remembered import OWN_RULES
 from tb_tidy_plugin.fixes.installed import has_libcst
+from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, CodeFix, CodeFixes
-from tb_tidy_plugin.report.model import Finding, ProfileReport
+from tb_tidy_plugin.report.fix_model import Unfixed
+from tb_tidy_plugin.report.model import Finding, Place, ProfileReport
+from tb_tidy_plugin.trace.cache import code_state, key_of
+from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.visible import log_called
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.analysis.fixing import Fixer, Proposal
-    from tb_tidy_plugin.report.fix_model import Unfixed
+    from tb_tidy_plugin.analysis.fixing import Fixer
 
+log = log_called("tb_tidy_plugin")
+
+KIND = "changes"  # of entries in the cache
 MOST_PLACES = 10
 """Of one finding, those that cost most."""
 
@@ -24,7 +33,25 @@ MOST_NODES = 8_000
 """Of the syntax trees of all files of a run: LibCST takes up to 2 s for as many, on scripts of 800 lines."""
 
 NO_PLACE = "The recording does not say where in your code this is."
+_Key: TypeAlias = tuple[object, ...]
+
 FURTHER = f"A report holds the changes of {MOST_PLACES} places. Run `tb-tidy fix` for the others."
+
+
+class _Place(NamedTuple):
+    """A place of a finding whose rule can change code, with what `Fixer.proposal` takes."""
+
+    finding: Finding
+    place: Place
+    facts: Recipe
+    captured: str | None
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    """The change of a place, else the reason why there is none."""
+
+    change: CodeFix | None = None
+    reason: str = ""
 
 
 def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileReport]:
@@ -40,13 +67,55 @@ def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileRep
         return [
             _replaced(answer, [_needing_extra(answer, each) for each in answer.report.findings]) for answer in answers
         ]
+    places: dict[_Key, _Place] = {}
+    for answer in answers:
+        for finding in answer.report.findings:
+            for place in finding.places[:MOST_PLACES] if finding.id in answer.facts else ():
+                asked = _Place(finding, place, answer.facts[finding.id], answer.captured.get(place.file))
+                places.setdefault(_key(asked), asked)  # of other ranks' equal places the first one stands for all
+    made = dict(zip(places, _outcomes([*places.values()], job), strict=True))
+    return [_replaced(answer, [_fixed(answer, each, made) for each in answer.report.findings]) for answer in answers]
+
+
+def _key(asked: _Place) -> _Key:
+    place = asked.place
+    lines = (place.line, place.end_line, place.function, place.precision, place.text)
+    return (asked.finding.id, place.file, *lines, asked.captured)
+
+
+def _outcomes(places: Sequence[_Place], job: Job) -> list[_Outcome]:
+    """For each place its change, or why there is none: from the cache where all that this depends on is as it was."""
     from tb_tidy_plugin.analysis.fixing import Fixer
 
     fixer = Fixer(job, MOST_NODES)
-    made: dict[tuple[object, ...], Proposal | Unfixed] = {}
-    return [
-        _replaced(answer, [_fixed(answer, each, fixer, made) for each in answer.report.findings]) for answer in answers
+    key = _cache_key(places, fixer)
+    content = None if key is None else job.cache.load(KIND, key)
+    if content is not None:
+        try:
+            return msgspec.json.decode(content, type=list[_Outcome])
+        except NOT_JSON as problem:
+            log.info("%s %s is passed over: %s", KIND, key, problem)
+    found = [fixer.proposal(*each) for each in places]
+    outcomes = [
+        _Outcome(reason=each.reason) if isinstance(each, Unfixed) else _Outcome(change=each.fix) for each in found
     ]
+    if key is not None:
+        with suppress(UnicodeEncodeError):  # a path that is not text
+            job.cache.keep(KIND, key, [msgspec.json.encode(outcomes)])
+    return outcomes
+
+
+def _cache_key(places: Sequence[_Place], fixer: Fixer) -> str | None:
+    """Names what the changes depend on, texts of files included; None where a rule's code is not this package's."""
+    job = fixer.job
+    modules = [] if isinstance(job.rules, UsualRules) else [type(rule).__module__ for rule in job.rules]
+    if job.cache.folder is None or not all(module.startswith(OWN_RULES) for module in modules):
+        return None
+    texts = {each.place.file: fixer.state(each.place.file) for each in places}
+    try:
+        return key_of(code_state(), MOST_NODES, texts, [(_key(each), each.finding.rule, each.facts) for each in places])
+    except (OSError, UnicodeEncodeError):  # this package's code cannot be looked at, or a name is not text
+        return None
 
 
 def _replaced(answer: FixesAnswer, findings: list[Finding]) -> ProfileReport:
@@ -59,29 +128,20 @@ def _needing_extra(answer: FixesAnswer, finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, code_fixes=CodeFixes([], NEEDS_EXTRA))
 
 
-def _fixed(
-    answer: FixesAnswer, finding: Finding, fixer: Fixer, made: dict[tuple[object, ...], Proposal | Unfixed]
-) -> Finding:
-    """The finding with its changes; what other ranks have made of the same place is taken from `made`."""
-    from tb_tidy_plugin.report.fix_model import Unfixed
-
+def _fixed(answer: FixesAnswer, finding: Finding, made: Mapping[_Key, _Outcome]) -> Finding:
+    """The finding with the changes of its places."""
     facts = answer.facts.get(finding.id)
     if facts is None:
         return finding
     changes: dict[str, CodeFix] = {}
     reasons = [] if finding.places else [NO_PLACE]
     for place in finding.places[:MOST_PLACES]:
-        captured = answer.captured.get(place.file)
-        lines = (place.line, place.end_line, place.function, place.precision, place.text)
-        key = (finding.id, place.file, *lines, captured)
-        if key not in made:
-            made[key] = fixer.proposal(finding, place, facts, captured)
-        found = made[key]
-        if isinstance(found, Unfixed):
+        found = made[_key(_Place(finding, place, facts, answer.captured.get(place.file)))]
+        if found.change is None:
             reasons.append(found.reason)
         else:
             saving_ns = finding.saving.expected_ns if finding.saving else None
-            changes.setdefault(found.fix.diff, msgspec.structs.replace(found.fix, saving_ns=saving_ns))
+            changes.setdefault(found.change.diff, msgspec.structs.replace(found.change, saving_ns=saving_ns))
     if len(finding.places) > MOST_PLACES:
         reasons.append(FURTHER)
     fixes = CodeFixes(list(changes.values()), reasons[0] if reasons else None)

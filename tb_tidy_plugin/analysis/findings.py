@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tb_tidy_plugin.analysis.constructors import where_to_edit
+from tb_tidy_plugin.analysis.constructors import option_of_trainer, where_to_edit
 from tb_tidy_plugin.benchmarks.factor import factor_of
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate import saving as estimated
@@ -277,11 +277,15 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
 def _edit_before(
     profile: Profile, rule: Rule, lead: Match, places: Sequence[tuple[Place, int]], sources: Sources | None
 ) -> str:
-    """The sentence on where the fix belongs, for a fix that sets an option of an object."""
-    made = rule.made_by(lead.evidence)
-    if made is None or not places or sources is None:
+    """The sentence on where the fix belongs, for a fix that sets an option of an object or of a library."""
+    if not places:
         return ""
     place, anchor = places[0]
+    if option := option_of_trainer(profile, anchor, rule.trainer_options(lead.evidence)):
+        return f"{option}. "
+    made = rule.made_by(lead.evidence)
+    if made is None or sources is None:
+        return ""
     return where_to_edit(profile, anchor, place, made, sources)
 
 

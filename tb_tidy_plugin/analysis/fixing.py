@@ -82,6 +82,11 @@ class Fixer:
         except Unfixable as reason:
             return _unfixed(finding, place, str(reason))
 
+    def state(self, name: str) -> str:
+        """What changes with the text of a file, or with the reason why it is unavailable."""
+        file = self._file(name)
+        return f"unavailable: {file.reason}" if isinstance(file, Unavailable) else f"{file.path}: {file.text}"
+
     def _proposal(self, finding: Finding, place: Place, facts: Recipe, captured: str | None) -> Proposal:
         file = self._file(place.file)
         if isinstance(file, Unavailable):

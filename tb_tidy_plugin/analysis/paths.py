@@ -18,7 +18,7 @@ from tb_tidy_plugin.analysis.answers import FIXES, Answer, FixesAnswer, Question
 from tb_tidy_plugin.analysis.code_fixes import with_code_fixes
 from tb_tidy_plugin.analysis.engines import GivenUp, each, is_one_enough
 from tb_tidy_plugin.analysis.job import Job, UsualRules
-from tb_tidy_plugin.analysis.remembered import Remembered
+from tb_tidy_plugin.analysis.remembered import OWN_RULES, Remembered
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=Answer)
 
-OWN_RULES = "tb_tidy_plugin.rules."
 USUAL_RULES = "usual"
 FEWER = "Give it more memory with `--jobs 1`, or record fewer steps."
 WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet

@@ -20,11 +20,14 @@ from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
-from tb_tidy_plugin.trace.names import BESIDE
+from tb_tidy_plugin.trace.names import BESIDE, model_config_beside, snapshots_beside
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin")
+
+OWN_RULES = "tb_tidy_plugin.rules."
+"""What the names of this package's rules' modules begin with: what comes of others is not kept."""
 
 CACHED_GRAPH = "<graph in Inductor's cache> "
 """Before a key, stands for that graph among the sources that an answer depends on; no source has this name."""
@@ -71,6 +74,7 @@ class Remembered(Generic[_Answer]):
             return None
         suffixes = (*BESIDE, MEASURED) if self.by_measurements else BESIDE
         beside = [state_of(file.path.with_name(file.path.name + suffix)) for suffix in suffixes]
+        beside += [state_of(path) for path in (*snapshots_beside(file.path), model_config_beside(file.path))]
         measured = cache_state() if self.by_measurements else []
         named = (file.run, file.worker, file.span, text_of(file.path) if isinstance(file.path, Path) else "")
         roots = [text_of(root.absolute()) for root in self.roots]

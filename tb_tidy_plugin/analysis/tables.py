@@ -10,7 +10,7 @@ from tb_tidy_plugin.analysis.device_kernels import device_kernels
 from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.analysis.flame import flame_of
 from tb_tidy_plugin.analysis.idle import idle_gaps
-from tb_tidy_plugin.analysis.memory_table import memory_rows
+from tb_tidy_plugin.analysis.memory_table import memory_rows, snapshot_rows
 from tb_tidy_plugin.analysis.module_table import module_rows
 from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_rows
 from tb_tidy_plugin.analysis.roofline import roofline_of
@@ -38,6 +38,9 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
     modules, places, estimates = modules_of(profile), places_of(profile), estimates_of(profile)
     cpu = cpu_work_of(profile, estimates)
     missing = missing_in(profile, modules, places)
+    snapshots, problem = snapshot_rows(profile)
+    if problem is not None:
+        missing["snapshot"] = problem
     parts = Parts(profile, estimates, modules, cpu, linked_calls(profile, traced))
     families, kernels = device_kernels(profile, with_decode_attention(profile, estimates))
     operators = {by: operator_rows(parts, by) for by in GROUPS if by not in missing}
@@ -45,7 +48,7 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
         operators={by: rows for by, (rows, _) in operators.items()},
         left_out={by: more for by, (_, more) in operators.items() if more},
         modules=module_rows(profile, modules),
-        memory=memory_rows(profile, places),
+        memory=[*memory_rows(profile, places), *snapshots],
         cpu=cpu_figures(profile, cpu, places),
         flame=flame_of(profile, traced),
         roofline=roofline_of(profile, operators["shape"][0] if "shape" in operators else None, kernels),

@@ -20,7 +20,7 @@ from tb_tidy_plugin.plugin.analysis_worker import first_findings, result_of
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, CodeFixes
 from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop
-from tb_tidy_plugin.trace.cache import state_of
+from tb_tidy_plugin.trace.cache import Cache, state_of
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.whole_run import SOURCE, keep_source, write_run
 
@@ -113,17 +113,22 @@ def test_a_report_holds_no_fix_of_a_large_file(run: Path, monkeypatch: pytest.Mo
     )
 
 
-def test_the_change_of_one_place_is_made_once_for_all_ranks(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for rank in range(2, 5):
-        write_run(run, f"w{rank}.1.pt.trace.json")
-    asked = []
-    proposal = Fixer.proposal
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Grows with each change that is made."""
+    proposal, found = Fixer.proposal, list[object]()
 
     def counted(*arguments: object) -> object:
-        asked.append(arguments)
+        found.append(arguments)
         return proposal(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Fixer, "proposal", counted)
+    return found
+
+
+def test_the_change_of_one_place_is_made_once_for_all_ranks(run: Path, asked: list[object]) -> None:
+    for rank in range(2, 5):
+        write_run(run, f"w{rank}.1.pt.trace.json")
     findings = findings_in(analyze_path(run, job_on(run)))
     assert [added(each.code_fixes) for each in findings if each.code_fixes] == [ADDED] * 4
     assert len(asked) == 1
@@ -140,3 +145,38 @@ def test_the_worker_of_the_tab_makes_them_and_names_the_files(run: Path) -> None
     assert fixes is not None
     assert added(fixes) == ADDED
     assert result.looked_at["train.py"] == state_of((run / "train.py").resolve())
+
+
+def changes_kept_in(run: Path, folder: Path) -> CodeFixes | None:
+    job = Job([CatInLoop()], source_roots=(run,), cache=Cache(folder))
+    return findings_in(analyze_path(run, job))[0].code_fixes
+
+
+def test_changes_are_kept_for_as_long_as_the_file_is_as_it_was(run: Path, tmp_path: Path, asked: list[object]) -> None:
+    first = changes_kept_in(run, tmp_path / "kept")
+    assert changes_kept_in(run, tmp_path / "kept") == first
+    assert len(asked) == 1
+    (run / "train.py").write_text(SOURCE.replace("6", "7"), encoding="utf-8")
+    assert changes_kept_in(run, tmp_path / "kept") != first
+    assert len(asked) == 2
+    (run / "train.py").unlink()
+    changes_kept_in(run, tmp_path / "kept")
+    assert len(asked) == 3
+
+
+def test_changes_of_a_rule_of_the_user_s_own_are_not_kept(
+    run: Path, tmp_path: Path, asked: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_fixes, "OWN_RULES", "another_package.")
+    for _ in range(2):
+        changes_kept_in(run, tmp_path / "kept")
+    assert len(asked) == 2
+
+
+def test_a_damaged_entry_is_passed_over(run: Path, tmp_path: Path, asked: list[object]) -> None:
+    first = changes_kept_in(run, tmp_path / "kept")
+    (entry,) = (tmp_path / "kept").glob(f"{code_fixes.KIND}-*")
+    cache, key = Cache(tmp_path / "kept"), entry.stem.partition("-")[2]
+    cache.keep(code_fixes.KIND, key, [b'[{"change": 1}]'])
+    assert changes_kept_in(run, tmp_path / "kept") == first
+    assert len(asked) == 2

@@ -11,7 +11,7 @@ from types import NoneType
 
 import pytest
 
-from tb_tidy_plugin.analysis import assemble, paths
+from tb_tidy_plugin.analysis import assemble, code_fixes, paths
 from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES, Answer, FixesAnswer, Question
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.detailed_answers import COSTS, LINES, PLACES
@@ -124,11 +124,23 @@ def measured_here(run: Path) -> None:
         write(f"{TRACE}.tidy.json.gz", "no side file"),
         write(f"{TRACE}.device_events.json", "{}"),
         write(f"{TRACE}.tidy-bench.json", "{}"),
+        write("memory_snapshot.pickle", ""),
         write("train.py", "# another one\n"),
         lambda run: (run / "train.py").unlink(),
         measured_here,
     ],
-    ids=["trace", "time", "nothing", "captured", "device", "measured beside", "source", "no source", "measured here"],
+    ids=[
+        "trace",
+        "time",
+        "nothing",
+        "captured",
+        "device",
+        "measured beside",
+        "snapshot",
+        "source",
+        "no source",
+        "measured here",
+    ],
 )
 def test_what_it_depends_on_makes_it_anew(
     run: Path, job: Job, analysed: Count, change: Callable[[Path], object], request: pytest.FixtureRequest,
@@ -202,13 +214,20 @@ def test_a_trace_that_changes_while_it_is_read_is_not_kept(
 
     monkeypatch.setattr(assemble, "read_file", changing)
     report(run, job)
-    assert job.cache.entries() == []
+    assert [entry for entry in job.cache.entries() if entry.kind != code_fixes.KIND] == []
 
 
 def test_what_is_kept_holds_nothing_that_the_report_does_not(run: Path, job: Job) -> None:
-    """No line of a source: only the name and the state of its file."""
-    report(run, job)
-    (entry,) = job.cache.entries()
-    content = entry.path.read_bytes()
-    assert b"train.py" in content
-    assert not [line for line in (run / "train.py").read_bytes().splitlines() if len(line) > 40 and line in content]
+    """No line of a source but those of a change: only the name and the state of its file."""
+    shown = [
+        change.diff
+        for profile in report(run, job).runs[0].profiles
+        for finding in profile.findings
+        for change in (finding.code_fixes.changes if finding.code_fixes else ())
+    ]
+    lines = [line for line in (run / "train.py").read_text().splitlines() if len(line) > 40]
+    kept = {entry.kind: entry.path.read_text("utf-8", "replace") for entry in job.cache.entries()}
+    changes = kept.pop(code_fixes.KIND)
+    assert all("train.py" in content for content in kept.values())
+    assert not [line for content in kept.values() for line in lines if line in content]
+    assert not [line for line in lines if line in changes and not any(line in diff for diff in shown)]

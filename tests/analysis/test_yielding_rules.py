@@ -282,6 +282,9 @@ DRAWN: dict[tuple[str, str], Callable[[], Profile]] = {
     ("host-work-holds-device", "tensor-from-python-data"): lambda: with_kernel(converted(), count=2),
     ("pageable-h2d-copy", "tensor-created-on-cpu-then-moved"): lambda: slow("tensor-created-on-cpu-then-moved"),
     ("python-loop-tensor-indexing", "host-sync-scalar-readback"): lambda: steps(reads(100)),
+    ("scalar-tensors-in-loop", "python-loop-tensor-indexing"): lambda: steps(
+        loop(lambda at: [f"    aten::mul {at + each}-{at + each + 9} dims=, types=float,float" for each in (0, 10)], 40)
+    ),
 }
 
 
