@@ -67,7 +67,7 @@ STATUS: dict[type[TidyError], int] = {
     NotFoundError: 404,
     MutesError: 409,
     StepsError: 400,
-    StillAnalysingError: 503,
+    StillAnalysingError: 202,  # nothing failed: browsers would list an error
 }
 NOT_AVAILABLE = 404
 

@@ -323,10 +323,14 @@ class ModulesAnswer(Model, frozen=True):
 
 
 class MemoryAnswer(Model, frozen=True):
-    """`GET api/memory`: one entry per device with memory events; `missing` says why there are none."""
+    """`GET api/memory`: one entry per device with memory events, and per device of a memory snapshot.
+
+    `missing` says why there are no events, `snapshot_problem` why a snapshot that lies beside the trace is not used.
+    """
 
     devices: list[DeviceMemoryRow]
     missing: str | None
+    snapshot_problem: str | None = None
 
 
 class CpuAnswer(Model, frozen=True):

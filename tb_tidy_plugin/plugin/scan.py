@@ -16,7 +16,7 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.trace.files import Link, TraceFile, find_traces, log_once, passed_over, traces_among, traces_below
 from tb_tidy_plugin.trace.limits import likely_text
-from tb_tidy_plugin.trace.names import BESIDE
+from tb_tidy_plugin.trace.names import BESIDE, model_config_beside, snapshots_beside
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.trace.side_file import side_file_of
 from tb_tidy_plugin.visible import log_called
@@ -128,7 +128,8 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[FoundFile
             continue
         named = TraceFile(printable(file.run), printable(file.worker), file.span, file.path)
         side_file = side_file_of(path)
-        changed_ns = _changed_ns(side_file if isinstance(side_file, Path) else None)
+        beside = [side_file, *snapshots_beside(path), model_config_beside(path)]
+        changed_ns = sum(_changed_ns(each) for each in beside if isinstance(each, Path))
         yield FoundFile(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, changed_ns, configured_ns))
     for sentence in passed_over(links, folder, FOLLOW):
         log_once(log, f"torchtidy: {sentence}")
@@ -176,8 +177,9 @@ def _on_store(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[Fou
         assert isinstance(file.path, RemotePath)
         size, changed_ns, tag = identity_of(files[file.path])
         tags = [tag]
-        for suffix in BESIDE:
-            about = files.get(file.path.with_name(file.path.name + suffix))
+        beside = [file.path.with_name(file.path.name + suffix) for suffix in BESIDE]
+        for path in (*beside, *snapshots_beside(file.path), model_config_beside(file.path)):
+            about = files.get(path) if isinstance(path, RemotePath) else None
             tags.append("" if about is None else repr(identity_of(about)))
         yield FoundFile(file, Stamp(size, changed_ns, 0, 0, configured_ns, tuple(tags)))
 

@@ -169,7 +169,8 @@ def modules_answer(tables: Tables) -> ModulesAnswer:
 def memory_answer(tables: Tables) -> MemoryAnswer:
     """All devices with memory events."""
     devices = msgspec.json.decode(tables.memory, type=list[DeviceMemoryRow])
-    return MemoryAnswer(devices=devices, missing=tables.missing.get("memory"))
+    problem = tables.missing.get("snapshot")
+    return MemoryAnswer(devices=devices, missing=tables.missing.get("memory"), snapshot_problem=problem)
 
 
 def lines_answer(tables: Tables, file: str) -> LinesAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,9 +23,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
 @pytest.fixture(scope="module")
 def served(gloo_jobs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A TensorBoard of its own, on the jobs of several ranks."""
+    """A TensorBoard of its own, on one job of several ranks."""
     needs_the_installed_plugin()
-    with tensorboard("--logdir", str(gloo_jobs), folder=tmp_path_factory.mktemp("ranks")) as running:
+    logdir = tmp_path_factory.mktemp("ranks")
+    shutil.copytree(gloo_jobs / "slowed", logdir / "slowed")
+    with tensorboard("--logdir", str(logdir), folder=logdir.parent) as running:
         yield running
 
 

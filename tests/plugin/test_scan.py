@@ -170,9 +170,10 @@ def test_the_stamp_changes_with_contents_time_and_permissions(tmp_path: Path) ->
     assert len(set(stamps)) == 4
 
 
-def test_the_stamp_changes_with_the_side_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [f"w.pt.trace.json{SUFFIX}", "memory_snapshot.pickle", "w.memory_snapshot.pickle"])
+def test_the_stamp_changes_with_a_file_beside(tmp_path: Path, name: str) -> None:
     path = trace(tmp_path / "w.pt.trace.json")
-    side_file = path.with_name(path.name + SUFFIX)
+    side_file = path.with_name(name)
     stamps = [found.stamp for found in looked(tmp_path).values()]
     side_file.write_text("{}")
     stamps += [found.stamp for found in looked(tmp_path).values()]

@@ -139,7 +139,7 @@ def test_a_rank_that_cannot_be_read_is_left_out_and_said(client: FlaskClient) ->
 def test_an_analysis_that_takes_long_is_not_waited_for(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "PATIENCE_S", 0.1)
     sleeping = served(Profiles([Logdir(str(logs))], script("time.sleep(60)")))
-    assert error(sleeping, "base=base&candidate=candidate", 503) == "The trace is still being analysed."
+    assert error(sleeping, "base=base&candidate=candidate", 202) == "The trace is still being analysed."
 
 
 def test_a_comparison_that_breaks_is_no_crash(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Refusal, serve } from '../testing/server';
-import { ApiError, getProgress, getRuns, getSource, ServerGone } from './client';
+import { ApiError, getProgress, postMutes, getRuns, getSource, ServerGone } from './client';
 
 const KEY = { run: 'a b', worker: 'w', span: '1' };
 
@@ -41,8 +41,8 @@ describe('faults', () => {
   });
 
   it('are the server’s own also where their status is one that proxies use', async () => {
-    serve({ runs: () => { throw new Refusal(503, 'Still being analysed.', 'Ask again.'); } });
-    await expect(getRuns({})).rejects.toMatchObject({ info: { message: 'Still being analysed.' } });
+    serve({ runs: () => { throw new Refusal(503, 'Too many readers.', 'Ask again.'); } });
+    await expect(getRuns({})).rejects.toMatchObject({ info: { message: 'Too many readers.' } });
   });
 
   it('tell a server that is gone, also behind a proxy', async () => {
@@ -50,6 +50,32 @@ describe('faults', () => {
     await expect(getRuns({})).rejects.toBeInstanceOf(ServerGone);
     server.down = true;
     await expect(getRuns({})).rejects.toBeInstanceOf(ServerGone);
+  });
+});
+
+describe('an answer that needs an analysis that goes on', () => {
+  const ALREADY = { file: 'train.py', lines: ['x = 1'] };
+  const NOTHING = { findings: [], rules: [] };
+  let over = false;
+  beforeEach(() => {
+    over = false;
+    serve({ source: () => { if (over) return ALREADY; throw new Refusal(202, 'The trace is still being analysed.', 'Ask again in a moment.'); } });
+  });
+
+  it('is asked for until it is there', async () => {
+    setTimeout(() => { over = true; }, 100);
+    expect(await getSource({ ...KEY, file: 'train.py' })).toEqual(ALREADY);
+  });
+
+  it('is given up with the question', async () => {
+    const turn = new AbortController();
+    setTimeout(() => turn.abort(), 100);
+    await expect(getSource({ ...KEY, file: 'train.py' }, turn.signal)).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
+  it('is refused where something was to be changed', async () => {
+    serve({ mutes: () => { throw new Refusal(202, 'The trace is still being analysed.', 'Ask again in a moment.'); } });
+    await expect(postMutes({ mute: NOTHING, unmute: NOTHING })).rejects.toMatchObject({ info: { code: 202 } });
   });
 });
 

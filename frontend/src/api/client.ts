@@ -1,6 +1,7 @@
 /** The web API as typed functions. Addresses are relative: the host page's base element points at the plugin. */
 
 import { lines } from '../base/ndjson';
+import { pause } from '../base/waiting';
 import type {
   BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, BoardAnswer, BoardQuery, CancelRequest, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo,
   EventQuery, EventsAnswer, EventsQuery, ExportAnswer, ExportQuery, FileQuery, FindQuery, Flame, IdleAnswer, IdleQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer,
@@ -22,6 +23,8 @@ export class ServerGone extends Error {}
 type Nothing = Record<string, never>;
 
 const GATEWAY_FAULTS = new Set([502, 503, 504]); // what a proxy says when the server behind it has stopped
+const STILL_ANALYSING = 202;
+const ASK_AGAIN_MS = 1000;
 const KEPT_ANSWERS = 16;
 
 export const getRuns = endpoint<RunsQuery, RunsAnswer>('runs');
@@ -114,10 +117,15 @@ async function post<Answer>(path: string, value: unknown): Promise<Answer> {
   return body(await request(address(path, {}), { method: 'POST', headers, body: JSON.stringify(value) }));
 }
 
+/** What is read is asked for until the analysis that it needs is over. */
 async function request(url: string, init: RequestInit): Promise<Response> {
-  const response = await reaching(fetch(url, init));
-  if (response.ok) return response;
-  throw await faultOf(response);
+  for (;;) {
+    const response = await reaching(fetch(url, init));
+    const isUnderWay = response.status === STILL_ANALYSING;
+    if (response.ok && !isUnderWay) return response;
+    if (!isUnderWay || init.method) throw await faultOf(response);
+    await pause(ASK_AGAIN_MS, init.signal);
+  }
 }
 
 /** fetch says TypeError for everything that kept it from getting an answer. */

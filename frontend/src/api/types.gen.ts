@@ -1087,18 +1087,23 @@ export interface MarksQuery {
   worker: string;
 }
 /**
- * `GET api/memory`: one entry per device with memory events; `missing` says why there are none.
+ * `GET api/memory`: one entry per device with memory events, and per device of a memory snapshot.
+ *
+ * `missing` says why there are no events, `snapshot_problem` why a snapshot that lies beside the trace is not used.
  */
 export interface MemoryAnswer {
   devices: DeviceMemoryRow[];
   missing: string | null;
+  snapshot_problem?: string | null;
 }
 /**
  * One device's memory over time, thinned so that peaks stay; between two points the first one's value holds.
  *
  * Attributes:
- *     device: `cpu` or `cuda:0`. basis: the allocator's own figure, or the running sum of events ("at least").
+ *     device: `cpu` or `cuda:0`. basis: the allocator's own figure, the running sum of events ("at least"), or the
+ *         history in a memory snapshot, whose times are from its first action on.
  *     other_bytes: of the peak, what was allocated before the recording.
+ *     failures: allocations for which there was not enough memory.
  *     holders: what holds the peak, largest first, at most fifty.
  *     steps: per step, empty without steps.
  *     kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
@@ -1106,8 +1111,9 @@ export interface MemoryAnswer {
 export interface DeviceMemoryRow {
   allocated_bytes: number[];
   allocations: number;
-  basis: "running_sum" | "total_allocated";
+  basis: "running_sum" | "snapshot" | "total_allocated";
   device: string;
+  failures?: number;
   holders: MemoryHolder[];
   kinds?: MemoryKindCurve[];
   kinds_ns?: number[];
@@ -1121,22 +1127,25 @@ export interface DeviceMemoryRow {
 }
 /**
  * What one operator, called from one place, holds at a device's peak, of one kind.
+ *
+ * `stack` is where a memory snapshot has it from, innermost first, at most thirty frames.
  */
 export interface MemoryHolder {
   allocations: number;
   bytes: number;
   file: string;
   function: string;
-  kind?: "activation" | "earlier" | "gradient" | "input" | "optimizer_state" | "temporary" | "unknown";
+  kind?: "activation" | "earlier" | "gradient" | "input" | "optimizer_state" | "parameter" | "temporary" | "unknown";
   line: number | null;
   operator: string;
+  stack?: string[];
 }
 /**
  * Bytes of one kind, one entry per time of `DeviceMemoryRow.kinds_ns`, and at the peak.
  */
 export interface MemoryKindCurve {
   bytes: number[];
-  kind: "activation" | "earlier" | "gradient" | "input" | "optimizer_state" | "temporary" | "unknown";
+  kind: "activation" | "earlier" | "gradient" | "input" | "optimizer_state" | "parameter" | "temporary" | "unknown";
   peak_bytes: number;
 }
 /**

@@ -6,11 +6,12 @@ import { getBenchmarkProgress, getBenchmarks, postBenchmark, postBenchmarkCancel
 import type { BenchmarksAnswer, BenchmarkState, ErrorInfo, Finding } from '../api/types.gen';
 import { resultText } from '../base/benchmarks';
 import { keyText, type ProfileKey } from '../base/selection';
+import { pause } from '../base/waiting';
 import { reloads } from './answers';
 import { faultInfo, gone, reach } from './connection';
 import { announce } from './notices';
 import { load, renewed, report } from './profile';
-import { pause, polled, resource } from './resource';
+import { polled, resource } from './resource';
 import { go } from './route';
 import { refreshRuns, selectedKey } from './runs';
 

@@ -1,12 +1,13 @@
 /** The comparison on the screen: its two sides, and what the server says about them. */
 
 import { computed } from '@preact/signals';
-import { ApiError, getComparison, getFlame, getReport } from '../api/client';
+import { getComparison, getFlame, getReport } from '../api/client';
 import type { CompareAnswer, CompareQuery, ErrorInfo, FindingChange, Flame, Place, ProfileReport, ProfileState } from '../api/types.gen';
 import { areSame, chosenSides, sidesText, type Side, type Sides } from '../base/sides';
 import { keyText, NO_KEY, type ProfileKey } from '../base/selection';
+import { pause } from '../base/waiting';
 import { reloads } from './answers';
-import { pause, polled, readyOr, resource, useResource, type Answered } from './resource';
+import { polled, readyOr, resource, useResource, type Answered } from './resource';
 import { go, route } from './route';
 import { refreshRuns, runs } from './runs';
 
@@ -94,7 +95,6 @@ const watches = resource<null>();
 
 const SETTLED_MS = 300; // a range of steps that grows step by step is asked for once
 const ASK_AGAIN_MS = 1000;
-const STILL_ANALYSING = 503;
 
 /** The comparison for a component; a known one stays while it is asked for again, and one of older recordings until somebody asks. */
 export function useComparison(now: Sides): Compared {
@@ -103,24 +103,13 @@ export function useComparison(now: Sides): Compared {
   const stale = known !== undefined && known.versions !== versionsText(now);
   const compared = useResource(comparisons, of, async (given) => {
     if (!comparisons.answers.peek().has(of)) await pause(SETTLED_MS, given);
-    const answer = await polled(() => analysed(getComparison({ ...queryOf(now), limit: 0 }, given)), given, ASK_AGAIN_MS);
-    return { versions: versionsText(now), answer };
+    return { versions: versionsText(now), answer: await getComparison({ ...queryOf(now), limit: 0 }, given) };
   }, stale ? null : reloads.value);
   const working = of !== '' && compared.kind === 'loading';
   useResource(watches, working ? of : '', (given) => polled(() => refreshRuns().then(() => null), given, ASK_AGAIN_MS)); // they say how far the analyses are
   if (of === '') return { kind: 'same' };
   if (compared.kind === 'ready') return { kind: 'ready', answer: compared.answer.answer, stale, again: () => comparisons.forget(of) };
   return compared.kind === 'failed' ? compared : { kind: 'working' };
-}
-
-/** Null while the analyses are going on. */
-async function analysed<A>(answer: Promise<A>): Promise<A | null> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (error instanceof ApiError && error.info.code === STILL_ANALYSING) return null;
-    throw error;
-  }
 }
 
 /** The sides as the server's parameters. */
@@ -162,7 +151,7 @@ export function useFlames({ base, candidate }: Sides): Answered<Flames> {
   const name = keys.map((key, side) => `${keyText(key)} ${found[side]?.profile?.version ?? 0}`).join('\n');
   const named = found.flatMap(({ run, several, profile }) => (several && profile ? `Of “${run}” it is the recording of ${profile.worker}.` : [])).join(' ');
   return useResource(flames, name, async (given) => {
-    const [one, other] = await Promise.all(keys.map((key) => polled(() => analysed(getFlame(key, given)), given, ASK_AGAIN_MS)));
+    const [one, other] = await Promise.all(keys.map((key) => getFlame(key, given)));
     if (!one || !other) throw new TypeError('a side without an answer');
     return { base: one, candidate: other, named };
   });

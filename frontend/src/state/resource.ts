@@ -3,6 +3,7 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import type { ErrorInfo } from '../api/types.gen';
+import { pause } from '../base/waiting';
 import { faultInfo, gone, reach } from './connection';
 
 /** Gives the answer, and may show earlier ones on the way to it. `given` is aborted once nobody waits for it. */
@@ -142,10 +143,4 @@ export async function polled<A>(question: () => Promise<A | null>, given: AbortS
     if (answer !== null) return answer;
     await pause(ms, given);
   }
-}
-
-/** Waits, and fails where the question was given up meanwhile. */
-export async function pause(ms: number, given: AbortSignal): Promise<void> {
-  await new Promise((resolve) => { setTimeout(resolve, ms); });
-  given.throwIfAborted();
 }

@@ -121,10 +121,10 @@ describe('export', () => {
 
   it('says why there is none', async () => {
     const { server } = await open();
-    server.answers['export'] = () => { throw new Refusal(503, 'Still analysing.', 'Wait.'); };
+    server.answers['export'] = () => { throw new Refusal(500, 'Disk on fire.', 'Run.'); };
     unfold('Export');
     fireEvent.click(await screen.findByRole('button', { name: 'Download as a page (HTML)', hidden: true }));
-    expect(await screen.findByText('The page could not be made. Still analysing.')).toBeTruthy();
+    expect(await screen.findByText('The page could not be made. Disk on fire.')).toBeTruthy();
   });
 
   it('gives the report as JSON', async () => {

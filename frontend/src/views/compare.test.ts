@@ -375,7 +375,7 @@ describe('until it is there', () => {
     const server = await open({}, LINK, runs);
     await verdict();
     const done = server.answers['compare'];
-    server.answers['compare'] = () => { throw new Refusal(503, 'The trace is still being analysed.', 'Ask again in a moment.'); };
+    server.answers['compare'] = () => { throw new Refusal(202, 'The trace is still being analysed.', 'Ask again in a moment.'); };
     fireEvent.change((await side('Baseline')).getByLabelText('Run'), { target: { value: 'third' } });
     const bar = await screen.findByRole('progressbar', { name: 'Comparing' });
     expect(bar.getAttribute('aria-valuenow')).toBe('75');
