@@ -5,8 +5,8 @@ PORT ?= 6006
 PYTHON_MIN ?= python3.10
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 MINUTES ?= 10
-# One more than there are cores: tests wait for browsers, servers and limits of time for a sixth of their time.
-PYTEST_FLAGS ?= --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
+# Two more than there are cores: tests wait for browsers, servers and limits of time for a quarter of their time.
+PYTEST_FLAGS ?= --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2) --dist loadfile --no-loadscope-reorder
 
 # Programs that the system does not have; `tests/tools.sh` brings them.
 export PATH := $(CURDIR)/build/tools/bin:$(PATH)
@@ -17,7 +17,9 @@ TEST := .venv
 MIN := .venv-min
 BIN := $(TEST)/bin
 DEMO_SOURCES := sample_runs/image_classifier_untidy,sample_runs/text_generation_eval
-INSTALL := bin/pip install --quiet --disable-pip-version-check
+# Most modules of what is installed are never imported: to compile all of them takes 40 s. Where Python may not keep what
+# it compiles, each process would compile torch again.
+INSTALL := bin/pip install --quiet --disable-pip-version-check $(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
 NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in_tensorboard.py tests/plugin/test_profiles.py \
@@ -120,6 +122,7 @@ bundle: $(NODE_MODULES) ## check that the committed bundle is what its sources b
 	    || { echo "$(STATIC) is stale: run 'npm run build' in frontend/ and commit what it writes" >&2; exit 1; }
 
 pytest: $(TEST)/.installed | node browser ## run the Python and browser tests
+	$(BIN)/python -m compileall -q tb_tidy_plugin tests  # or each process would, where Python may not keep bytecode
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 clean: ## remove all that the other targets made

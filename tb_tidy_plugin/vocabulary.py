@@ -40,9 +40,11 @@ KernelKind: TypeAlias = Literal[
     "other",
 ]
 
-TotalBasis: TypeAlias = Literal["total_allocated", "running_sum"]
+TotalBasis: TypeAlias = Literal["total_allocated", "running_sum", "snapshot"]
 
-MemoryKind: TypeAlias = Literal["earlier", "input", "activation", "gradient", "optimizer_state", "temporary", "unknown"]
+MemoryKind: TypeAlias = Literal[
+    "earlier", "parameter", "input", "activation", "gradient", "optimizer_state", "temporary", "unknown"
+]
 
 Phase: TypeAlias = Literal["prefill", "decode", "mixed", "diffusion", "unknown"]
 

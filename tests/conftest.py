@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support.gloo_ranks import recorded
-from tests.support.recordings import COUNTED_ONCE, LEFT_OUT
+from tests.support.recordings import COUNTED_ONCE, LEFT_OUT, ROOT
 
 # No test asserts an absolute time, and a busy machine takes any time.
 settings.register_profile("patient", deadline=None)
@@ -33,6 +35,20 @@ os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 NEVER_SKIPPED_IN_CI = ("browser", "compiled", "torch")
 TAKES_LONG = ("browser", "slow")
+BROWSER_FILES = sorted(f"tests/browser/{path.name}" for path in (ROOT / "tests" / "browser").glob("test_*.py"))
+
+
+class _InTwoBrowsers(LoadFileScheduling):  # type: ignore[misc]
+    """A file goes to one process; those with a browser to two, since each process starts a TensorBoard."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return f"browser {BROWSER_FILES.index(file) % 2}" if file in BROWSER_FILES else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    return _InTwoBrowsers(config, log)
 
 
 @pytest.fixture(scope="session")

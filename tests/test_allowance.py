@@ -39,7 +39,7 @@ def done(code: str, folder: Path | None = None) -> subprocess.CompletedProcess[s
         [sys.executable, "-c", START + textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env=environment,
         cwd=folder,
         check=False,

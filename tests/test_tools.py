@@ -59,7 +59,7 @@ class Machine:
         """Runs the script for what is wanted."""
         own = {"PATH": str(self.bin), "TOOLS": str(self.tools), "VENV": str(self.bin.parent / "venv")} | environment
         command = [str(self.bin / "bash"), str(SCRIPT), *wanted]
-        return subprocess.run(command, env=own, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, env=own, capture_output=True, text=True, timeout=600, check=False)
 
     @property
     def calls(self) -> str:

@@ -23,12 +23,12 @@ DESCRIPTION = """What the TorchTidy tab asks TensorBoard. Not for others to buil
 All addresses are relative to `data/plugin/torchtidy/`. Names that the query gives are looked up, never opened."""
 
 ERRORS = {
+    "202": "The analysis takes longer than the server waits. Ask again.",
     "400": "The question makes no sense.",
     "403": "Not allowed: the host is not known, another site asks, or benchmarks are off.",
     "404": "There is no such thing.",
     "405": "Only what changes something is posted; all else answers GET and HEAD.",
     "409": "The mutes beside the runs cannot be read or written.",
-    "503": "The analysis takes longer than the server waits.",
 }
 
 

@@ -213,7 +213,8 @@ def largest(rows: Sequence[ModuleRow], most: int) -> list[ModuleRow]:
 def _memory(device: DeviceMemoryRow, wanted: SummaryOptions) -> Section:
     at_least = "at least " if device.basis == "running_sum" else ""
     reserved = f", reserved {_size(device.peak_reserved_bytes)}" if device.peak_reserved_bytes is not None else ""
-    peak = f"peak {at_least}{_size(device.peak_bytes)} at {time_text(device.peak_ns)}{reserved}"
+    failed = f", {plural(device.failures, 'allocation')} failed" if device.failures else ""
+    peak = f"peak {at_least}{_size(device.peak_bytes)} at {time_text(device.peak_ns)}{reserved}{failed}"
     title = f"Memory of {device.device}: {peak}"
     if device.other_bytes is None:
         return _not_shown(title, "who holds it; addresses were not recorded (torch before 2.0)")
@@ -223,7 +224,8 @@ def _memory(device: DeviceMemoryRow, wanted: SummaryOptions) -> Section:
         place = f" {holder.file}:{holder.line} {holder.function}" if holder.file else ""
         rows.append((f"{holder.operator or 'no operator'}{place}", str(Count(holder.allocations)), _size(holder.bytes)))
     others = device.peak_bytes - device.other_bytes - sum(holder.bytes for holder in holders)
-    for label, size in (("others", others), ("allocated before the recording", device.other_bytes)):
+    unknown = "no recorded stack" if device.basis == "snapshot" else "allocated before the recording"
+    for label, size in (("others", others), (unknown, device.other_bytes)):
         if size > 0:
             rows.append((Span(label, "muted"), "", _size(size)))
     return section(title, _table(("held at the peak by", "allocations", "size"), rows))

@@ -165,7 +165,10 @@ class ModuleRow(Model, frozen=True):
 
 
 class MemoryHolder(Model, frozen=True):
-    """What one operator, called from one place, holds at a device's peak, of one kind."""
+    """What one operator, called from one place, holds at a device's peak, of one kind.
+
+    `stack` is where a memory snapshot has it from, innermost first, at most thirty frames.
+    """
 
     operator: str
     file: str
@@ -174,6 +177,7 @@ class MemoryHolder(Model, frozen=True):
     allocations: int
     bytes: int
     kind: MemoryKind = "unknown"
+    stack: list[str] = msgspec.field(default_factory=list)
 
 
 class MemoryKindCurve(Model, frozen=True):
@@ -199,8 +203,10 @@ class DeviceMemoryRow(Model, frozen=True):
     """One device's memory over time, thinned so that peaks stay; between two points the first one's value holds.
 
     Attributes:
-        device: `cpu` or `cuda:0`. basis: the allocator's own figure, or the running sum of events ("at least").
+        device: `cpu` or `cuda:0`. basis: the allocator's own figure, the running sum of events ("at least"), or the
+            history in a memory snapshot, whose times are from its first action on.
         other_bytes: of the peak, what was allocated before the recording.
+        failures: allocations for which there was not enough memory.
         holders: what holds the peak, largest first, at most fifty.
         steps: per step, empty without steps.
         kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
@@ -220,6 +226,7 @@ class DeviceMemoryRow(Model, frozen=True):
     steps: list[MemoryStep]
     kinds_ns: list[int] = msgspec.field(default_factory=list)
     kinds: list[MemoryKindCurve] = msgspec.field(default_factory=list)
+    failures: int = 0
 
 
 class SlowCallRow(Model, frozen=True):

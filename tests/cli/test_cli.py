@@ -53,7 +53,7 @@ class TestCheck:
         code = f"{told}; from tb_tidy_plugin.cli.main import main; main()"
         done = subprocess.run(
             [sys.executable, "-c", code, "check", str(traced(tmp_path)), "--isolated", "--format", form],
-            cwd=ROOT, capture_output=True, text=True, timeout=120, check=True,
+            cwd=ROOT, capture_output=True, text=True, timeout=600, check=True,
         )  # fmt: skip
         modules = set(done.stderr.split())
         assert "tb_tidy_plugin.cli.check" in modules

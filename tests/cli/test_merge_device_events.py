@@ -31,7 +31,7 @@ def merge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     code = "from tb_tidy_plugin.cli.main import main; main()"
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code, "merge-device-events", *map(str, arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
         env={"PATH": "", "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
 

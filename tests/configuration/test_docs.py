@@ -55,7 +55,7 @@ class TestRulesOfYourOwn:
     def run(self, project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-W", "error", *arguments],
-            cwd=project, capture_output=True, text=True, timeout=120, check=False,
+            cwd=project, capture_output=True, text=True, timeout=600, check=False,
             env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "PYTHONIOENCODING": "utf-8"},
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, cast
@@ -63,17 +63,18 @@ class Fault:
 
 
 def faults(kinds: Iterable[str] = ERRORS, *, all_errors: bool = False) -> Iterator[Fault]:
-    """All faults of these kinds, by their first error or by all; those of a kind end with the first not reached."""
+    """All faults of these kinds, by their first error or by all in turns; a kind ends with the first not reached."""
     for kind in kinds:
-        for error in ERRORS[kind] if all_errors else ERRORS[kind][:1]:
+        errors = ERRORS[kind] if all_errors else ERRORS[kind][:1]
+        for error in errors:
             yield Fault(kind, 1, error, lasts=True)
-            for number in count(1):
-                fault = Fault(kind, number, error, lasts=False)
-                yield fault
-                if not fault.is_reached:
-                    break
-                if kind in RUNS_OUT and number > 1:
-                    yield Fault(kind, number, error, lasts=True)
+        for number, error in zip(count(1), cycle(errors)):
+            fault = Fault(kind, number, error, lasts=False)
+            yield fault
+            if not fault.is_reached:
+                break
+            if kind in RUNS_OUT and number > 1:
+                yield Fault(kind, number, error, lasts=True)
 
 
 @contextmanager

@@ -27,9 +27,10 @@ DEVICE = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeM
 
 
 class Made:
-    """A trace that is made event by event, all times in µs."""
+    """A trace that is made event by event, all times in µs; `device` is what its device has unlike `DEVICE`."""
 
-    def __init__(self) -> None:
+    def __init__(self, **device: object) -> None:
+        self.device = {**DEVICE, **device}
         self.events: list[dict[str, Any]] = []
         self._correlation = count(1)
 
@@ -90,7 +91,12 @@ class Made:
 
     def written(self, folder: Path) -> Path:
         """Its file, in `folder`."""
-        document = {"schemaVersion": 1, "deviceProperties": [DEVICE], "traceEvents": self.events, "cuda_version": 1}
+        document = {
+            "schemaVersion": 1,
+            "deviceProperties": [self.device],
+            "traceEvents": self.events,
+            "cuda_version": 1,
+        }
         path = folder / "made.pt.trace.json"
         path.write_text(json.dumps(document))
         return path

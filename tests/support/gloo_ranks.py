@@ -18,8 +18,8 @@ from tests.support.waiting import until
 
 WORLD = 8
 STEPS, WAIT, WARMUP = 8, 1, 2
-SLOWED_RANK, SLOW_S = 3, 0.06
-LOADING_RANK, LOADING_S = 5, 0.05
+SLOWED_RANK, SLOW_S = 3, 0.2
+LOADING_RANK, LOADING_S = 5, 0.15
 WIDTH, BATCH = 64, 16
 LIMIT_S = 300.0  # usually 20 s to 30 s
 

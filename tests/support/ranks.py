@@ -85,7 +85,7 @@ def tb_tidy(*arguments: str | Path, cwd: Path | None = None) -> subprocess.Compl
         [*TB_TIDY, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env=environment,
         cwd=cwd,
         check=False,

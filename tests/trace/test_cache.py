@@ -291,7 +291,7 @@ def test_processes_that_write_read_and_clear_at_once_never_see_a_part(cache: Cac
         )
         for letter in "abc"
     ]
-    complaints = [process.communicate(timeout=120)[1] for process in processes]
+    complaints = [process.communicate(timeout=600)[1] for process in processes]
     assert complaints == [b"", b"", b""]
     assert [process.returncode for process in processes] == [0, 0, 0]
 

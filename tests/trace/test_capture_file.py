@@ -154,6 +154,16 @@ class TestTheRest:
             "regions": [{"id": "0/0", "function": "step", "graphs": graphs}],
             "breaks": [where],
             "recompiles": [{"id": "0/1", **where}],
+            "skips": [{"id": "0/1", **where}],
+            "cached": [
+                {
+                    "key": "fc",
+                    "backward": False,
+                    "lines": [["train.py", 4, "step", "x = x @ w"], ["torch/nn/f.py", 9, "relu", ""]],
+                    "kernels": [["extern_kernels.mm", [0]], ["cpp_fused_mul_0", []]],
+                    "stacks": [[0, 1]],
+                }
+            ],
         }
         beside(trace, {"compiled": content})
         code = read_with_side_files(trace).metadata.captured.compiled
@@ -213,6 +223,7 @@ class TestTheRest:
 
 
 HUGE = b"1" + b"0" * 40
+NOT_HELD = "It names stacks or lines of compiled code that it does not hold."
 BAD = {
     "empty": (b"", "The file is empty."),
     "no gz and no JSON": (b"\x00\x01", "It is not JSON."),
@@ -236,8 +247,19 @@ BAD = {
             b'{"version": 1, "compiled": {"stacks": [], "regions": [{"id": "0/0", "function": "f", "graphs": '
             b'[{"key": "fa", "backward": false, "launches": [["extern_kernels.mm", [0]]]}]}]}}'
         ),
-        "It names stacks of compiled code that it does not hold.",
+        NOT_HELD,
     ),
+    **{
+        f"{what} of a cached graph that are not there": (
+            gzip.compress(b'{"version": 1, "compiled": {"cached": [{"key": "fa", "backward": false, ' + rest + b"}]}}"),
+            NOT_HELD,
+        )
+        for what, rest in {
+            "lines of a kernel": b'"lines": [], "kernels": [["extern_kernels.mm", [0]]], "stacks": []',
+            "lines of a stack": b'"lines": [], "kernels": [], "stacks": [[0]]',
+            "frames": b'"lines": [], "kernels": [], "stacks": [[]]',
+        }.items()
+    },
     "a long text": (
         gzip.compress(json.dumps({"version": 1, "settings": {"versions": {"torch": "x" * 300}}}).encode()),
         "256",
@@ -294,7 +316,7 @@ DOCUMENT = st.fixed_dictionaries(
         ),
         "sources": ANY | st.lists(st.fixed_dictionaries({"file": st.text(), "text": st.text()}), max_size=2),
         "steps": ANY,
-        "compiled": ANY | st.dictionaries(st.sampled_from(["stacks", "regions", "breaks", "recompiles"]), ANY),
+        "compiled": ANY | st.dictionaries(st.sampled_from([*CompiledCode.__struct_fields__]), ANY),
     },
 )
 

@@ -221,7 +221,7 @@ def test_a_signal_ends_both_programs(number: signal.Signals, asked: Callable[[],
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         until(lambda: Path("order.pid").exists() and Path("order.pid").read_text() != "")
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=600)
     assert b"Traceback" not in errors
     with pytest.raises(ProcessLookupError):
         os.kill(int(Path("order.pid").read_text()), 0)
