@@ -4,7 +4,7 @@ export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   test: {
     environment: 'happy-dom',
-    setupFiles: ['src/patience.ts'],
+    setupFiles: ['src/testing/setup.ts'],
     testTimeout: 60_000,
     include: ['src/**/*.test.{ts,tsx}'],
     restoreMocks: true,

@@ -6,13 +6,12 @@ import { vi } from 'vitest';
 
 const EFFECTS_MS = 50; // Preact runs effects after the next frame, or after 35 ms where there are no frames
 
-/** Once the page hears keys, and the last test's page hears none any more. */
+/** Once the page hears keys. */
 export const effects = (): Promise<void> => new Promise((done) => { setTimeout(done, EFFECTS_MS); });
 
 /** Opens the page at an address and hands its body back; `unfolded` as one who has opened a finding's folded parts before. */
 export async function openPage(hash = '', widthPx = 1400, unfolded = true): Promise<HTMLElement> {
-  for (const root of document.querySelectorAll('#torchtidy')) draw(null, root); // the last test's page stops listening
-  document.body.replaceChildren();
+  closePage();
   vi.resetModules();
   window.history.replaceState(null, '', `#${hash}`);
   const { writeSetting } = await import('../state/settings');
@@ -21,6 +20,12 @@ export async function openPage(hash = '', widthPx = 1400, unfolded = true): Prom
   const { render } = await import('../index');
   render();
   return document.body;
+}
+
+/** The page stops listening, and draws nothing more. */
+export function closePage(): void {
+  for (const root of document.querySelectorAll('#torchtidy')) draw(null, root);
+  document.body.replaceChildren();
 }
 
 function setWidth(widthPx: number): void {
