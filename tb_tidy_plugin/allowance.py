@@ -19,10 +19,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
 
 with suppress(ImportError):  # which Windows lacks
     import resource
@@ -57,8 +58,7 @@ class ScaledBound(NamedTuple):
         return self.at_once + self.per_byte * text_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True):
     """What a piece of work may take.
 
     Attributes:

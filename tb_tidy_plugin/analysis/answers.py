@@ -6,7 +6,6 @@ What works an answer out is imported when there is none: a kept one needs no mor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -69,8 +68,7 @@ class RecipesAnswer(Answer, frozen=True):
 A_co = TypeVar("A_co", bound=Answer, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Generic[A_co]):
+class Question(msgspec.Struct, Generic[A_co], frozen=True):
     """A question about one trace.
 
     Attributes:

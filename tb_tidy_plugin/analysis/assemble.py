@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import msgspec
@@ -59,8 +58,7 @@ from tb_tidy_plugin.trace.remote import size_of
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
 
 
-@dataclass(frozen=True)
-class Analysis:
+class Analysis(msgspec.Struct, frozen=True, dict=True):
     """One trace that was read. Each further value is worked out once, when it is first asked for.
 
     Attributes:
@@ -70,10 +68,10 @@ class Analysis:
     """
 
     file: TraceFile
-    job: Job = field(repr=False)
+    job: Job
     profile: Profile
-    aligner: Aligner = field(repr=False)
-    sources: FoundSources = field(repr=False)
+    aligner: Aligner
+    sources: FoundSources
 
     @cached_property
     def report(self) -> model.ProfileReport:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from tb_tidy_plugin.profile.lanes import LaneParts
 from tb_tidy_plugin.profile.profile import Profile

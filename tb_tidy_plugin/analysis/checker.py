@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import msgspec
 
 from tb_tidy_plugin.visible import log_called
 
@@ -30,30 +31,26 @@ NO_HOST_EVENTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """The pattern is there; `left_out` says what else was found and not reported."""
 
     matches: tuple[Match, ...]
     left_out: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Clean:
+class Clean(msgspec.Struct, frozen=True):
     """The rule could look, and found nothing worth reporting; `reason` says what it found and left out."""
 
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NotChecked:
+class NotChecked(msgspec.Struct, frozen=True):
     """The rule could not look; `reason` says why and what to do about it."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """The rule itself broke, which is our fault."""
 
     error: str

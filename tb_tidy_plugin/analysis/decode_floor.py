@@ -8,8 +8,8 @@ than a small part of products, attention and experts has no known size, nothing 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.kinds import kind_of_kernel
@@ -30,8 +30,7 @@ READING = frozenset({"matrix", "attention", EXPERTS})
 """Kinds of kernels that read weights or the cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
+class Floor(msgspec.Struct, frozen=True):
     """What one iteration must read, and how long that takes at the device's bandwidth."""
 
     weight_bytes: int

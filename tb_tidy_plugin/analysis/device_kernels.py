@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel
@@ -35,8 +35,7 @@ _Named: TypeAlias = tuple[KernelFamily, str, str]
 """Family, operator and name of a row."""
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(msgspec.Struct):
     """Work whose amount and time are known; `of_flops_ns` and so on are the times of the calls that it is known of."""
 
     flops: int = 0
@@ -65,13 +64,12 @@ class _Work:
         return flops, moved, share
 
 
-@dataclass(slots=True)
-class _Sum:
+class _Sum(msgspec.Struct):
     """What one row adds up. replayed: pieces of work of replayed graphs whose operator is known, as `known_by` says."""
 
     count: int = 0
     total_ns: int = 0
-    work: _Work = field(default_factory=_Work)
+    work: _Work = msgspec.field(default_factory=_Work)
     replayed: int = 0
     known_by: KnownBy | None = None
 
@@ -129,8 +127,7 @@ def _described(profile: Profile, operator: int, name: int, category: int) -> _Na
     return kind_of_kernel(called, kernel), called, kernel
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(msgspec.Struct, frozen=True):
     """Rows of device work, their calls, and the numbers of their groups."""
 
     rows: Rows

@@ -16,11 +16,12 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
+
+import msgspec
 
 from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import TidyError
@@ -46,8 +47,7 @@ class EngineError(TidyError):
     """An engine that does not exist, cannot be reached, or went away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(msgspec.Struct, frozen=True):
     """Where work is done.
 
     Attributes:
@@ -68,8 +68,7 @@ class Engine:
         return self.kind != "local" and self.address != LOCAL_CLUSTER
 
 
-@dataclass(frozen=True, slots=True)
-class GivenUp:
+class GivenUp(msgspec.Struct, frozen=True):
     """An item without an answer, since each worker that took it ended: `reason` is what is known of that."""
 
     reason: str
@@ -265,8 +264,7 @@ def _with_processes(
 # Clusters
 
 
-@dataclass(frozen=True, slots=True)
-class _Cluster:
+class _Cluster(msgspec.Struct, frozen=True):
     width: int
     submit: Callable[[Callable[[Item], _Answer], Item], Future[_Answer]]
 

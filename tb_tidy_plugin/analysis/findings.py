@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.analysis.constructors import option_of_trainer, where_to_edit
@@ -69,8 +69,7 @@ _Measured: TypeAlias = Callable[[str, Benchmark], Measurement | None]
 """Gives what is known of a rule's pair of statements."""
 
 
-@dataclass(frozen=True, slots=True)
-class TracedFinding:
+class TracedFinding(msgspec.Struct, frozen=True):
     """A finding and what it was made from.
 
     Attributes:
@@ -87,7 +86,7 @@ class TracedFinding:
     anchors: tuple[int, ...] = ()
     recipe: Recipe | None = None
     pair: Benchmark | None = None
-    fix: Fix = field(default_factory=lambda: Fix(()))
+    fix: Fix = msgspec.field(default_factory=lambda: Fix(()))
     facts: Recipe | None = None
 
     @property
@@ -114,8 +113,7 @@ class Known(NamedTuple):
 NOTHING_KNOWN = Known()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """The matches of one finding: of one subject and in one function.
 
     Attributes:
@@ -125,7 +123,7 @@ class Group:
     """
 
     key: tuple[str, str, str]
-    matches: Sequence[tuple[Match, Frame | None]] = field(repr=False)
+    matches: Sequence[tuple[Match, Frame | None]]
     cost_ns: int
     share: float | None
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.analysis.answers import FixesAnswer
 from tb_tidy_plugin.analysis.checker import Failed, unless_broken
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 NOT_AS_RECORDED = "The file was changed since the recording. Record again."
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """A fix, the change, and the file it changes; only its captured text is here where the file is unavailable."""
 
     fix: CodeFix
@@ -45,8 +45,7 @@ class Proposal:
         return self.change.safety == SAME_RESULTS and not self.change.check
 
 
-@dataclass(frozen=True, slots=True)
-class Fixer:
+class Fixer(msgspec.Struct, frozen=True):
     """Makes the fixes of findings, each file read once.
 
     Attributes:
@@ -56,8 +55,8 @@ class Fixer:
 
     job: Job
     most_nodes: int | None = None
-    _files: dict[str, OwnFile | Unavailable] = field(default_factory=dict)
-    _codes: dict[str, Code | Unfixable] = field(default_factory=dict)
+    _files: dict[str, OwnFile | Unavailable] = msgspec.field(default_factory=dict)
+    _codes: dict[str, Code | Unfixable] = msgspec.field(default_factory=dict)
 
     def proposals(self, answer: FixesAnswer) -> Iterator[Proposal | Unfixed]:
         """A fix, or the reason why there is none, for each place of each finding whose rule can change code."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from operator import or_
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class PathIgnores:
+
+class PathIgnores(msgspec.Struct, frozen=True):
     """Names of the rules that are not wanted, by glob of a finding's files."""
 
-    rules: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    rules: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
 
     def cover(self, rule: str, files: Collection[str]) -> bool:
         """Whether all `files` of a finding are some in which its rule is not wanted; never where it has none."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, overload
+
+import msgspec
 
 from tb_tidy_plugin.analysis.engines import HERE, Engine
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
@@ -51,8 +52,7 @@ def _usual_rules() -> tuple[AnyRule, ...]:
     return tuple(rule() for rule in catalogue())
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """Settings with which traces are analysed.
 
     Attributes:
@@ -74,7 +74,7 @@ class Job:
     engine: Engine = HERE
     cache: Cache = NOWHERE
     limits: Limits = USUAL
-    devices: Mapping[str, DeviceModel] = field(default_factory=dict)
+    devices: Mapping[str, DeviceModel] = msgspec.field(default_factory=dict)
     graph_captures: tuple[Path, ...] = ()
     follow_links: bool = False
     progress: Progress | None = None

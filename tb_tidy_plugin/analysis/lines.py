@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
@@ -44,8 +44,7 @@ class OperatorPlaces(Model, frozen=True):
     operators: list[OperatorPlace]
 
 
-@dataclass(frozen=True, slots=True)
-class LineCost:
+class LineCost(msgspec.Struct, frozen=True):
     """What the calls on one line take, over the whole recording.
 
     Attributes:
@@ -66,8 +65,7 @@ class LineCost:
     known_by: KnownBy | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LineCosts:
+class LineCosts(msgspec.Struct, frozen=True):
     """Costs by file and line. `left_out` are functions for which there was no time, the costliest first."""
 
     lines: list[LineCost]

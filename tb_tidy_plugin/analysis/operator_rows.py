@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis import operator_tables
 from tb_tidy_plugin.analysis.findings import TracedFinding
@@ -32,8 +32,7 @@ KEY_DIGITS = 12
 NO_FRAME = Frame("", 0, "", "definition", own_code=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """What the rows of all groupings are made from.
 
     Attributes:
@@ -118,8 +117,7 @@ def _with_rest(parts: Parts, table: OperatorTable) -> OperatorTable:
     return replace(table, rows=(*table.rows, *rows), keys=np.maximum(table.keys, rest))
 
 
-@dataclass(frozen=True, slots=True)
-class _Beside:
+class _Beside(msgspec.Struct, frozen=True):
     """What stands in a row beside its sums. lead: the operator with most host self time, and how many there are."""
 
     kernels: list[KernelRow]

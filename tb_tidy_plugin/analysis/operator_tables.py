@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.flops import WorkEstimates, WorkRate, estimates_of, rates
@@ -27,8 +27,7 @@ KINDS: dict[Category, _Kind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(msgspec.Struct, frozen=True):
     """One row of a table.
 
     Attributes:
@@ -51,8 +50,7 @@ class TableRow:
     rate: WorkRate
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorTable:
+class OperatorTable(msgspec.Struct, frozen=True):
     """Rows in order of their groups' numbers, and for each call of `Profile.nested` the number of its group.
 
     Empty by line where no stacks were recorded, and by module where no module's frames were.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
@@ -25,8 +25,7 @@ WAIT_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Quantity:
+class _Quantity(msgspec.Struct, frozen=True):
     """Something that a step holds: its time, and how often where that is known, in each step."""
 
     kind: OutlierKind

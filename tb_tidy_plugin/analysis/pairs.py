@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 BUDGET_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """One pair of statements, the findings that it is of (by trace), and the kind of device it was recorded on.
 
     `kind` is that of the first trace that has it.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.analysis.answers import FIXES, Answer, FixesAnswer, Question, Reported
@@ -37,8 +37,7 @@ WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
 WORKER_RATIO = 8  # bytes of memory per byte of JSON, at the most; docs/scale.md has the measurement
 
 
-@dataclass(frozen=True, slots=True)
-class Analysed(Generic[A]):
+class Analysed(msgspec.Struct, Generic[A], frozen=True):
     """One trace of those at a path.
 
     Attributes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -42,8 +41,7 @@ class _Entry(msgspec.Struct, frozen=True):
     answer: msgspec.Raw
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered(Generic[_Answer]):
+class Remembered(msgspec.Struct, Generic[_Answer], frozen=True):
     """Answers of one kind, to one question.
 
     Attributes:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.analysis.findings import TracedFinding
@@ -93,8 +93,7 @@ def step_costs_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Ste
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Windows:
+class _Windows(msgspec.Struct, frozen=True):
     starts: Times
     ends: Times
 
@@ -139,8 +138,7 @@ def _waits(profile: Profile, windows: _Windows) -> dict[WaitKind, list[int]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
+class _Entries(msgspec.Struct, frozen=True):
     """Calls or pieces of device work, one entry each in every array.
 
     Attributes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.answers import FIXES
 from tb_tidy_plugin.analysis.paths import analyse_files, analyze_path

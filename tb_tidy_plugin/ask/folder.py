@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.quoted import unquoted
@@ -22,8 +23,7 @@ class OutsideError(NotFoundError):
     """A path outside the folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(msgspec.Struct, frozen=True):
     """A folder, or a single trace file.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -26,8 +25,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     """Base of rows: a list of values, whose names are the answer's `columns`."""
 
 
-@dataclass(frozen=True, slots=True)
-class WholeAnswer:
+class WholeAnswer(msgspec.Struct, frozen=True):
     """An answer of any length; rows are in an order that depends on the recordings alone."""
 
     head: Head

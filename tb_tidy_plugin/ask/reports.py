@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
@@ -185,8 +184,7 @@ def _share(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Located:
+class _Located(msgspec.Struct, frozen=True):
     """A finding where it saves most, and in how many traces of its run it is; None for one of several ranks."""
 
     finding: Finding
@@ -195,8 +193,7 @@ class _Located:
     traces: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Reported:
+class _Reported(msgspec.Struct, frozen=True):
     """One run with its findings."""
 
     report: RunReport

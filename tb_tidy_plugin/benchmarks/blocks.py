@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 Time: TypeAlias = Callable[[int], float]
@@ -30,8 +30,7 @@ RESAMPLES = 2000
 INTERVAL = (2.5, 97.5)  # per cent
 
 
-@dataclass(frozen=True, slots=True)
-class TimeRatio:
+class TimeRatio(msgspec.Struct, frozen=True):
     """The time of the second divided by that of the first, with its 95 % interval."""
 
     middle: float
@@ -44,8 +43,7 @@ class TimeRatio:
         return (self.high - self.low) / max(self.middle, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(msgspec.Struct, frozen=True):
     """Seconds of one call, by pair of blocks, and what they say."""
 
     first: Sequence[float]

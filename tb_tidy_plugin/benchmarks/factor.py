@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.rulekit import Benchmark, Edit, Remove, Scale
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
+class Factor(msgspec.Struct, frozen=True):
     """The part of the events' time that is left: most likely, at least, at most; 0 to 1."""
 
     most_likely: float

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
@@ -134,8 +135,7 @@ def _given_by(node: ast.AST) -> Iterator[str]:
         yield node.arg
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(msgspec.Struct, frozen=True):
     """The names of a pair: those of modules with what they stand for, and those of values."""
 
     modules: Mapping[str, str]

@@ -13,7 +13,6 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -128,8 +127,7 @@ def cached(rule: str, pair: Benchmark, unread: Callable[[Unused], object] = lamb
     return [each for each in found if isinstance(each, Measurement) and each.is_of(rule, pair) and each.is_sound()]
 
 
-@dataclass(frozen=True, slots=True)
-class Unused:
+class Unused(msgspec.Struct, frozen=True):
     """Why a file, or a folder of the cache, is not used; `unread` is true where it may be the next time."""
 
     file: AnyPath

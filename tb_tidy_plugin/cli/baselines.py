@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TypeVar
@@ -18,8 +17,7 @@ from tb_tidy_plugin.report.model import Report
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Baselines:
+class Baselines(msgspec.Struct, frozen=True):
     """What is known already, and where to write what is known from now on."""
 
     known: FindingsBaseline | None

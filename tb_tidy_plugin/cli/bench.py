@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 
 import click
@@ -79,8 +78,7 @@ def bench(job: Job, path: AnyPath, finding: str | None, device: str, budget: flo
     sys.exit(DONE if any(isinstance(result, Measurement) for _, result in done.results) else NOTHING_READ)
 
 
-@dataclass(frozen=True, slots=True)
-class Benched:
+class Benched(msgspec.Struct, frozen=True):
     """What was measured, whether it is all of it, and why some of it could not be kept; None where it was."""
 
     results: list[PairResult]

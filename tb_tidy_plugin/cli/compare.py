@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from typing import Literal
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ

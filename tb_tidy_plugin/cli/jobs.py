@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.engines import Engine
 from tb_tidy_plugin.analysis.job import Job

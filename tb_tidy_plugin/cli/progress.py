@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.trace.files import TraceFile

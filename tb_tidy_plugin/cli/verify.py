@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Literal
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path

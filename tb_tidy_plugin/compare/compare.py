@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.entries import ledger_change
@@ -23,8 +23,7 @@ from tb_tidy_plugin.rules import all_run_rules
 FEW_STEPS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """One side as it was asked for.
 
     Attributes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from tb_tidy_plugin.compare.model import EntryChange, LedgerChange, OwnerChange
 from tb_tidy_plugin.compare.recording import Chosen
@@ -16,18 +17,16 @@ from tb_tidy_plugin.vocabulary import KnownBy
 PATH = re.compile(r"[/\\]+")
 
 
-@dataclass(slots=True)
-class _Sum:
+class _Sum(msgspec.Struct):
     """Times of one entry over the steps of one side, in ns, and how replayed owners are known."""
 
     entry: Entry
     total_ns: int = 0
-    owners: Counter[str] = field(default_factory=Counter)
-    known_by: dict[str, KnownBy | None] = field(default_factory=dict)
+    owners: Counter[str] = msgspec.field(default_factory=Counter)
+    known_by: dict[str, KnownBy | None] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Account:
+class _Account(msgspec.Struct, frozen=True):
     """One side: its entries over all its steps, the ns of each in the mean step, and the length of that."""
 
     sums: Mapping[str, _Sum]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 import msgspec
@@ -18,8 +17,7 @@ SAME_SHARE = 0.005
 """And so are costs that differ by less than this part of the step, which is what the report leaves out, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingPair:
+class FindingPair(msgspec.Struct, frozen=True):
     """A finding on both sides, or on one of them; `is_seen` says whether the candidate would show it."""
 
     base: Finding | None

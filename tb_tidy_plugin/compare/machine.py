@@ -8,8 +8,8 @@ Where they do, the machine was slower or busier there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.compare.operators import PerStep, Signature, mean_per_step
@@ -21,8 +21,7 @@ MOST_WEIGHT = 0.25
 """No operator counts for more than this, so that one that really became faster is not taken for the machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """The candidate's time for the same work divided by the baseline's: its logarithm and the error of that."""
 
     log_ratio: float

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.compare.model import KernelChange, OperatorChange, PartChange
@@ -19,8 +20,7 @@ Signature: TypeAlias = tuple[str, str]
 _Costs: TypeAlias = Callable[[StepCosts], Sequence[CallCosts]]
 
 
-@dataclass(frozen=True, slots=True)
-class PerStep:
+class PerStep(msgspec.Struct, frozen=True):
     """Means over the steps of a recording, and over recordings; `known_by` is the least certain of all."""
 
     calls: float = 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -31,8 +30,7 @@ class Recording(Model, frozen=True):
     costs: StepCosts
 
 
-@dataclass(frozen=True, slots=True)
-class StepRange:
+class StepRange(msgspec.Struct, frozen=True):
     """Steps by their numbers, both ends included: `ProfilerStep#7` is step 7."""
 
     first: int
@@ -54,8 +52,7 @@ def step_range(text: str) -> StepRange:
     return StepRange(int(match[1]), int(match[2] or match[1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """A recording and the positions of the steps that count; a recording without steps counts as one step.
 
     `is_range` says that these steps were asked for.

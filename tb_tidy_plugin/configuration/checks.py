@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule
 
 
-@dataclass(frozen=True, slots=True)
-class WantedRules:
+class WantedRules(msgspec.Struct, frozen=True):
     """What a command line says about rules; where it says something, that counts.
 
     Attributes:
@@ -32,7 +32,7 @@ class WantedRules:
     only: Sequence[str] = ()
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = msgspec.field(default_factory=dict)
 
 
 def known_rules(configuration: Configuration) -> tuple[type[AnyRule], ...]:

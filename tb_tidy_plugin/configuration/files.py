@@ -6,7 +6,6 @@ import difflib
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args, get_origin
 
@@ -64,8 +63,7 @@ class ConfigurationSettings(msgspec.Struct, frozen=True, rename="kebab"):
 KEYS = {each.encode_name: each.type for each in msgspec.structs.fields(ConfigurationSettings)}
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(msgspec.Struct, frozen=True):
     """Settings and the file they are from.
 
     Attributes:
@@ -76,9 +74,9 @@ class Configuration:
         doubt: why somebody else could have, as a clause.
     """
 
-    settings: ConfigurationSettings = field(default_factory=ConfigurationSettings)
+    settings: ConfigurationSettings = msgspec.field(default_factory=ConfigurationSettings)
     path: Path | None = None
-    sources: Mapping[str, bytes] = field(default_factory=dict)
+    sources: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     withheld: tuple[str, ...] = ()
     doubt: str = ""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
 from pathlib import Path
+
+from msgspec.structs import fields, replace
 
 from tb_tidy_plugin.allowance import ScaledBound
 from tb_tidy_plugin.configuration.files import read_configuration

@@ -17,8 +17,9 @@ import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 ROOT = 0
 MOST_LINKS = 40  # as Linux follows
@@ -28,8 +29,7 @@ Identity = tuple[int, int]
 """Device and inode, which are the same by whatever name a folder is reached."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """The content of a file, and whether somebody else could have written it or put it there.
 
     Attributes:

@@ -176,7 +176,8 @@ def _complaints(rule: type[AnyRule]) -> Iterator[str]:
         yield f"the code `{rule.code}` is not capital letters and a number, as in `MY1`"
     texts = [getattr(rule, name, "") for name in ("message", "why", "fix")]
     if lacking := sorted(set().union(*map(names_in, texts)) - evidence_names(rule.evidence())):
-        has = "no evidence; derive it from `Rule[Evidence]`" if rule.evidence() is None else "evidence without them"
+        of_struct = "no evidence; derive it from `Rule[Evidence]`, with `Evidence` a `msgspec.Struct`"
+        has = of_struct if rule.evidence() is None else "evidence without them"
         yield f"its texts name {', '.join(f'`{name}`' for name in lacking)}, and it has {has}"
     yields_to: object = getattr(rule, "yields_to", ())
     if not (isinstance(yields_to, tuple) and all(isinstance(name, str) for name in yields_to)):

@@ -41,7 +41,8 @@ TODO: the near misses, each with its test.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule
 
@@ -49,8 +50,7 @@ OPERATOR = "aten::todo"
 SHORTEST_NS = 1_000  # TODO: each threshold with its reason
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """TODO: what was found.
 
     Attributes:

@@ -7,10 +7,11 @@ Where a rule names the time that is lost, an edit changes host time only then, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.estimate.graph import Graph
@@ -39,8 +40,7 @@ _Kind: TypeAlias = tuple[type[Edit], tuple[float, float, float], int]
 """Kind of an edit; what it leaves at least, most likely and at most; how much of it runs at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(msgspec.Struct, frozen=True):
     """What edits of one kind touch in a graph.
 
     Attributes:

@@ -8,8 +8,8 @@ collective, the middle of a graph), and stays as it was recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.estimate.host import Floats, HostLanes
@@ -38,8 +38,7 @@ MOST_STREAMS = 128
 Real jobs have a few."""
 
 
-@dataclass(frozen=True, slots=True)
-class Activities:
+class Activities(msgspec.Struct, frozen=True):
     """Device work in order of start, on the host's clock; one entry each.
 
     Attributes:
@@ -70,8 +69,7 @@ class Activities:
         return len(self.row)
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(msgspec.Struct, frozen=True):
     """Activities before anything is known of why they started when they did."""
 
     row: Rows

@@ -7,9 +7,10 @@ devices need to be visited in order, which keeps a replay short however much the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.estimate.device import Activities, activities_of
 from tb_tidy_plugin.estimate.host import Floats, HostLanes, host_lanes
@@ -23,8 +24,7 @@ RECORDED_NS = {Category.OPERATOR: 600.0, Category.ANNOTATION: 600.0, Category.PY
 """About what the profiler takes to record one event, which the step does not take without it (docs/estimates.md)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True):
     """The dependencies of one profile, as arrays.
 
     A place on a host lane is a cut and an epoch: the number of the last wait on that lane up to there, or of the lane's

@@ -6,8 +6,7 @@ event changes how fast time passes between its two cuts, whatever the event tree
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +18,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class HostLanes:
+class HostLanes(msgspec.Struct, frozen=True):
     """The cuts of all host threads, thread after thread, ascending within each.
 
     Attributes:

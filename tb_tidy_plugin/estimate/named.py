@@ -7,7 +7,6 @@ correlation of the call that waits, the stream that was told to wait, if it is o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -36,8 +35,7 @@ class _Work(Protocol):
     def end_ns(self) -> Times: ...
 
 
-@dataclass(frozen=True, slots=True)
-class NamedWaits:
+class NamedWaits(msgspec.Struct, frozen=True):
     """Named waits, in the order in which what they wait for ended.
 
     Attributes:

@@ -9,9 +9,9 @@ The loop over all activities is there twice: in Python, and compiled (`_walk.pyx
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.compiled import is_usable
@@ -35,8 +35,7 @@ _Wait: TypeAlias = tuple[int, int, float, int, float, bool, float]
 passed on its lane."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """What edits do to a graph.
 
     Attributes:
@@ -54,8 +53,7 @@ class Changes:
     beside_ns: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(msgspec.Struct, frozen=True):
     """When everything happens.
 
     Attributes:

@@ -9,10 +9,10 @@ Whether the step really becomes shorter by that much depends on what else waits 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.estimate.changes import Outlook, Touch, changes_of, touches
@@ -44,8 +44,7 @@ _Part: TypeAlias = tuple[Intervals, Intervals, float, float]
 """Time that the step waits for, all time that is edited, and what part of each is most likely and at most saved."""
 
 
-@dataclass(frozen=True, slots=True)
-class SavedTime:
+class SavedTime(msgspec.Struct, frozen=True):
     """Time saved per step, in ns, with `low_ns <= expected_ns <= high_ns`."""
 
     expected_ns: int
@@ -54,8 +53,7 @@ class SavedTime:
     basis: tuple[Basis, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(msgspec.Struct, frozen=True):
     """What fixing one finding changes, and the time that it loses where this is not the time of the changed events."""
 
     edits: Sequence[Edit]

@@ -6,8 +6,8 @@ Each wait ends at a cut, no earlier than the thread's own time allows and no ear
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
@@ -32,8 +32,7 @@ about 1,024 launches, fewer of those with many arguments."""
 LONG_LAUNCH_NS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """One wait of a host thread.
 
     Attributes:

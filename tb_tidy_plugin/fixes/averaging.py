@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.fixes.code import WIDTH, Code, method_of, only_statements
@@ -15,8 +14,7 @@ SIMPLE = (cst.Name, cst.Attribute, cst.Integer, cst.Float)
 NEAR = 1e-9
 
 
-@dataclass(frozen=True)
-class Mix:
+class Mix(msgspec.Struct, frozen=True):
     """What a loop does with a pair of tensors: `average += (value - average) * weight`.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 SAME_RESULTS = "same results"
 SAME_UP_TO_ROUNDING = "same up to rounding"
@@ -19,8 +20,7 @@ class Unfixable(Exception):  # noqa: N818 - not an error: the answer of a fixer 
     """A place for which a rule has no change; the text is a sentence that says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """A place of a finding in a source text.
 
     Attributes:
@@ -32,8 +32,7 @@ class Spot:
     function: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Splice:
+class Splice(msgspec.Struct, frozen=True, order=True):
     """Replaces the characters from `start` up to `end` by `new`; offsets in the text, from 0."""
 
     start: int
@@ -41,8 +40,7 @@ class Splice:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A change of a source text.
 
     Attributes:

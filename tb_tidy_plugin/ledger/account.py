@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -79,8 +78,7 @@ UNSURE: dict[Cause, Certainty] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """A ledger and the pieces that it was added up from.
 
     Attributes:
@@ -90,10 +88,10 @@ class Account:
     """
 
     ledger: Ledger
-    segments: Segments = field(repr=False)
-    entry: Rows = field(repr=False)
-    calls: Rows = field(repr=False)
-    limits: WorkLimits = field(repr=False)
+    segments: Segments
+    entry: Rows
+    calls: Rows
+    limits: WorkLimits
 
     def overlaps(self, time: Intervals) -> Rows:
         """How many ns of `time` lie in each entry."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, RecordingKind
 from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
@@ -186,8 +187,7 @@ def title_of(cause: Cause, kind: Kind | None) -> str:
     return TITLES[cause].format(kind=shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(msgspec.Struct, frozen=True):
     """What advice depends on besides an entry's cause, kind and limit.
 
     Attributes:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 
+import msgspec
 import numpy as np
+from msgspec.structs import fields
 
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import CAUSES, Cause
@@ -48,8 +49,7 @@ COMPUTE, COMMUNICATION, COPY = (NUMBER[cause] for cause in ("compute", "communic
 UNSET = ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
+class Segments(msgspec.Struct, frozen=True):
     """Pieces of the window, in order of time, without gaps; all arrays have one entry per piece.
 
     Attributes:
@@ -135,8 +135,7 @@ def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments,
 # The device idle
 
 
-@dataclass(frozen=True, slots=True)
-class _Gaps:
+class _Gaps(msgspec.Struct, frozen=True):
     """Gaps in the device's work: `work` is what follows, and `launched` when its call was over; `thread` made it."""
 
     starts: Times

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.account import account_of
@@ -20,8 +20,7 @@ from tb_tidy_plugin.trace.strings import numbers_where
 MOST_EVENTS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class HostWait:
+class HostWait(msgspec.Struct, frozen=True):
     """Time in which a device waits for host work that one function of the user's own has done.
 
     Attributes:
@@ -95,8 +94,7 @@ def waits_for_host_work(profile: Profile) -> list[HostWait]:
     return sorted(found, key=lambda wait: -wait.time.total_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadingPart:
+class LoadingPart(msgspec.Struct, frozen=True):
     """A function or an operator that loads batches.
 
     Attributes:

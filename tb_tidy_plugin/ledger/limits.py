@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.advice import NO_SHAPES
@@ -25,8 +25,7 @@ MOSTLY = 0.5
 NARROW_TYPES = frozenset({"c10::Half", "c10::BFloat16", *FP8})
 
 
-@dataclass(frozen=True, slots=True)
-class CallLimits:
+class CallLimits(msgspec.Struct, frozen=True):
     """How near calls come to what the device can do.
 
     Attributes:

@@ -11,9 +11,10 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
+
+import msgspec
 
 LOOPBACK = frozenset({"", "localhost", "127.0.0.1", "::1"})
 """Values of TensorBoard's `--host` with which it is reached from this machine only."""
@@ -25,8 +26,7 @@ ADVICE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedHosts:
+class AllowedHosts(msgspec.Struct, frozen=True):
     """The names that this TensorBoard is known by.
 
     Attributes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -44,8 +43,7 @@ STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
 TRY_AGAIN = "See the server's log, then try again."
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisSettings:
+class AnalysisSettings(msgspec.Struct, frozen=True):
     """What all analyses are made with: rules, folders of sources, and where what was read is kept."""
 
     configuration: Path | None = None
@@ -53,10 +51,13 @@ class AnalysisSettings:
     cache: Cache = NOWHERE
 
 
+UNCONFIGURED = AnalysisSettings()
+
+
 class FileAnalysis:
     """The analysis of one file. May be stopped from any thread, before, while and after it runs."""
 
-    def __init__(self, file: TraceFile, command: Sequence[str], asked: AnalysisSettings = AnalysisSettings()) -> None:
+    def __init__(self, file: TraceFile, command: Sequence[str], asked: AnalysisSettings = UNCONFIGURED) -> None:
         self.file = file
         self.asked = asked
         self._child = child.Child([*command, str(file.path)])

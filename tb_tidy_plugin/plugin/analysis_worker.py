@@ -10,11 +10,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin import allowance, child
 from tb_tidy_plugin.errors import ConfigurationError, TraceError

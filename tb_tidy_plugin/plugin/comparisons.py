@@ -7,7 +7,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,8 +48,7 @@ class SideText(msgspec.Struct, frozen=True):
     of_runs: list[Finding]
 
 
-@dataclass(frozen=True, slots=True)
-class AskedSide:
+class AskedSide(msgspec.Struct, frozen=True):
     """One side as the page asks for it: a run, one of its ranks (all where it is empty), a range of steps.
 
     `rank` is a worker's name as `api/runs` has it, else the number of a rank.
@@ -62,8 +60,7 @@ class AskedSide:
     steps: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RowFilter:
+class RowFilter(msgspec.Struct, frozen=True):
     """Which operators and kernels are wanted: those whose name or shapes hold `text`, in any case."""
 
     text: str
@@ -71,8 +68,7 @@ class RowFilter:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(msgspec.Struct, frozen=True):
     """One side's analyses, how many of its traces could not be read, and what is found of all its ranks together."""
 
     side: AskedSide
@@ -81,8 +77,7 @@ class _Read:
     of_runs: list[Finding]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     """A comparison without its rows, these as text, and what it was made from."""
 
     made_from: tuple[KeptResult, ...]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.trace.remote import ADDRESS
 
 PATH_START = ("/", "\\", "~")  # a part that begins so has no name, whatever colons are in it
 
 
-@dataclass(frozen=True, slots=True)
-class Logdir:
+class Logdir(msgspec.Struct, frozen=True):
     """One folder to look in, or one trace.
 
     Attributes:

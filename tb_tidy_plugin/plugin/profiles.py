@@ -7,11 +7,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import count, groupby
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.analysis import (
@@ -52,8 +52,7 @@ KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
 SMALL_BYTES = 64 << 20  # of text that a trace should hold; the largest of such recordings take 2 s and 150 MB
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileEntry:
+class ProfileEntry(msgspec.Struct, frozen=True):
     """One trace and how far its analysis is.
 
     `recording` is the version in which the file was as it is now; `reported` says that its findings are known.
@@ -90,8 +89,7 @@ class ProfileEntry:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class KeptResult:
+class KeptResult(msgspec.Struct, frozen=True):
     """A result, the file it is of, and the memory it takes."""
 
     file: TraceFile

@@ -7,7 +7,6 @@ names is opened: runs, findings and files are looked up among what the search fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -37,8 +36,7 @@ _Asked = TypeVar("_Asked", bound=msgspec.Struct)
 _Answer = TypeVar("_Answer", bound=Model)
 
 
-@dataclass(frozen=True, slots=True)
-class Route(Generic[_Asked, _Answer]):
+class Route(msgspec.Struct, Generic[_Asked, _Answer], frozen=True):
     """One thing that can be asked.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -13,8 +12,7 @@ from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.report.model import RunReport
 
 
-@dataclass(frozen=True, slots=True)
-class RunPart:
+class RunPart(msgspec.Struct, frozen=True):
     """What one trace tells about its run: the version of its analysis, and its `RankSummary`s as text.
 
     As text a rank takes some 40 kB, as values ten times that.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis_worker import printable
@@ -51,8 +53,7 @@ class Stamp(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(msgspec.Struct, frozen=True):
     """One trace file, or a place that cannot be looked into, which `problem` then says.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+import msgspec
 
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.comparisons import Comparisons
@@ -25,8 +26,7 @@ def nothing_logged() -> Mapping[str, LoggedRun]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(msgspec.Struct, frozen=True):
     """The profiles in the logdirs, and all that is kept and worked out beside them."""
 
     profiles: Profiles

@@ -10,9 +10,9 @@ import base64
 import hashlib
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from flask import Flask, Response, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
@@ -64,8 +64,7 @@ WITHOUT_TOKEN = "This address needs the token of the server."
 OPEN_PRINTED = "Open the address that `tb-tidy serve` printed."
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
+class ServerOptions(msgspec.Struct, frozen=True):
     """What to serve, and where.
 
     Attributes:

@@ -8,11 +8,11 @@ Source: `reportMemoryUsage` in https://github.com/pytorch/pytorch/blob/v2.13.0/t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.profile import Profile
@@ -52,16 +52,14 @@ class _Args(msgspec.Struct):
     reserved: _Size = msgspec.field(name="Total Reserved", default=ABSENT)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDevice:
+class MemoryDevice(msgspec.Struct, frozen=True):
     """Whose memory: `kind` as PyTorch calls it (`cpu`, `cuda`, …), but `rocm` on AMD; `index` -1 for the CPU."""
 
     kind: str
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryEvents:
+class MemoryEvents(msgspec.Struct, frozen=True):
     """Instants about memory in order of time, one entry each.
 
     Attributes:
@@ -92,8 +90,7 @@ class MemoryEvents:
         return replace(self, **{name: getattr(self, name)[which] for name in columns})
 
 
-@dataclass(frozen=True, slots=True)
-class Allocations:
+class Allocations(msgspec.Struct, frozen=True):
     """Allocations that the recording saw, one entry each.
 
     Attributes:

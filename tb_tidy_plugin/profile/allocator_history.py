@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.memory import POINTS, thinned
@@ -29,8 +29,7 @@ MAKES_PARAMETERS = frozenset({"_apply", "load_state_dict", "reset_parameters", "
 KEPT: Mapping[Pass, MemoryKind] = {"backward": "gradient", "optimizer": "optimizer_state"}
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """Allocations of one stack and kind that are alive at the peak."""
 
     stack: Stack
@@ -39,8 +38,7 @@ class Holder:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class AllocatorHistory:
+class AllocatorHistory(msgspec.Struct, frozen=True):
     """One device's memory, bytes; between two points the first one's value holds.
 
     Attributes:
@@ -66,8 +64,7 @@ class AllocatorHistory:
     failures: int
 
 
-@dataclass(slots=True)
-class _Life:
+class _Life(msgspec.Struct):
     """One allocation: positions of its actions, `made` -1 for before the first, `freed` None for never."""
 
     bytes: int
@@ -77,10 +74,9 @@ class _Life:
     kind: MemoryKind = "unknown"
 
 
-@dataclass(slots=True)
-class _Lives:
-    all: list[_Life] = field(default_factory=list)
-    unseen_bytes: dict[int, int] = field(default_factory=dict)
+class _Lives(msgspec.Struct):
+    all: list[_Life] = msgspec.field(default_factory=list)
+    unseen_bytes: dict[int, int] = msgspec.field(default_factory=dict)
     """Of what was allocated before the first action and has no stack: bytes by the position of their free."""
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,8 +22,7 @@ NEARLY_ALL = 2  # so many standard deviations hold 95 % of what is normally dist
 FOREVER = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True):
     """One rank at the collectives of the steps; times are means per step.
 
     Attributes:
@@ -41,8 +40,7 @@ class Arrival:
     waits_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class CollectivePlace:
+class CollectivePlace(msgspec.Struct, frozen=True):
     """The collectives that one place of the source begins with tensors of one size.
 
     Attributes:

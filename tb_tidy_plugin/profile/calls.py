@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.loops import Loop, LoopLimits, loops_in
@@ -16,8 +16,7 @@ from tb_tidy_plugin.trace.strings import numbers_where
 BUILT_IN = "<built-in "
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(msgspec.Struct, frozen=True):
     """Calls of a profile and the bodies they stand in; a body is what one call of a function ran itself, in order.
 
     Calls are operators that no other operator runs, Python functions, modules and annotations. Built-ins are looked

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -52,8 +51,7 @@ class _Parameters(msgspec.Struct):
     group: str = msgspec.field(name="Process Group Name", default="")
 
 
-@dataclass(frozen=True, slots=True)
-class Collectives:
+class Collectives(msgspec.Struct, frozen=True):
     """All collectives of a profile, in order of start; one entry per collective in each column.
 
     Attributes:
@@ -75,8 +73,7 @@ class Collectives:
     exposed: Intervals
 
 
-@dataclass(frozen=True, slots=True)
-class ExposedKind:
+class ExposedKind(msgspec.Struct, frozen=True):
     """The exposed collectives of one kind that belong to steps.
 
     A collective is taken to send for as long as the fastest equal one takes, at its end: what comes before is waiting

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Literal, TypeAlias
 
@@ -42,8 +41,7 @@ LONGEST_REASON = 300
 COMPILE_ID = re.compile(r"compile_id=(?:!\d+/)?(?P<function>\d+)/(?P<variant>\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Compilation:
+class Compilation(msgspec.Struct, frozen=True):
     """One stay in the compiler, for a function or for its backward pass.
 
     Attributes:
@@ -57,8 +55,7 @@ class Compilation:
     variant: int
 
 
-@dataclass(frozen=True, slots=True)
-class CodePiece:
+class CodePiece(msgspec.Struct, frozen=True):
     """Compiled code that runs apart because the code around it was broken.
 
     Attributes:
@@ -83,8 +80,7 @@ class CodePiece:
     inside: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenCall:
+class BrokenCall(msgspec.Struct, frozen=True):
     """One call of compiled code that ran in pieces: its region and the pieces inside, in order."""
 
     region: int
@@ -102,8 +98,7 @@ class BrokenCall:
         return causes or list(self.pieces[:1])
 
 
-@dataclass(slots=True)
-class _Region:
+class _Region(msgspec.Struct):
     """A region while it is read, with what was seen in it so far."""
 
     row: int
@@ -113,10 +108,10 @@ class _Region:
     graph: bool = False
     lookup: tuple[int, ...] = ()
     gap: range = range(0)
-    overhead: list[int] = field(default_factory=list)
-    eager: list[int] = field(default_factory=list)
-    graphs: list[int] = field(default_factory=list)
-    inside: list[tuple[int, int]] = field(default_factory=list)
+    overhead: list[int] = msgspec.field(default_factory=list)
+    eager: list[int] = msgspec.field(default_factory=list)
+    graphs: list[int] = msgspec.field(default_factory=list)
+    inside: list[tuple[int, int]] = msgspec.field(default_factory=list)
     went_on_ns: int = 0
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -33,8 +33,7 @@ CUSTOM = re.compile(r"^(?!(?:aten|prims|inductor|_?c10d\w*|mkl|mkldnn|onednn|qua
 """A custom operator: all that is in none of PyTorch's own name spaces."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphCall:
+class GraphCall(msgspec.Struct, frozen=True):
     """One run of generated code.
 
     Attributes:
@@ -52,8 +51,7 @@ class GraphCall:
     is_backward: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledGraphs:
+class CompiledGraphs(msgspec.Struct, frozen=True):
     """Which events run in generated code.
 
     Attributes:
@@ -75,8 +73,7 @@ class CompiledGraphs:
         return None if number == ABSENT else self.calls[number]
 
 
-@dataclass(frozen=True, slots=True)
-class EagerOperator:
+class EagerOperator(msgspec.Struct, frozen=True):
     """An operator that runs in generated code.
 
     Attributes:

@@ -7,10 +7,11 @@ what delays a call is looked for there, so that each delay is named once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.profile.flops import Reals, WorkEstimates
@@ -32,8 +33,7 @@ _ByThread: TypeAlias = tuple[Ids, Times, Times]
 """Pieces of time: the thread of each, its start and its end; thread after thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class CpuGroup:
+class CpuGroup(msgspec.Struct, frozen=True):
     """Calls of one operator with the same input shapes.
 
     Attributes:
@@ -65,8 +65,7 @@ class CpuGroup:
     share_of_best: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class SlowCall:
+class SlowCall(msgspec.Struct, frozen=True):
     """A call that took far longer than calls of its operator and shapes usually do.
 
     Attributes:
@@ -90,8 +89,7 @@ class SlowCall:
         return self.threads > 1 and not self.is_first
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadCounts:
+class ThreadCounts(msgspec.Struct, frozen=True):
     """How many threads are inside an operator, over time.
 
     Attributes:
@@ -108,8 +106,7 @@ class ThreadCounts:
     busy_mean: float
 
 
-@dataclass(frozen=True, slots=True)
-class CpuWork:
+class CpuWork(msgspec.Struct, frozen=True):
     """What the CPU did: groups by their total time, longest first, and slow calls by time lost, longest first."""
 
     groups: tuple[CpuGroup, ...]
@@ -117,8 +114,7 @@ class CpuWork:
     threads: ThreadCounts
 
 
-@dataclass(frozen=True, slots=True)
-class FrameTimes:
+class FrameTimes(msgspec.Struct, frozen=True):
     """Python frames and what each took itself, without the frames, operators, annotations and runtime calls inside.
 
     That is time on the clock: a frame that waits (for a lock, for data) has it too.
@@ -177,8 +173,7 @@ def cpu_time(profile: Profile) -> Times:
     return inside
 
 
-@dataclass(frozen=True, slots=True)
-class _Groups:
+class _Groups(msgspec.Struct, frozen=True):
     """Calls with the same operator and input shapes, sorted by group and time.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -25,8 +25,7 @@ CENTRES = aten.names("pointwise", "neg rsqrt") | ACTIVATIONS
 BEFORE, AFTER = 5, 5  # operators that a piece reaches from its centre, and some to tell its end
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderPiece:
+class DecoderPiece(msgspec.Struct, frozen=True):
     """One call of a piece.
 
     Attributes:
@@ -43,8 +42,7 @@ class DecoderPiece:
     least_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PieceCall:
+class PieceCall(msgspec.Struct, frozen=True):
     """One operator: its row, its name without namespace and overload, and its inputs."""
 
     row: int

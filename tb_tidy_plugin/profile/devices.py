@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.trace.columns import DeviceProperties
@@ -17,8 +18,7 @@ TERA, GIGA = 1e12, 1e9
 FP8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::Float8_e5m2fnuz")
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(msgspec.Struct, frozen=True):
     """Operations per second in one dtype, on ordinary cores and on matrix units; None where there are none."""
 
     cores: float | None
@@ -34,8 +34,7 @@ class Peak:
         return None if tensor_cores is None else self.matrix if tensor_cores else self.cores
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceModel:
+class DeviceModel(msgspec.Struct, frozen=True):
     """One model.
 
     Attributes:

@@ -18,9 +18,9 @@ that a formula needs was not recorded, there is no estimate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,8 +59,7 @@ PLAUSIBLE = 1.1
 data that comes from a cache, or another algorithm."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkEstimates:
+class WorkEstimates(msgspec.Struct, frozen=True):
     """One entry per call of `Profile.nested`.
 
     Attributes:
@@ -76,8 +75,7 @@ class WorkEstimates:
     ideal_ns: Reals
 
 
-@dataclass(frozen=True, slots=True)
-class WorkRate:
+class WorkRate(msgspec.Struct, frozen=True):
     """Work of a group of calls, and how fast it went.
 
     Attributes:
@@ -222,8 +220,7 @@ def rates(operators: Operators, estimates: WorkEstimates, keys: Rows) -> list[Wo
     return [WorkRate(*row) for row in zip(*columns, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
+class _Sums(msgspec.Struct, frozen=True):
     """Sums over some calls by group."""
 
     calls: Rows

@@ -17,9 +17,10 @@ that a formula needs was not recorded, there is no estimate.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
+
+import msgspec
 
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 
@@ -30,8 +31,7 @@ NARROW = frozenset(name for name, size in ELEMENT_BYTES.items() if size == 1)
 """Products of these are written in some wider dtype, which the trace does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True):
     """An input: shape and the trace's C++ name of its dtype."""
 
     shape: Shape
@@ -48,8 +48,7 @@ class Tensor:
         return self.elements * ELEMENT_BYTES[self.dtype]
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """What one call must compute and move.
 
     Attributes:
@@ -140,8 +139,7 @@ def _broadcast(*shapes: Shape) -> Shape | None:
 # Convolutions
 
 
-@dataclass(frozen=True, slots=True)
-class ConvolutionArguments:
+class ConvolutionArguments(msgspec.Struct, frozen=True):
     """At which positions a convolution has its scalars."""
 
     stride: int
@@ -227,8 +225,7 @@ def _truths(text: str) -> list[bool]:
 # Attention
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionArguments:
+class AttentionArguments(msgspec.Struct, frozen=True):
     """Where one attention operator has what.
 
     Attributes:

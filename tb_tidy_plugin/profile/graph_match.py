@@ -7,8 +7,8 @@ two sequences are compared as texts are. Only pairs that every best comparison h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +25,7 @@ MOST_CELLS = 1 << 25
 """Of a comparison's two tables, two bytes each: sequences of 5,792."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(msgspec.Struct, frozen=True):
     """For each replayed kernel the position of its captured launch and how it is known, `ABSENT` where it is not."""
 
     launch: Rows

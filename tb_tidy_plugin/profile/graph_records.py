@@ -7,7 +7,6 @@ replay is one call after which the device runs them all. HIP writes a kernel's n
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
@@ -56,8 +55,7 @@ class _Node(msgspec.Struct, gc=False):
     number: int = msgspec.field(name="graph node id", default=ABSENT)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSource:
+class RecordSource(msgspec.Struct, frozen=True):
     """A recording in the order of its tree. `name` is its file's, empty for the recording that is looked at."""
 
     name: str
@@ -73,8 +71,7 @@ class RecordSource:
         return cls(name, table.take(np.concatenate([order, np.flatnonzero(is_other)])), tree)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """Launches in order: of one captured graph, or of an eager iteration.
 
     Attributes:
@@ -102,8 +99,7 @@ class Record:
         return all(self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(msgspec.Struct, frozen=True):
     """One launch of a graph and the device work that it caused, in the graph's order where that is recorded.
 
     Attributes:

@@ -6,17 +6,16 @@ lanes (threads, streams) at once is answered without a loop over them, of which 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times
 
 
-@dataclass(frozen=True, slots=True)
-class Intervals:
+class Intervals(msgspec.Struct, frozen=True):
     """Disjoint intervals in ascending order; time covered twice counts once."""
 
     starts: Times

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+
+import msgspec
+from msgspec.structs import fields, replace
 
 from tb_tidy_plugin.vocabulary import Phase
 
@@ -35,8 +37,7 @@ MODES: dict[str, Phase] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """One scheduled batch, as far as its annotations tell; None stands for what they do not.
 
     Attributes:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.iteration_marks import Batch, merged
@@ -35,8 +36,7 @@ LEAST_GAP_NS = 20_000
 REPEATS = range(2, 4097)
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
+class Iteration(msgspec.Struct, frozen=True):
     """One batch of a server.
 
     Attributes:
@@ -185,8 +185,7 @@ def _with_gaps(found: list[Iteration]) -> list[Iteration]:
     ] + found[-1:]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(msgspec.Struct, frozen=True):
     """A sequence of kernels that comes again and again: a layer, or a denoising step.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+
+import msgspec
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import Inputs, Shape
@@ -14,8 +15,7 @@ JOINS = aten.names("known", "cat column_stack concat concatenate dstack hstack r
 """Operators that join tensors, all by `aten::cat` in the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(msgspec.Struct, frozen=True):
     """One call that joins tensors.
 
     Attributes:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,8 +41,7 @@ BACKWARD = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSpent:
+class TimeSpent(msgspec.Struct, frozen=True):
     """Unions over the whole profile, in ns; device figures are averages over devices, None without device work."""
 
     wall_ns: int
@@ -56,8 +55,7 @@ class TimeSpent:
     device_idle_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LaneParts:
+class LaneParts(msgspec.Struct, frozen=True):
     """Each step of one lane, cut into parts that add up to it.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import UNMARKED
@@ -29,8 +29,7 @@ def usual_calls(profile: Profile, pattern: str) -> Rows:
     return rows if is_usual else rows[:0]
 
 
-@dataclass(frozen=True)
-class WaitingCalls:
+class WaitingCalls(msgspec.Struct, frozen=True):
     """Evidence of calls in which the host waits.
 
     Attributes:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise, takewhile
 from typing import TypeAlias
+
+import msgspec
 
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.trace.columns import Rows
@@ -24,8 +25,7 @@ FEWEST_MOVES = 3  # fewer go one way by chance
 MOST_TURNS = 8  # picks from equal tensors in one body
 
 
-@dataclass(frozen=True, slots=True)
-class LoopLimits:
+class LoopLimits(msgspec.Struct, frozen=True):
     """What counts as a loop.
 
     Attributes:
@@ -39,8 +39,7 @@ class LoopLimits:
     shortest: int
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(msgspec.Struct, frozen=True):
     """Groups of calls that follow one another in one body.
 
     Attributes:
@@ -63,8 +62,7 @@ class Loop:
         return sum(count for _, count in self.kinds if count > 1) / len(self.groups)
 
 
-@dataclass(frozen=True, slots=True)
-class Movement:
+class Movement(msgspec.Struct, frozen=True):
     """How an index moves through a loop.
 
     Attributes:

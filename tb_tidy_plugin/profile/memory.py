@@ -11,8 +11,8 @@ https://github.com/pytorch/pytorch/blob/v2.13.0/c10/core/CPUAllocator.cpp).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.allocations import (
@@ -33,8 +33,7 @@ POINTS = 2000
 """Points of a curve: more than a chart has pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryCurve:
+class MemoryCurve(msgspec.Struct, frozen=True):
     """Memory over time, bytes; between two points the first one's value holds.
 
     Thinned to few points: of each stretch of time the least and the largest values are kept, so peaks stay.
@@ -46,8 +45,7 @@ class MemoryCurve:
     reserved_bytes: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPeak:
+class MemoryPeak(msgspec.Struct, frozen=True):
     """The moment of a device's largest allocated memory; the first one if it was reached repeatedly.
 
     Attributes:
@@ -67,8 +65,7 @@ class MemoryPeak:
     other_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceMemory:
+class DeviceMemory(msgspec.Struct, frozen=True):
     """One device's memory over the whole profile, bytes.
 
     Attributes:
@@ -98,8 +95,7 @@ class DeviceMemory:
     disagreements: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepMemory:
+class StepMemory(msgspec.Struct, frozen=True):
     """One device's memory in one step, bytes.
 
     Attributes:
@@ -118,8 +114,7 @@ class StepMemory:
     kept_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfMemory:
+class OutOfMemory(msgspec.Struct, frozen=True):
     """An allocation that failed; totals None where not recorded."""
 
     row: int
@@ -130,8 +125,7 @@ class OutOfMemory:
     reserved_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """All that a profile says about memory.
 
     Attributes:
@@ -146,8 +140,7 @@ class Memory:
     out_of_memory: tuple[OutOfMemory, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Timeline:
+class _Timeline(msgspec.Struct, frozen=True):
     """One device: its events, what was allocated before the first and after each of them, what was reserved."""
 
     device: int
@@ -163,8 +156,7 @@ class _Timeline:
         return int(self.allocated[at - 1]) if at else self.start_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Lives:
+class _Lives(msgspec.Struct, frozen=True):
     """All events, the position at which each allocation ends, and the frees of what nobody saw allocated."""
 
     events: MemoryEvents

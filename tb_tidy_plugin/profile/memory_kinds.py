@@ -7,9 +7,9 @@ keeps) has no allocation: it is a kind of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import get_args
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.allocations import MemoryEvents, asked_by, ends_of_life, memory_events
@@ -30,8 +30,7 @@ PAUSE_NS = 1_000_000
 NEVER = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryByKind:
+class MemoryByKind(msgspec.Struct, frozen=True):
     """One device's memory over time by kind, bytes; between two points the first one's values hold.
 
     Attributes:

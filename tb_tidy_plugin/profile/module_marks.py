@@ -8,8 +8,8 @@ the thread on which that ran, for each thread counts for itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
@@ -21,8 +21,7 @@ MODULE = "nn.Module: "
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(msgspec.Struct, frozen=True):
     """The events at which module or pass change: modules' frames and backward operators, in order of start.
 
     They are nested by their times on their own thread. The event tree is not asked: it puts what begins in the very

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec.structs import fields
 
 from tb_tidy_plugin.profile.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.module_marks import MODULE, Marks, forward_frames, forward_marks, marks_of, own_time
@@ -33,8 +34,7 @@ _Key: TypeAlias = tuple[str, str]
 """One object: its name and that of its forward function's frame (empty where that is not in the profile)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """What one pass took over the whole profile.
 
     Attributes:
@@ -52,8 +52,7 @@ class Cost:
     device_net_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(msgspec.Struct, frozen=True):
     """One module at one place in the hierarchy.
 
     Attributes:
@@ -85,8 +84,7 @@ class Module:
     first_place: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleTree:
+class ModuleTree(msgspec.Struct, frozen=True):
     """All modules in pre-order, and which of them each event belongs to.
 
     Attributes:
@@ -114,8 +112,7 @@ def operators_inside(profile: Profile, tree: ModuleTree, module: int, *, nested:
     return np.flatnonzero(tree.rows_of(module, nested=nested) & (profile.table.category == Category.OPERATOR))
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
+class _Places(msgspec.Struct, frozen=True):
     """Modules in pre-order, and for each mark its module (`ABSENT` for none) and pass."""
 
     keys: tuple[_Key, ...]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -34,8 +34,7 @@ NOT_COUNTED = aten.names("known", "_version is_leaf output_nr") | {
 """What torch leaves out of its tables (`_filter_name`): the profiler's own work, and questions about tensors."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nesting:
+class Nesting(msgspec.Struct, frozen=True):
     """Calls in pre-order, thread by thread: what ran inside call `i` are the entries `i + 1` to `last[i]`.
 
     All arrays but `at` have one entry per call; positions are positions in them.

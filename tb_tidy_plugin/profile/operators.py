@@ -14,8 +14,8 @@ different:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
@@ -30,8 +30,7 @@ MOST_AROUND = 100
 """Calls around a launch to which its work is counted; recordings have up to 14."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operators:
+class Operators(msgspec.Struct, frozen=True):
     """Every operator, annotation and runtime call, by position in `nested`.
 
     Attributes:
@@ -62,8 +61,7 @@ class Operators:
     work_cores: Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorTotals:
+class OperatorTotals(msgspec.Struct, frozen=True):
     """What one group of calls took over the whole profile.
 
     Attributes:
@@ -90,8 +88,7 @@ class OperatorTotals:
     tensor_cores: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelUse:
+class KernelUse(msgspec.Struct, frozen=True):
     """One kernel, copy or fill by name, as some calls used it.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
+
+import msgspec
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.profile import Profile
@@ -25,8 +26,7 @@ WITH_FOREACH = {
 """Classes that can update all parameters together, by algorithm; `LBFGS`, `Muon` and `SparseAdam` cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(msgspec.Struct, frozen=True):
     """Parameters that an optimizer updated one at a time.
 
     Attributes:

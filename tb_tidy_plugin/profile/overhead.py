@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -22,8 +22,7 @@ recordings of torch 2.13 on a CPU, with shapes and stacks, arithmetic, compariso
 views in all (medians)."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostWork:
+class HostWork(msgspec.Struct, frozen=True):
     """Which part of their host time operators work on elements.
 
     Attributes:

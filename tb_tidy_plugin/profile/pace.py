@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.steps import UNMARKED, median_ns_of
@@ -17,8 +17,7 @@ LEAST_BEHIND = 0.05
 """Part of a step from which on devices that are late after the last step are said to fall behind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """The length of a step.
 
     Attributes:

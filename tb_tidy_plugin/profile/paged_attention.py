@@ -7,10 +7,10 @@ that is. Models with a sliding window read less; their estimate comes out above 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.devices import DeviceModel
 from tb_tidy_plugin.profile.flops import WorkEstimates, device_of, estimates_of

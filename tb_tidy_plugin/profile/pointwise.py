@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -31,8 +31,7 @@ NOT_OURS = (r"^Optimizer\.", r"^Torch-Compiled Region", r"^## Call CompiledFxGra
 """What runs in these is an optimizer's update, compiled already, or a worker's affair."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True):
     """Pointwise operators that follow one another, with nothing but views, constants and casts in between.
 
     Attributes:
@@ -66,8 +65,7 @@ class Chain:
         return next(length for length in range(1, len(calls) + 1) if calls[length:] == calls[:-length])
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(msgspec.Struct, frozen=True):
     """One operator: its row and name, the shape of its result, and the bytes of what it reads and writes."""
 
     row: int

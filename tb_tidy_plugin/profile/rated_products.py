@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT
 from tb_tidy_plugin.profile.products import Product
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
 
-@dataclass(frozen=True, slots=True)
-class RatedProduct:
+class RatedProduct(msgspec.Struct, frozen=True):
     """All calls of one product.
 
     Attributes:

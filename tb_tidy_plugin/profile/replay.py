@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile import graph_match
@@ -85,8 +86,7 @@ INTERNAL = re.compile(r"^<|^(?:.*(?:site|dist)-packages/)?torch/(?!nn/modules/)"
 MODULE = "nn.Module: "
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(msgspec.Struct, frozen=True):
     """For each row of a profile's table what it is as part of a replayed graph.
 
     Attributes:
@@ -347,8 +347,7 @@ def _best_eager(table: EventTable, replay: Replay, records: Sequence[Record]) ->
 # The events that stand for a capture
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(msgspec.Struct, frozen=True):
     """What one replay inserts.
 
     Attributes:
@@ -365,8 +364,7 @@ class _Plan:
     grid: Grids
 
 
-@dataclass(frozen=True, slots=True)
-class _Insert:
+class _Insert(msgspec.Struct, frozen=True):
     replay: Replay
     source: EventTable
     plan: _Plan

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,8 +27,7 @@ LONG_AGO = -(1 << 62)
 GAUSSIAN = 1.4826  # the standard deviation of a normal distribution in units of its median absolute deviation
 
 
-@dataclass(frozen=True, slots=True)
-class Meetings:
+class Meetings(msgspec.Struct, frozen=True):
     """Collectives that at least two ranks recorded, in order of time: one line per collective, one column per rank.
 
     All times are in the clock of the run's first rank, relative to its `origin_ns`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
@@ -17,8 +16,7 @@ Shapes: TypeAlias = tuple[Shape, ...]
 """Shape per input; empty for what is no tensor, and for a list of tensors, as torch prints them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signatures:
+class Signatures(msgspec.Struct, frozen=True):
     """Distinct inputs, and which call has which.
 
     Attributes:

@@ -8,9 +8,9 @@ time when the first mark began, the first step begins when that is done.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -42,8 +42,7 @@ MOST_PERIODS = 8
 LEAST_PERIOD, LEAST_REPEATS, ALIKE = 8, 3, 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceWork:
+class DeviceWork(msgspec.Struct, frozen=True):
     """Device work in order of start, one entry per piece.
 
     Attributes:
@@ -58,16 +57,14 @@ class DeviceWork:
     launched_ns: Times
 
 
-@dataclass(frozen=True, slots=True)
-class _LeftOut:
+class _LeftOut(msgspec.Struct, frozen=True):
     """Recorded time outside the steps: how long, and what it holds, as the end of a sentence."""
 
     ns: int
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepSpan:
+class StepSpan(msgspec.Struct, frozen=True):
     """The steps: boundary `i` is where step `i` begins and step `i - 1` ends.
 
     Attributes:
@@ -93,8 +90,7 @@ class StepSpan:
         return int(self.bounds[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
+class _Marks(msgspec.Struct, frozen=True):
     source: StepSource
     names: tuple[str, ...]
     starts: Times

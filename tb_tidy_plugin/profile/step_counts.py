@@ -6,9 +6,9 @@ Times differ from machine to machine and from run to run; these do not, so a tes
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.allocations import HOST, asked_by, memory_events
@@ -25,8 +25,7 @@ Counted: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
+class Events(msgspec.Struct, frozen=True):
     """Events that are counted, one entry each.
 
     Attributes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times
@@ -57,8 +57,7 @@ LEAST_TURNS = 2
 Test: TypeAlias = Callable[[str], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One step, times relative to the profile's start."""
 
     name: str
@@ -72,8 +71,7 @@ class Step:
         return self.end_ns - self.start_ns
 
 
-@dataclass(frozen=True)
-class ProfileSteps:
+class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
     """All steps in order of start, their basis, and the thread that marks them, `ABSENT` where none does."""
 
     basis: StepBasis

@@ -7,8 +7,8 @@ is late to those that were begun meanwhile.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.rank_summary import Operation
@@ -27,8 +27,7 @@ CLOCK_ERRORS = 2
 COMMUNICATION = frozenset({"communication", "communication_exposed", "idle_communication_wait"})
 
 
-@dataclass(frozen=True, slots=True)
-class Straggler:
+class Straggler(msgspec.Struct, frozen=True):
     """Ranks that come late together, and what that costs.
 
     Attributes:

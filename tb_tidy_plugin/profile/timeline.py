@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,8 +49,7 @@ LEVEL_FACTOR = 4
 NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class EventLane:
+class EventLane(msgspec.Struct, frozen=True):
     """One thread, stream, or the steps.
 
     Attributes:
@@ -67,16 +66,14 @@ class EventLane:
     deeper: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
+class _Level(msgspec.Struct, frozen=True):
     """All rows, drawn so coarsely that a pixel is `pixel_ns` long: the first event of each block, ascending."""
 
     pixel_ns: int
     first: Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(msgspec.Struct, frozen=True):
     """All events of a profile and its steps, by row and start. Columns have one entry per event.
 
     Attributes:

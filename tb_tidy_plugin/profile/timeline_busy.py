@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,8 +13,7 @@ PARTS = 1_000
 """As many as a minimap has pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
+class Busy(msgspec.Struct, frozen=True):
     """Shares from 0 to 1, one for each of `PARTS` equally long parts of the recording.
 
     Attributes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,8 +13,7 @@ MOST_BARS = 12_000
 """Of one window. Where there are more, pixels are taken to be wider until there are not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(msgspec.Struct, frozen=True):
     """Bars of one window, by row and start: bar `i` stands for the events `first[i]:last[i]`.
 
     Attributes:

@@ -11,9 +11,9 @@ The loops over all events are there twice: in Python, and compiled (`_nest.pyx`)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.compiled import is_usable
@@ -34,8 +34,7 @@ takes no more than so many times as long."""
 CLIMBED = 64  # levels that are climbed one after the other; calls rarely end that many others that are open
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True):
     """Parents and subtrees of the host events of a table whose first `size` rows are in pre-order.
 
     All arrays have `size` entries. The subtree of `row` is the slice `row : last_descendant[row] + 1`.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """What a notebook shows as a frame of `height_px`; the page in it runs no script, and opens links beside it."""
 
     page: str

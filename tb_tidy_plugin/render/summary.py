@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary
 from tb_tidy_plugin.ledger.advice import KIND_TITLES
@@ -34,8 +35,7 @@ ELSEWHERE = {"line": "no line known", "module": "outside all modules"}
 YES_OR_NO = {True: "yes", False: "no", None: ""}
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryOptions:
+class SummaryOptions(msgspec.Struct, frozen=True):
     """The grouping of the operators, and the number of rows of each table."""
 
     group: OperatorGroup = "name"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+
+import msgspec
 
 from tb_tidy_plugin.rulekit.rule import AnyRule, Rule
 
@@ -16,8 +17,7 @@ TEXT = "__carried__"
 """The attribute in which a module keeps the text it was made from."""
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedRule:
+class CarriedRule(msgspec.Struct, frozen=True):
     """A rule by the name of its class.
 
     Attributes:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+
+class Remove(msgspec.Struct, frozen=True):
     """These events, and all below them, would not happen."""
 
     events: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """These events would take `low` to `high` times their present time, most likely `factor` times (0 to 1)."""
 
     events: tuple[int, ...]
@@ -23,15 +22,13 @@ class Scale:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Unblock:
+class Unblock(msgspec.Struct, frozen=True):
     """The host would no longer wait in this event."""
 
     event: int
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(msgspec.Struct, frozen=True):
     """These events would run beside the rest of the step instead of in line with it, so many at a time.
 
     Most likely a `left` part of each stays in line (0 to 1), such as taking over what was made beside.

@@ -1,14 +1,15 @@
 """Evidence: the typed facts of a match, from which a rule's sentences, edits and statements are made.
 
-Each rule has its own: a frozen dataclass of numbers, words and their units (`tb_tidy_plugin.units`), whose properties
-say in words what its fields hold. A sentence names fields and properties in braces.
+Each rule has its own: a frozen `msgspec.Struct` of numbers, words and their units (`tb_tidy_plugin.units`), whose
+properties say in words what its fields hold. A sentence names fields and properties in braces.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -30,9 +31,9 @@ def names_in(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
-def evidence_names(evidence: type | None) -> set[str]:
+def evidence_names(evidence: type[msgspec.Struct] | None) -> set[str]:
     """The names that sentences may use: fields and properties of a class of evidence; none without one."""
-    if evidence is None or not is_dataclass(evidence):
+    if evidence is None:
         return set()
     properties = {name for name in dir(evidence) if isinstance(getattr(evidence, name), property)}
-    return properties | {field.name for field in fields(evidence)}
+    return properties | {field.name for field in msgspec.structs.fields(evidence)}

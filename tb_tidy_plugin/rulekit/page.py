@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.rulekit.rule import AnyRule
 
@@ -21,8 +22,7 @@ SECTIONS = (
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class RulePage:
+class RulePage(msgspec.Struct, frozen=True):
     """Title and sections of one rule; texts are Markdown.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, get_args
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES
@@ -33,8 +34,7 @@ def known_dtype(text: str) -> str:
     return text if text in DTYPES else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Match(Generic[E]):
+class Match(msgspec.Struct, Generic[E], frozen=True):
     """One occurrence of a rule's pattern.
 
     Attributes:
@@ -58,8 +58,7 @@ class Match(Generic[E]):
     related: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(msgspec.Struct, frozen=True):
     """Two statements that do the same work, with and without the pattern; run and shown exactly as they stand here.
 
     What goes into them are numbers, names of dtypes (`known_dtype`) and the rule's own words, never text of a trace.
@@ -123,12 +122,11 @@ class AnyRule(ABC, Generic[E]):
         return cls.__module__.rpartition(".")[0].rpartition(".")[2] or "user"
 
     @classmethod
-    def evidence(cls) -> type | None:
-        """The dataclass that `Rule[...]` names; None where it names none."""
+    def evidence(cls) -> type[msgspec.Struct] | None:
+        """The struct that `Rule[...]` names; None where it names none."""
         bases = [base for kind in cls.__mro__ for base in vars(kind).get("__orig_bases__", ())]
-        return next(
-            (kind for base in bases for kind in get_args(base) if isinstance(kind, type) and is_dataclass(kind)), None
-        )
+        given = (kind for base in bases for kind in get_args(base) if isinstance(kind, type))
+        return next((kind for kind in given if issubclass(kind, msgspec.Struct)), None)
 
 
 class Rule(AnyRule[E]):

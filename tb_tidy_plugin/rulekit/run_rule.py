@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Generic
+
+import msgspec
 
 from tb_tidy_plugin.profile.rank_summary import CollectiveSite
 from tb_tidy_plugin.profile.run import Run
@@ -14,8 +15,7 @@ from tb_tidy_plugin.rulekit.rule import AnyRule
 from tb_tidy_plugin.vocabulary import Confidence
 
 
-@dataclass(frozen=True, slots=True)
-class RunMatch(Generic[E]):
+class RunMatch(msgspec.Struct, Generic[E], frozen=True):
     """One occurrence of a pattern among the ranks of a run.
 
     Attributes:

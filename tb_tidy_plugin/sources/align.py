@@ -11,10 +11,12 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from threading import Lock
 from typing import TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.compiled_graphs import is_region
 from tb_tidy_plugin.profile.profile import Profile
@@ -59,8 +61,7 @@ _PARSING = Lock()
 """Two threads that parse at once make CPython up to 3.11 raise SystemError (cpython issue 106905)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
+class _Function(msgspec.Struct, frozen=True):
     """One piece of code that has frames of its own."""
 
     name: str

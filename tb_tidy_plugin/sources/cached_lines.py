@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.generated_code import KernelSource, SourceLine, kernel_sources
 from tb_tidy_plugin.profile.compiled_graphs import GRAPH, GraphCall, region_id
@@ -56,24 +56,22 @@ def with_cached_lines(profile: Profile, sources: Sources, folder: Path | None) -
     return Profile(replace(profile.table, metadata=replace(profile.metadata, captured=captured)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Graph:
+class _Graph(msgspec.Struct, frozen=True):
     """Some stacks of a graph, outermost frame first, and its kernels, each with the lines that it computes."""
 
     stacks: Sequence[Sequence[SourceLine]]
     kernels: Sequence[KernelSource]
 
 
-@dataclass(slots=True)
-class _Cache:
+class _Cache(msgspec.Struct):
     """What the cache tells of one trace; `stacks` grow as they are needed."""
 
     folder: Path | None
     sources: Sources
     captured: Mapping[tuple[str, bool], CachedGraph]
     stacks: list[list[CodeFrame]]
-    _numbers: dict[tuple[CodeFrame, ...], int] = field(default_factory=dict)
-    _graphs: dict[tuple[str, bool], _Graph | None] = field(default_factory=dict)
+    _numbers: dict[tuple[CodeFrame, ...], int] = msgspec.field(default_factory=dict)
+    _graphs: dict[tuple[str, bool], _Graph | None] = msgspec.field(default_factory=dict)
 
     def regions(self, profile: Profile, calls: Sequence[GraphCall]) -> Iterator[CompiledRegion]:
         """The functions that were compiled, one for each graph whose kernels have lines."""
@@ -174,8 +172,7 @@ class _Cache:
         return self._numbers[tuple(stack)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(msgspec.Struct, frozen=True):
     """The names that a trace has for paths: those below `root` without it, installed ones without their folder."""
 
     root: str

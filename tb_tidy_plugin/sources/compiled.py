@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.compiled_graphs import GraphCall
 from tb_tidy_plugin.profile.profile import Profile

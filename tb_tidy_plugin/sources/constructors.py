@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
+
+import msgspec
 
 WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
 """Callables that hand on the items of their first argument."""
@@ -25,8 +26,7 @@ class Unclear(Exception):  # noqa: N818 - not an error: the answer where a modul
     """No constructor; the text is a sentence that says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(msgspec.Struct, frozen=True):
     """An object on which a fix sets an option.
 
     Attributes:

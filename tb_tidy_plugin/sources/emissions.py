@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Emission:
+class Emission(msgspec.Struct, frozen=True):
     """Operators, and methods written in Python, that an operator of the language runs, and more when it is in place."""
 
     operators: frozenset[str]

@@ -11,8 +11,9 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from tb_tidy_plugin.trace.files import TraceFile, is_under
 from tb_tidy_plugin.trace.remote import NOT_THERE, changed_at, is_file
@@ -48,20 +49,18 @@ NANOSECONDS_PER_UNIT = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}
 """By number of digits: what a span counts, if it is a time since 1970. torch has written ms (to 2.2) and ns."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
+class SourceText(msgspec.Struct, frozen=True):
     """A source file: as it is now, or as it was captured.
 
     `changed` is true when it is newer than the recording. `path` is the file's real one, None where it is not here.
     """
 
-    lines: list[str] = field(repr=False)
+    lines: list[str]
     changed: bool
     path: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unavailable:
+class Unavailable(msgspec.Struct, frozen=True):
     """No source text; `reason` says why and what to do. `unread` is true where it may be otherwise the next time."""
 
     reason: str
@@ -146,16 +145,15 @@ def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
             yield Path(real)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFile:
+class OwnFile(msgspec.Struct, frozen=True):
     """A source file that may be changed: its real path, its bytes, and how they are read.
 
     `text` keeps the line ends; a byte order mark is in `content` only.
     """
 
     path: Path
-    content: bytes = field(repr=False)
-    text: str = field(repr=False)
+    content: bytes
+    text: str
     encoding: str
 
     def written(self, text: str) -> bytes:

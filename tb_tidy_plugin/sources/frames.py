@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
@@ -43,8 +42,7 @@ class _CallStack(msgspec.Struct):
     text: str = msgspec.field(name="Call stack", default="")
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """One Python frame, as the recording names it.
 
     Attributes:

@@ -13,8 +13,9 @@ import pickletools
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.generated_code import SourceLine, stack_lines
@@ -30,8 +31,7 @@ MAX_BYTES = 32 << 20
 CODE, GRAPH, STACKS = "source_code", "inductor_post_grad_graph_str", "cache_linemap"
 
 
-@dataclass(frozen=True, slots=True)
-class CachedGraph:
+class CachedGraph(msgspec.Struct, frozen=True):
     """A graph in the cache.
 
     Attributes:

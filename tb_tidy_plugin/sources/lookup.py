@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.sources.files import SourceText, Unavailable, path_of_source, read_source
 from tb_tidy_plugin.trace.cache import UNREAD, State, state_of
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.trace.columns import SourceFile
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSources:
+class FoundSources(msgspec.Struct, frozen=True):
     """Lines of the files that a trace names, captured with it, or beside the trace or under one of `roots`.
 
     Attributes:
@@ -28,9 +28,9 @@ class FoundSources:
     trace: TraceFile
     roots: Sequence[Path]
     captured: Mapping[str, str]
-    looked_at: dict[str, State] = field(default_factory=dict)
-    complaints: list[str] = field(default_factory=list)
-    _lines: dict[str, list[str] | None] = field(default_factory=dict)
+    looked_at: dict[str, State] = msgspec.field(default_factory=dict)
+    complaints: list[str] = msgspec.field(default_factory=list)
+    _lines: dict[str, list[str] | None] = msgspec.field(default_factory=dict)
 
     def __call__(self, name: str) -> list[str] | None:
         """The lines of the file that the trace calls `name`, None where it is not here."""

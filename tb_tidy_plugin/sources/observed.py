@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.user_operators import spans_of
@@ -47,8 +49,7 @@ CLASS_OF_FILE, CLASS, MAYBE_CLASS, CALLED_OBJECT, UNNAMED = 0.05, 0.15, 0.6, 0.5
 DEEPER = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """One child of a frame.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +29,7 @@ MOST_COSTS = 8_000_000  # observations times nodes, each with two numbers of 8 b
 ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """What explains one observation: a site, None where none does, and the lines of all explanations as good."""
 
     site: Site | None
@@ -40,16 +39,14 @@ class Choice:
 NO_CHOICE = Choice(None, ())
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """One way through: a choice for each observation, and its cost per observation."""
 
     choices: list[Choice]
     cost: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidates:
+class _Candidates(msgspec.Struct, frozen=True):
     """The sites that may explain one observation, at which cost, and what it costs when they have just made another."""
 
     sites: _Numbers

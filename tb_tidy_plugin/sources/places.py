@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
@@ -15,8 +14,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(msgspec.Struct, frozen=True):
     """The user's own frame around each host event, itself included, else the nearest one of any code.
 
     Attributes:

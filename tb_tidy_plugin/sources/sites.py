@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
 
 _Kind: TypeAlias = Literal["call", "operator", "subscript", "attribute", "truth", "iteration", "other"]
 
@@ -24,8 +25,7 @@ class TooLargeError(Exception):
     """A body of more than `LARGEST` nodes; clean-up code is copied to each exit, so that few lines may be enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """A place in the source that may make an event.
 
     Attributes:
@@ -56,8 +56,7 @@ class Site:
     calls: Called = ""
 
 
-@dataclass(slots=True)
-class Automaton:
+class Automaton(msgspec.Struct):
     """Nodes are numbers; an edge leads from one to another at a cost, without an event; a site leads on with one.
 
     Attributes:
@@ -66,10 +65,10 @@ class Automaton:
     """
 
     nodes: int = 1
-    edges: list[tuple[int, int, float]] = field(default_factory=list)
-    sites: list[Site] = field(default_factory=list)
-    starts: list[tuple[int, int]] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
+    edges: list[tuple[int, int, float]] = msgspec.field(default_factory=list)
+    sites: list[Site] = msgspec.field(default_factory=list)
+    starts: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    ends: list[int] = msgspec.field(default_factory=list)
 
 
 class Walker:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.sources.emissions import NOTHING, RARELY, SUBSCRIPTS
 from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT
@@ -12,8 +14,7 @@ LAST = str(2**63 - 1)
 """How the recording shows the end of a slice that has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(msgspec.Struct, frozen=True):
     """One element of an index.
 
     Attributes:

@@ -18,7 +18,6 @@ import struct
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 from typing import TypeAlias
@@ -57,8 +56,7 @@ UNREAD: State = ("unread",)
 """The state of a file that is there and could not be read this time: what was made without it is not kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(msgspec.Struct, frozen=True):
     """Entries in `folder`; without one nothing is ever found or kept. May be used from any thread and process."""
 
     folder: Path | None = None
@@ -163,8 +161,7 @@ NOWHERE = Cache()
 """Keeps nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheEntry:
+class CacheEntry(msgspec.Struct, frozen=True):
     """One entry: what it is, its bytes on disk, and when it was last used, in s since 1970."""
 
     path: Path

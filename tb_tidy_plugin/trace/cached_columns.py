@@ -7,11 +7,11 @@ written it: columns have the types and lengths that they must have, and numbers 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec.structs import fields
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.allowance import has_read

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.columns import ABSENT, Captured, Category, EventTable, Numbers, Rows, SourceFile, TensorIds

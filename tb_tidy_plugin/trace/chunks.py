@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice, repeat
 from typing import Any, TypeAlias
@@ -116,8 +115,7 @@ _Columns: TypeAlias = dict[str, tuple[Any, ...]]
 _Kind: TypeAlias = tuple[str, str | None, str | None, int | str | None, int | str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True):
     """Columns of one piece: one entry per entry of `traceEvents` that has a phase, whatever it is, in file order.
 
     Attributes:

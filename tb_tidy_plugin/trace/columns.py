@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import fields, replace
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.errors import TraceError, UnreadError
@@ -63,16 +63,14 @@ DEVICE_WORK = (Category.KERNEL, Category.COPY, Category.FILL)
 """What a device executes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(msgspec.Struct, frozen=True):
     """A host thread or a device stream: `pid` and `tid` as text, exactly as the trace has them."""
 
     pid: str
     tid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Flows:
+class Flows(msgspec.Struct, frozen=True):
     """Flow arrows (`ph` of `s` and `f`), one entry each, in file order.
 
     Attributes:
@@ -90,8 +88,7 @@ class Flows:
     thread: Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class ArgsText:
+class ArgsText(msgspec.Struct, frozen=True):
     """The `args` of all events as JSON text, decoded only where somebody asks.
 
     What is in columns of the table (ids, and what an operator was called with) may be missing here.
@@ -163,16 +160,14 @@ class DeviceProperties(msgspec.Struct, frozen=True):
     numSms: Small = 0  # noqa: N815
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(msgspec.Struct, frozen=True):
     """A source file as it was when the job ran, by the name that the trace has for it."""
 
     file: str
-    text: str = field(repr=False)
+    text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TensorIds:
+class TensorIds(msgspec.Struct, frozen=True):
     """Of one operator: for each input the id of the tensor, and that of its storage; 0 for what is no tensor.
 
     Two inputs are the same tensor, or share memory, where their ids are equal. Ids are not used again.
@@ -182,8 +177,7 @@ class TensorIds:
     storages: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(msgspec.Struct, frozen=True):
     """What the capture side file knows beside calling lines, which are a column.
 
     Attributes:
@@ -197,12 +191,11 @@ class Captured:
     settings: Settings | None = None
     step_ns: int | None = None
     sources: tuple[SourceFile, ...] = ()
-    tensors: Mapping[int, TensorIds] = field(default_factory=dict)
+    tensors: Mapping[int, TensorIds] = msgspec.field(default_factory=dict)
     compiled: CompiledCode | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(msgspec.Struct, frozen=True):
     """The allow-listed part of what stands beside the events; anything else may hold secrets and is not kept.
 
     Attributes:
@@ -222,16 +215,15 @@ class Metadata:
     rank: int | None = None
     world_size: int | None = None
     backend: str | None = None
-    process_labels: Mapping[str, str] = field(default_factory=dict)
-    inferred_devices: Mapping[int, str] = field(default_factory=dict)
+    process_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    inferred_devices: Mapping[int, str] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     base_ns: int = 0
-    captured: Captured = field(default_factory=Captured)
+    captured: Captured = msgspec.field(default_factory=Captured)
 
 
-@dataclass(frozen=True, slots=True)
-class Replays:
+class Replays(msgspec.Struct, frozen=True):
     """Which events of a table stand for the captures of its replayed graphs (`profile/replay.py`).
 
     Attributes:
@@ -251,16 +243,14 @@ class Replays:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphCapture:
+class GraphCapture(msgspec.Struct, frozen=True):
     """The recording of the capture of graphs that another recording replays; `name` is its file's."""
 
     name: str
     table: EventTable
 
 
-@dataclass(frozen=True, slots=True)
-class ExpertSizes:
+class ExpertSizes(msgspec.Struct, frozen=True):
     """A mixture of experts.
 
     Attributes:
@@ -279,8 +269,7 @@ class ExpertSizes:
         return round(self.layers * touched * self.expert_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class EventTable:
+class EventTable(msgspec.Struct, frozen=True):
     """One trace: one row per complete event or memory instant, sorted by (thread, start, tie-break).
 
     All columns have one entry per row; `ABSENT` stands for an id that an event does not carry. They are read only: one

@@ -14,7 +14,6 @@ import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -54,8 +53,7 @@ GOES_ON, BROKEN = -1, -2
 NOT_A_TRACE = "Choose a file written by torch.profiler (`*.pt.trace.json` or `*.pt.trace.json.gz`)."
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """What is known once all events have been read.
 
     Attributes:

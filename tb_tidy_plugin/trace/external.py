@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.columns import (
@@ -63,8 +63,7 @@ RECORDED = "the trace itself has device work of their operators"
 REPEATED = "an operator is given more than once, and the first is used"
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(msgspec.Struct, frozen=True):
     """Kernels inferred for one trace, in the order in which their one stream runs them.
 
     Attributes:

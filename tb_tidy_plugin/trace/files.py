@@ -12,10 +12,11 @@ import os
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.head import is_trace_at, traces_by_content
@@ -32,8 +33,7 @@ FOLLOW = "--follow-links"
 NAMED_LINKS = 5  # of those that are passed over; a message names no more
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TraceFile:
+class TraceFile(msgspec.Struct, frozen=True, order=True):
     """One trace file: one worker and one span of one run. `span` is empty where the name has none."""
 
     run: str
@@ -46,8 +46,7 @@ Leads: TypeAlias = Literal["out", "circle"]
 _Kind: TypeAlias = Literal["folder", "trace", "doubtful"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Link:
+class Link(msgspec.Struct, frozen=True, order=True):
     """A link in a logdir that is passed over.
 
     Attributes:

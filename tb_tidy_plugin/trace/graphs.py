@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture

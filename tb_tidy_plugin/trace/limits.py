@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.allowance import Allowance, LimitKind, LimitReachedError, ScaledBound, bounds_memory, within
 from tb_tidy_plugin.errors import TraceError
@@ -38,8 +39,7 @@ KEYS: Mapping[LimitKind, str] = {"processor": "max-processor-s", "wall": "max-wa
 """What sets each limit of an allowance, in `[limits]` and on the command line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Bounds of one trace file; where it, or what is made of it, is beyond one, it is refused as a whole.
 
     Attributes:

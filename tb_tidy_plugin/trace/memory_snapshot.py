@@ -6,10 +6,10 @@ passed over.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.errors import TraceError, UnreadError

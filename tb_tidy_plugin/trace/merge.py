@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import IO
@@ -40,8 +39,7 @@ class _Clock(msgspec.Struct):
     base_ns: int = msgspec.field(name="baseTimeNanoseconds", default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class EventList:
+class EventList(msgspec.Struct, frozen=True):
     """Where the list of events ends, and what time its clock counts from.
 
     Attributes:

@@ -8,11 +8,11 @@ bounds; one that describes something else is passed over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.columns import EventTable, ExpertSizes

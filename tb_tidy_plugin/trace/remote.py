@@ -12,11 +12,12 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 from tb_tidy_plugin.errors import TidyError, TraceError
 from tb_tidy_plugin.files import write_whole
@@ -50,8 +51,7 @@ ETAGS = ("ETag", "etag", "content_md5", "md5Hash", "generation", "version_id")
 TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RemotePath:
+class RemotePath(msgspec.Struct, frozen=True, order=True):
     """A file or folder by its address, without a slash at its end. All methods raise `OSError` as `Path`'s do."""
 
     address: str

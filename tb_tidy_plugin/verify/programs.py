@@ -14,7 +14,6 @@ import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -48,8 +47,7 @@ class Turn(msgspec.Struct, frozen=True):
     peak_bytes: int
 
 
-@dataclass
-class Running:
+class Running(msgspec.Struct):
     """A program that waits for its next turn.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+
+import msgspec
 
 from tb_tidy_plugin.benchmarks.blocks import ratio_of
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, ProfileReport, Report
@@ -14,8 +15,7 @@ from tb_tidy_plugin.verify.model import Equality, Kept, ProgramSide, Verificatio
 from tb_tidy_plugin.verify.programs import Results, Running, Turn, running
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """How much is run.
 
     Attributes:
@@ -32,13 +32,12 @@ class Plan:
     limit_s: float = 600.0
 
 
-@dataclass
-class _Seen:
+class _Seen(msgspec.Struct):
     """What was seen of one program, in the order of the turns."""
 
-    turns: list[Turn] = field(default_factory=list)
-    results: list[Results] = field(default_factory=list)
-    initial: list[str] = field(default_factory=list)
+    turns: list[Turn] = msgspec.field(default_factory=list)
+    results: list[Results] = msgspec.field(default_factory=list)
+    initial: list[str] = msgspec.field(default_factory=list)
 
     @property
     def seconds(self) -> list[float]:

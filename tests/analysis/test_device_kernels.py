@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.checker import MISSING

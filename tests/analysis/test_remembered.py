@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis import assemble, code_fixes, paths
 from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES, Answer, FixesAnswer, Question

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job

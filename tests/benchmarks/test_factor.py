@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.benchmarks.factor import Factor, factor_of
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock

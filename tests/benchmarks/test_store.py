@@ -6,11 +6,11 @@ import json
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.benchmarks.store import Measurements, StoreError, cached, keep, read_beside, save_beside

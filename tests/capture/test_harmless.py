@@ -23,6 +23,13 @@ from tests.support.recordings import ROOT
 pytestmark = pytest.mark.torch
 
 
+def test_a_job_imports_little() -> None:
+    unwanted = {"msgspec", "numpy", "rich", "click"}
+    program = f"import sys; import tb_tidy_plugin.capture; print(*{unwanted} & sys.modules.keys())"
+    answer = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=ROOT)
+    assert not answer.stdout.split()
+
+
 class BrokenError(Exception):
     """What goes wrong in these tests."""
 

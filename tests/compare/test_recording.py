@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import Asked, compared

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, get_type_hints
 
 import pytest
+from msgspec.structs import fields
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, collide, spliced
 from tb_tidy_plugin.fixes.code import Code

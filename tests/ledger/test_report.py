@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -12,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import with_replayed

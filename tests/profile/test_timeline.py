@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.steps import ProfileSteps, steps_of
 from tb_tidy_plugin.profile.timeline import FIRST_LEVEL_NS, MOST_ROWS, Timeline, timeline_of

@@ -6,13 +6,13 @@ import gzip
 import heapq
 import json
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.quality import parent_mismatch
 from tb_tidy_plugin.profile import tree

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Bytes, Match, Nanoseconds, Profile, Rule, Share, Sizes
 from tb_tidy_plugin.rulekit.evidence import evidence_names, filled_in, names_in
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(msgspec.Struct, frozen=True):
     size: Bytes
     time: Nanoseconds
     share: Share

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from itertools import product
 from types import UnionType
 from typing import Any, get_origin, get_type_hints
@@ -144,7 +143,8 @@ def evidence(name: str, facts: Facts) -> object:
     kind = RULES[name].evidence()
     assert kind is not None
     hints = get_type_hints(kind)
-    return kind(**{field.name: facts.get(field.name, _nothing(hints[field.name])) for field in fields(kind)})
+    names = [field.name for field in msgspec.structs.fields(kind)]
+    return kind(**{name: facts.get(name, _nothing(hints[name])) for name in names})
 
 
 def _nothing(hint: Any) -> object:  # noqa: ANN401 - the type of any field
@@ -236,8 +236,7 @@ def test_a_rule_that_is_not_there_makes_no_statements() -> None:
     assert made_again({"f": Recipe("os", {}, {}), "g": Recipe("collective-straggler", {}, {})}, RULES.values()) == {}
 
 
-@dataclass(frozen=True)
-class OfAllTypes:
+class OfAllTypes(msgspec.Struct, frozen=True):
     size: Bytes
     time: Nanoseconds
     share: Share
@@ -279,7 +278,7 @@ def test_each_type_comes_back() -> None:
     )  # fmt: skip
     pair_of(kept(Curious(), given), Curious)
     assert Curious.seen == given
-    for field in fields(given):
+    for field in msgspec.structs.fields(given):
         assert types_in(getattr(Curious.seen, field.name)) == types_in(getattr(given, field.name)), field.name
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.sources.align import Aligner

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Captured

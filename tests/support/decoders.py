@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -57,7 +57,7 @@ def _different_fields(one: EventTable, other: EventTable) -> Iterator[str]:
     for name in WHOLE_VALUES:
         if getattr(one, name) != getattr(other, name):
             yield name
-    for field in fields(Flows):
+    for field in msgspec.structs.fields(Flows):
         if not np.array_equal(getattr(one.flows, field.name), getattr(other.flows, field.name)):
             yield f"flows.{field.name}"
     if args_of(one) != args_of(other):

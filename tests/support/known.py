@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Captured

@@ -24,14 +24,14 @@ Never.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.inputs import tensor_bytes
 from tb_tidy_plugin.rulekit import Bytes, Match, Nanoseconds, Profile, Rule
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     op: str
     size: Bytes
     threshold: Nanoseconds

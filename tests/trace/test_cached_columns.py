@@ -6,12 +6,13 @@ import json
 import random
 import shutil
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import fields
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
@@ -51,7 +52,7 @@ def assert_same(one: object, other: object) -> None:
         assert isinstance(other, np.ndarray)
         assert one.dtype == other.dtype
         assert np.array_equal(one, other)
-    elif is_dataclass(one):
+    elif isinstance(one, msgspec.Struct):
         for column in fields(one):
             assert_same(getattr(one, column.name), getattr(other, column.name))
     else:

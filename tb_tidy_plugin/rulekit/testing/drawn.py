@@ -25,10 +25,11 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import with_replayed
@@ -47,8 +48,7 @@ COPY_NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(msgspec.Struct, frozen=True):
     """The device of a drawn profile."""
 
     name: str

@@ -33,9 +33,10 @@ is dense in any case.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
@@ -60,8 +61,7 @@ OPTIMIZER = re.compile(r"torch\.optim\.[A-Z]\w*")
 LEAST_LEFT, MOST_LEFT = 0.1, 0.5
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The gradients of tables of one size.
 
     Attributes:

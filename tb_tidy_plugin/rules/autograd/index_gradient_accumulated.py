@@ -29,8 +29,9 @@ CPU, jobs that run with one thread, where the capture says so: `index_select` ta
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
@@ -58,8 +59,7 @@ ACCUMULATE = 3  # the position of this switch among the inputs
 ROWS = 2  # dimensions of a table whose rows are vectors, as `embedding` takes it
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The gradients of a table.
 
     Attributes:

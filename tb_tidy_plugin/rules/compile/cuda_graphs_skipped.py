@@ -41,7 +41,8 @@ which no CUDA graphs were asked. Calls of fewer than 8 kernels. Calls in which t
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import skip_reasons
@@ -62,8 +63,7 @@ CURES: Mapping[str, str] = {
 OTHERWISE = "Take what the reason names out of the function"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A function without CUDA graphs.
 
     Attributes:

@@ -45,7 +45,8 @@ Backends that run a graph operator by operator. PyTorch before 2.6, whose traces
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
@@ -67,8 +68,7 @@ GENERATED = aten.names(
 COMPLEX, NAMED = "complex", 3
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Eager operators in one call of a generated graph.
 
     Attributes:

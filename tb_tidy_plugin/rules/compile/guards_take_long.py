@@ -36,15 +36,15 @@ Calls that a graph break took apart are `torch-compile-graph-break`. Steps that 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import is_lookup, whole_calls
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The look-ups of a profile.
 
     Attributes:

@@ -32,7 +32,8 @@ Builds in the first 2 recorded steps: warm-up. Fewer than 2 builds by one functi
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.builders import Builder, builds
 from tb_tidy_plugin.profile.calls import rows_of
@@ -54,8 +55,7 @@ FIXES: Mapping[Builder, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What one function of the user's builds.
 
     Attributes:

@@ -43,7 +43,8 @@ read back are reported, with medium confidence.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import BrokenCall, CodePiece, break_reasons, broken_calls, time_apart
@@ -56,8 +57,7 @@ COMPILED = ("TorchDynamo Cache Lookup", "Torch-Compiled Region")
 FEWEST = 2  # in the profile
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A break, and what it costs in one call.
 
     Attributes:

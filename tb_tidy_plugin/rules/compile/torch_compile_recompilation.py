@@ -35,8 +35,9 @@ steps, with medium confidence.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
@@ -57,8 +58,7 @@ MARKS = 3
 NUMBERS = "_dynamo.config.allow_unspec_int_on_nn_module"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A function, and what its variants cost.
 
     Attributes:

@@ -47,9 +47,10 @@ may use one core.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
@@ -83,8 +84,7 @@ KEPT_ON_BUSY_CORES = 0.5  # of the best saving, where the step's own operators u
 LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What loading takes, and what is known of the machine.
 
     Attributes:

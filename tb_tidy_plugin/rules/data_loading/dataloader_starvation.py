@@ -31,8 +31,9 @@ without them it is taken to be 1 ms, at medium confidence.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, loader_with_workers, waits_for_workers
@@ -56,8 +57,7 @@ OUTLIER = 2  # times the second longest wait: what comes from too few workers co
 SHORTEST_RHYTHM = 3  # waits: the distance between two is no rhythm
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The waits for one loader's workers.
 
     Attributes:

@@ -27,9 +27,9 @@ One start in the recording. `persistent_workers=True`. Steps that are not marked
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
@@ -45,8 +45,7 @@ STOPS = r"^torch/utils/data/dataloader\.py\(\d+\): _shutdown_workers$"
 STARTS_PROCESS = r"^multiprocessing/process\.py\(\d+\): start$"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The starts of a profile.
 
     Attributes:

@@ -36,7 +36,8 @@ recordings of one rank.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
 from tb_tidy_plugin.rulekit import Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
@@ -55,8 +56,7 @@ SHOWN_SHARE = 0.1  # parts below this share of the lateness do not explain it
 SHOWN_RANKS, SHOWN_PARTS = 8, 2
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Who comes late, and what it costs the others.
 
     Attributes:

@@ -27,8 +27,9 @@ pass of `DistributedDataParallel`, and those of the model itself: they send some
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The broadcasts of a profile.
 
     Attributes:

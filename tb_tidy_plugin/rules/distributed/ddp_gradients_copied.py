@@ -25,8 +25,9 @@ Less than 0.5 % of a step. Gradients that are views of their buckets: nothing is
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The copies of a profile.
 
     Attributes:

@@ -37,7 +37,8 @@ work. What is recorded of several ranks is looked at by collective-straggler.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
 from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Nanoseconds, Overlap, Profile, Rule, Share, Threshold
@@ -54,8 +55,7 @@ ASYNC = "Start it with `async_op=True` as soon as its input is ready, and `wait(
 ADVICE = {"all_reduce": GRADIENTS, "all_gather": PREFETCH, "reduce_scatter": PREFETCH}
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The collectives of one kind that nothing runs beside.
 
     Attributes:

@@ -33,7 +33,8 @@ numbers or of a part of each head.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.decoder import DecoderPiece, decoder_pieces
@@ -61,8 +62,7 @@ FIXES = {
 }
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A piece of a decoder.
 
     Attributes:

@@ -30,9 +30,10 @@ loaders, compiled code, torch's own operators. The same few for one tensor after
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
@@ -68,8 +69,7 @@ RESTARTS = 0.25  # of the operators; more are on tensors that do not come from o
 SUMMARY = 5  # names in the message
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A chain of operators.
 
     Attributes:

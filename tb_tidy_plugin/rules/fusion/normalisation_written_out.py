@@ -33,7 +33,8 @@ Compiled code. Profiles without shapes.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.decoder import PieceCall, calls_around
@@ -80,8 +81,7 @@ FIXES = {
 }
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A norm.
 
     Attributes:

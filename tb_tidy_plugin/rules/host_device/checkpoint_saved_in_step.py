@@ -32,7 +32,8 @@ done. Small states that take less than 1 % of the steps. Steps that are not mark
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.library_calls import usual_calls
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Overlap, Profile, Rule, Threshold
@@ -41,8 +42,7 @@ SAVES = r"^torch/(?:serialization|distributed/checkpoint/state_dict_saver)\.py\(
 COPY = 0.1  # of the time, which stays in line
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The checkpoints of a profile.
 
     Attributes:

@@ -34,8 +34,9 @@ recordings without steps.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
@@ -66,8 +67,7 @@ PAGEABLE = r"(?:HtoD|HostToDevice).{0,100}\(Pageable"
 NO_STEPS = {"whole_trace", "none"}
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A copy, and how fast pinned memory would be.
 
     Attributes:

@@ -30,8 +30,9 @@ factory of another shape or dtype, or more than 5 operators back.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.copies import copied_input, copying_operator
@@ -78,8 +79,7 @@ DEVICE = re.compile(r"""(?:device=)?([\w.]*\bdevice|["'](?:cuda|xpu|mps)(?::\d+)
 """An argument of `to` that can be nothing but a device."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A tensor, and how it is made and moved.
 
     Attributes:

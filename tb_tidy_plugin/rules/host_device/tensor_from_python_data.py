@@ -28,9 +28,10 @@ which `torch.stack` handles no faster. Data made once, such as constants. Time t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
@@ -74,8 +75,7 @@ class Conversion(NamedTuple):
     end_ns: int
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A tensor, and what it was made from.
 
     Attributes:

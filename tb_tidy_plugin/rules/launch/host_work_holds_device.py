@@ -34,8 +34,9 @@ many functions: both are the host's pace.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil
+
+import msgspec
 
 from tb_tidy_plugin.ledger.host_work import HostWait, waits_for_host_work
 from tb_tidy_plugin.rulekit import (
@@ -59,8 +60,7 @@ SPARSE_NS, DENSE_NS = 20_000, 1_000
 the time; where they are closer than the second, it is much of it."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What the device waits for.
 
     Attributes:

@@ -29,9 +29,9 @@ not marked.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
@@ -45,8 +45,7 @@ EMPTIES = r"^torch/(?:cuda|xpu|mps)/(?:memory|__init__)\.py\(\d+\): empty_cache$
 ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The calls of a profile.
 
     Attributes:

@@ -31,8 +31,9 @@ Less than 2 % of the step. Conversions that no convolution launches. Compiled co
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
@@ -57,8 +58,7 @@ LEFT = (0.1, 0.0, 1.0)  # most likely, at least, at most
 ON_ROCM = "; on ROCm, older versions of PyTorch need `PYTORCH_MIOPEN_SUGGEST_NHWC=1` as well"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The conversions of a profile.
 
     Attributes:

@@ -27,8 +27,9 @@ slower for those of 65,000 or more). Fewer than 10 parameters.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
@@ -45,8 +46,7 @@ TOGETHER = "_foreach_"
 LEFT = (0.3, 0.13, 0.88)
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The calls of a profile.
 
     Attributes:

@@ -30,9 +30,9 @@ Integer tensors.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.calls import rows_of
@@ -68,8 +68,7 @@ SAID = {1: "`lerp_`", 2: "`mul_` and `add_`", 4: "two products, a sum and `copy_
 FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The averages that one function keeps.
 
     Attributes:

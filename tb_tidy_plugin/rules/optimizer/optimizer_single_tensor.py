@@ -33,9 +33,10 @@ Optimizers of fewer than 10 parameters. On a CPU, where one parameter at a time 
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import log, sqrt
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
@@ -73,8 +74,7 @@ FOREACH, FUSED = "foreach=True", "fused=True"
 TENSORS = 8  # of a parameter's size in the benchmark: itself, gradient, two states and one temporary for each optimizer
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """An optimizer, and what its step runs.
 
     Attributes:

@@ -34,9 +34,10 @@ confidence, because gradients may be views into its buckets.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
@@ -66,8 +67,7 @@ GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """One call of `zero_grad`.
 
     Attributes:

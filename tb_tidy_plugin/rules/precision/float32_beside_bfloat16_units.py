@@ -30,8 +30,9 @@ third of the step. Programs that compute in bfloat16 or float16 somewhere. GPUs.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.flops import estimate
@@ -58,8 +59,7 @@ MOST_SIZE = 4096
 LEFT = (0.5, 0.34, 0.9)
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The float32 work that would gain.
 
     Attributes:

@@ -31,8 +31,9 @@ wait for memory. Convolutions: TF32 is on for them by default.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
@@ -60,8 +61,7 @@ SHORTEST_NS = 5_000  # a product on tensor cores takes about this long however s
 GRID = 20  # factors in twentieths: the model is no finer, and edits with equal factors are estimated together
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A product, and what tensor cores would make of it.
 
     Attributes:

@@ -36,8 +36,9 @@ they multiply. Products that `fp32-matmul-no-tf32` reports: TF32 takes one line 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.float32 import float32_kernels, has_matrix_units
@@ -62,8 +63,7 @@ FIRST_WITH_BFLOAT16 = 8  # major compute capability: Ampere
 SHOWN_NAME = 60  # characters of a kernel's name
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The float32 work of a profile.
 
     Attributes:

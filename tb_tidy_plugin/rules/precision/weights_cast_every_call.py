@@ -30,8 +30,9 @@ step. Casts of inputs.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
@@ -52,8 +53,7 @@ HALF = {"5": "float16", "15": "bfloat16"}
 """Numbers of dtypes, as `aten::to` is given them."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The casts of a profile.
 
     Attributes:

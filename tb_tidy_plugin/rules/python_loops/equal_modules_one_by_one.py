@@ -34,9 +34,9 @@ it returned, as layers do. Other operators between the calls. Recordings without
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.gradients import gradients_of
@@ -59,16 +59,14 @@ from tb_tidy_plugin.trace.columns import ABSENT
 JOINS = aten.names("known", "cat stack")
 
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
+class _Joined(msgspec.Struct, frozen=True):
     """So many tensors of one shape."""
 
     number: int
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Modules that one module calls one after the other.
 
     Attributes:

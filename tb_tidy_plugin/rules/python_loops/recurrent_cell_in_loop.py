@@ -35,8 +35,9 @@ by libraries other than PyTorch.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -63,8 +64,7 @@ ON_GPU = (0.3, 0.1, 0.75)
 NEAR = 12  # operators between two calls that are looked at
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Calls of a cell in a row.
 
     Attributes:

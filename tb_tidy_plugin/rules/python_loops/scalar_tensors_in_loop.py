@@ -36,8 +36,8 @@ norms of parameters that are added up. Recordings without stacks or shapes. Libr
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.gradients import gradients_of
@@ -70,8 +70,7 @@ MOST_OTHERS = 0.25  # operators on larger tensors, for each that computes a numb
 SHOWN = 8
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A loop that computes with numbers.
 
     Attributes:

@@ -35,8 +35,8 @@ Libraries' loops.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import united
@@ -64,8 +64,7 @@ LEFT = (0.08, 0.04, 0.45)  # of the loop's time: most likely, at least, at most;
 LARGEST_BODY = 128  # operators from one mask to the next
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A loop that shrinks a tensor.
 
     Attributes:

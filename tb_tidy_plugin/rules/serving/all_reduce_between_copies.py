@@ -30,8 +30,8 @@ Fewer than 8 such collectives. Collectives with a copy on one side only, or with
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.kernels import kernel_kind
@@ -43,8 +43,7 @@ BESIDE_LEFT = 0.5
 """Part of the copies that stays at worst: those in front."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Collectives with copies around them.
 
     Attributes:

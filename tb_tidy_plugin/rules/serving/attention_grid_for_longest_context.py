@@ -29,8 +29,8 @@ Devices whose bandwidth is not known. Attention that reads at more than 0.7 of t
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.flops import device_of
@@ -46,8 +46,7 @@ GOOD = 0.8
 """Of the bandwidth that makers state; the fastest kernels that read a large cache once reach this."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The attention of one decode step.
 
     Attributes:

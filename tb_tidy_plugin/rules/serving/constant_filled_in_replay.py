@@ -37,9 +37,9 @@ the capture is not known.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
@@ -50,8 +50,7 @@ COMPILED = re.compile(r"triton_poi_fused_(?:\w+_)?(?:zeros|ones|full|arange)(?:_
 """Compiled operators, which name what they were made of, that write a constant where they have one tensor."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Fills of one operator.
 
     Attributes:

@@ -27,15 +27,15 @@ whose shapes vary.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from tb_tidy_plugin.profile.iterations import iterations_of, mark_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Decode iterations without a graph.
 
     Attributes:

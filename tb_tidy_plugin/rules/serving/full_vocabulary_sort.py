@@ -28,8 +28,9 @@ Shorter rows. More than 8,192 rows, which are no batch of requests. Sorts on the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
+
+import msgspec
 
 from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
 from tb_tidy_plugin.units import Count
@@ -41,8 +42,7 @@ LEFT = (0.2, 0.1, 0.5)
 MOST_ELEMENTS = 1 << 25  # in the benchmark, of 4 bytes
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Sorts of one size.
 
     Attributes:

@@ -32,8 +32,8 @@ Captures before the first replay: that is start-up. A single one later on.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rows, Rule, Threshold
@@ -43,8 +43,7 @@ BEGIN = re.compile(r"^(?:cuda|hip|cu)StreamBeginCapture")
 INSTANTIATE = re.compile(r"^(?:cuda|hip|cu)GraphInstantiate")
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Captures while the job runs.
 
     Attributes:

@@ -27,8 +27,9 @@ Prefill and mixed iterations.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
+
+import msgspec
 
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, mark_of
 from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Share, Threshold
@@ -37,8 +38,7 @@ LIKELY = 0.25
 """Part of the padded share that is most likely won: products of small batches are bound by reading weights."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Iterations that replay the graph of one size.
 
     Attributes:

@@ -30,7 +30,8 @@ Recordings of one iteration, without Python functions, or where the device waits
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, served_ns
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
@@ -43,8 +44,7 @@ PARTS = {
 """Where vLLM and SGLang have the two: the files of their functions."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Calls of one function.
 
     Attributes:

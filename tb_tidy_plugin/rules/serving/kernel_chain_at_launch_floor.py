@@ -31,8 +31,8 @@ than 8 times.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
@@ -43,8 +43,7 @@ WORST = 0.5
 MOST_NAMED = 6
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A chain that repeats.
 
     Attributes:

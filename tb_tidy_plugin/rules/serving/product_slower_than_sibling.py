@@ -30,7 +30,8 @@ fill a device.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
@@ -39,8 +40,7 @@ from tb_tidy_plugin.units import PerSecond
 COMPARABLE = 2  # times as many operations per byte: below that the same limit holds
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A product, and its fastest sibling.
 
     Attributes:

@@ -29,7 +29,8 @@ read less than 8 MiB. Devices whose bandwidth is not known.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.flops import device_of
 from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
@@ -40,8 +41,7 @@ GOOD = 0.8
 """Of the bandwidth that makers state; the fastest kernels that read a large matrix once reach this."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Products that one function has computed.
 
     Attributes:

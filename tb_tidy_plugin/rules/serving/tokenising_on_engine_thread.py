@@ -38,7 +38,8 @@ functions, or where the device waits for a small part of the time.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, served_ns
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
@@ -50,8 +51,7 @@ TOKENISER = (
 """Files of vLLM, SGLang and transformers, and the compiled functions of `tokenizers`."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Calls of one function.
 
     Attributes:

@@ -32,8 +32,9 @@ kernels, as all do that do not block; fewer than 20 kernels of 50 µs.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
@@ -50,8 +51,7 @@ BLOCKING = tuple(
 """How a program switches blocking launches on itself."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A mode, and what it does.
 
     Attributes:

@@ -31,7 +31,8 @@ Fewer than 100 intercepted calls per step. A mode that is on only while the mode
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
@@ -41,8 +42,7 @@ INTERCEPTED = r"^torch/utils/_device\.py\(\d+\): __torch_function__$"
 LEFT = (0.5, 0.0, 1.0)  # of the frames' own time
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The calls that the mode intercepts.
 
     Attributes:

@@ -28,8 +28,9 @@ Less than 1 % of the step. Steps that are not marked, and recordings without sta
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
 CHECKS = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The checks of a profile.
 
     Attributes:

@@ -32,8 +32,9 @@ youngest objects. Collections outside of steps.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import BUILT_IN, rows_of
@@ -48,8 +49,7 @@ COLLECT = BUILT_IN + "function collect>"
 LEFT_FROZEN = (0.1, 0.0, 0.5)
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The collections of one kind.
 
     Attributes:

@@ -30,8 +30,8 @@ Steady recordings: what a job does once takes at most 30 %, or comes again in mo
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.account import OF_COMPILATION, OF_START_UP, account_of
@@ -45,8 +45,7 @@ from tb_tidy_plugin.trace.columns import ABSENT
 WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, warmup=2, active=3)`"
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(msgspec.Struct, frozen=True):
     """What a recording holds instead of steady steps.
 
     Attributes:
@@ -71,8 +70,7 @@ KINDS: Mapping[RecordingKind, _Kind] = {
 }
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What takes most of a recording.
 
     Attributes:

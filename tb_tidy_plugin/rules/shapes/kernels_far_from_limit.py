@@ -30,8 +30,8 @@ float32 on ordinary cores, misaligned sizes, attention or decoder pieces written
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.account import account_of
@@ -71,8 +71,7 @@ BY_BYTES = "Make its inputs contiguous, and fuse it with the operators around it
 SHOWN_INPUTS = 2
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The slow calls of one operator.
 
     Attributes:

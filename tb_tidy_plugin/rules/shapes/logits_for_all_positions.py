@@ -29,9 +29,9 @@ Results that any other operator reads, such as a loss over all positions. Fewer 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
@@ -53,8 +53,7 @@ MANY = 64  # positions
 LEFT_OF_MANY, LEFT_OF_FEW, MOST_LEFT = 0.1, 0.5, 0.7
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Layers of one size.
 
     Attributes:

@@ -31,8 +31,9 @@ libraries do well with many odd sizes. Products without a kernel in the profile,
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.rulekit import (
@@ -64,8 +65,7 @@ MOST_BYTES = 1 << 30  # in the benchmark
 COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed of a kernel depends on both
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A product, and what slows it.
 
     Attributes:

@@ -28,8 +28,9 @@ stays a tensor. Anomaly detection, which `anomaly-mode-enabled` names. Checks in
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, aten, parse_frame
@@ -45,8 +46,7 @@ REACH = 3  # operators after a test: its negation, its reduction, and the read
 LEFT = (0.33, 0.0, 0.67)
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The checks of one function.
 
     Attributes:

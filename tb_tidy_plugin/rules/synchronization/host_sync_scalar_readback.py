@@ -35,9 +35,9 @@ loops that read fewer than 64 values per step or run other operators.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
@@ -65,8 +65,7 @@ OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/
 LEFT = (0.3, 0.0, 0.7)  # of a loop's time: most likely, at least, at most; see the page
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The reads of one place.
 
     Attributes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed import GradGraphNeverConsumed

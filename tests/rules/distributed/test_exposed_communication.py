@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rules.distributed.exposed_communication import ExposedCommunication

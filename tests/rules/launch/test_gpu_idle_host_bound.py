@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.findings import described, groups_of, worth_reporting
 from tb_tidy_plugin.report.model import Finding, Note

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rules.optimizer.zero_grad_memset import ZeroGradMemset

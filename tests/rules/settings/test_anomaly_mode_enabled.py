@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Category, Profile
 from tb_tidy_plugin.rules.settings.anomaly_mode_enabled import AnomalyModeEnabled

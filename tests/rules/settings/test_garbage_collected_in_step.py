@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Category, Profile
 from tb_tidy_plugin.rules.settings.garbage_collected_in_step import GarbageCollectedInStep

@@ -38,9 +38,10 @@ backward pass, as a recording of a forward pass alone leaves them, get a low con
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
@@ -54,8 +55,7 @@ MOST, USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what p
 NO_MODULE = -1
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A pass whose nodes nobody uses.
 
     Attributes:

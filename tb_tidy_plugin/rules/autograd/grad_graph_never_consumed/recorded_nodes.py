@@ -8,8 +8,8 @@ read the counter. A node is used where an operator of the backward pass carries 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -20,8 +20,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 MODULE = r"^nn\.Module: "
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(msgspec.Struct, frozen=True):
     """Operators that recorded a node, thread by thread, in the order in which they ran.
 
     What runs inside the backward pass is left out: a checkpoint that is computed anew, a gradient of a gradient.
@@ -40,8 +39,7 @@ class Nodes:
         return len(self.row)
 
 
-@dataclass(frozen=True, slots=True)
-class UnusedPass:
+class UnusedPass(msgspec.Struct, frozen=True):
     """Nodes that one forward pass recorded and no backward pass in the profile uses.
 
     Attributes:

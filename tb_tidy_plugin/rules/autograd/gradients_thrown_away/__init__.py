@@ -34,7 +34,8 @@ known what becomes of its gradients. Profiles without shapes.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Shape, Threshold, aten
@@ -49,8 +50,7 @@ CONVOLUTION_LEFT = (0.5, 0.35, 0.7)
 MATRIX = 2  # dimensions
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Gradients of one optimizer's parameters that one kind of pass hands over for nothing.
 
     Attributes:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.gradients import accumulations
@@ -30,8 +30,7 @@ MOST_OPTIMIZERS = 8
 FIRST_STEPS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """Gradients of one owner that a pass hands over in a row.
 
     Attributes:
@@ -45,8 +44,7 @@ class Block:
     is_fresh: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(msgspec.Struct, frozen=True):
     """A backward pass.
 
     Attributes:

@@ -30,9 +30,10 @@ Convolutions without a bias. Anything but the batch norm using the output first,
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Sizes, Threshold, aten, fitting
@@ -53,8 +54,7 @@ PASSING_ON = aten.names("known", "_to_copy contiguous to")
 FUSED_SHARE = 0.005  # of a convolution that adds the bias itself: measured on a CPU, where the step stays the same
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A convolution, and the batch norm after it.
 
     Attributes:

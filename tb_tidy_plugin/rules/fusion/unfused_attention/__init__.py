@@ -35,7 +35,8 @@ used; where nothing seems to use them, the finding is of medium confidence.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import gradients_of
@@ -63,8 +64,7 @@ LEFT_OF_PRODUCTS = (0.85, 0.7)  # most likely, at least, where the device does n
 WITHOUT_WEIGHTS = "Pass `need_weights=False` to `nn.MultiheadAttention`"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """One attention.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -42,8 +42,7 @@ WITH_GRADIENTS = 3.5
 MULTIHEAD = "multi_head_attention_forward"
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionCall:
+class AttentionCall(msgspec.Struct, frozen=True):
     """One call.
 
     Attributes:

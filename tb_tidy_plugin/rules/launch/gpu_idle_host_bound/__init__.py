@@ -35,7 +35,8 @@ which the host did something else than launch. Steps that warm up.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_tidy_plugin.profile.iterations import iterations_of
 from tb_tidy_plugin.profile.lanes import devices_of
@@ -61,8 +62,7 @@ EVIDENCE, NAMED = 200, 3  # longest gaps whose events are shown; places in the t
 NO_LAUNCH = -1
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The idle time of one device.
 
     Attributes:

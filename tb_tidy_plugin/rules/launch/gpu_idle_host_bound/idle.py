@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
@@ -21,8 +21,7 @@ SHALLOW = 1
 """Work not yet done when the next is launched, up to which the device lives from hand to mouth."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostBoundIdle:
+class HostBoundIdle(msgspec.Struct, frozen=True):
     """Time for which a device had nothing to do because the host had not launched anything yet.
 
     Attributes:

@@ -41,8 +41,9 @@ none. Tensors that are handed to NumPy are left out where the recording shows th
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
@@ -68,8 +69,7 @@ CHAIN_SHOWN = 8
 BOOL = 11  # the number that ATen has for this dtype
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A constant, and how it is made.
 
     Attributes:

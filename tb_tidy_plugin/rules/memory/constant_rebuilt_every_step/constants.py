@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
 from operator import mul
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -70,8 +70,7 @@ REACH = 64  # operators after a factory that may make a constant of it
 END_NS = 1 << 62  # behind the last event
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A constant that is made again and again.
 
     Attributes:
@@ -86,8 +85,7 @@ class Constant:
     steps: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Repeated:
+class _Repeated(msgspec.Struct, frozen=True):
     """Factories of one function with the same arguments.
 
     Attributes:
@@ -101,8 +99,7 @@ class _Repeated:
     steps: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     """A factory and what follows it on nothing but constants, the shapes of all these, and the largest one's size."""
 
     rows: tuple[int, ...]

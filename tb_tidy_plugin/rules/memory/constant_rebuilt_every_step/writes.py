@@ -8,11 +8,11 @@ stand in the operators that a call of a view runs. Whatever cannot be told count
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -61,8 +61,7 @@ STORAGE = 1
 WIDTHS = sorted(set(BYTES_PER_ELEMENT.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Effect:
+class _Effect(msgspec.Struct, frozen=True):
     """What calls of one operator with the same inputs may do.
 
     Attributes:

@@ -34,8 +34,9 @@ the finding is of low confidence.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
@@ -71,8 +72,7 @@ COST = {
 }
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A copy, and who reads it.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -38,8 +38,7 @@ OF_SOME_LAYOUTS = aten.names("view", "_reshape_alias _unsafe_view as_strided vie
 REACH = 16  # operators after a copy that are searched for its reader
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutCopy:
+class LayoutCopy(msgspec.Struct, frozen=True):
     """A copy into another layout.
 
     Attributes:

@@ -30,8 +30,9 @@ in more bits. Casts of weights under autocast, which are not cast back. Dtypes o
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
@@ -67,8 +68,7 @@ BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
 BITS_OF = {TORCH_DTYPES[dtype]: bits for dtype, bits in BITS.items()}
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Two casts.
 
     Attributes:

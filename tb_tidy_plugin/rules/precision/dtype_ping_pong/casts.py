@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -18,8 +18,7 @@ CASTS = aten.names("known", "_autocast_to_reduced_precision _to_copy to type_as"
 OF_BACKWARD = re.compile("autograd::engine::")
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(msgspec.Struct, frozen=True):
     """One call that makes a copy in another dtype.
 
     Attributes:

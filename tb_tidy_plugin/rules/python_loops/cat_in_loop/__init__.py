@@ -32,9 +32,10 @@ step. Calls made by libraries.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
@@ -59,8 +60,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A tensor that grows.
 
     Attributes:

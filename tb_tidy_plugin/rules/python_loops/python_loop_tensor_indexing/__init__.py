@@ -36,10 +36,11 @@ Libraries' loops.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import TypeAlias
+
+import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.loops import Loop, movement_of
@@ -74,8 +75,7 @@ STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = â€
 SHOWN, NO_CALLER = 8, -1
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A loop over pieces of a tensor.
 
     Attributes:

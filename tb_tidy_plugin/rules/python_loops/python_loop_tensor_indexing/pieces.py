@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
@@ -34,8 +34,7 @@ LARGEST_BODY = 32  # operators: a loop over batches or layers has more
 MOST_OF_AN_ITEM = 256  # operators: more are a whole step
 
 
-@dataclass(frozen=True, slots=True)
-class LoopTime:
+class LoopTime(msgspec.Struct, frozen=True):
     """When a loop runs.
 
     Attributes:
