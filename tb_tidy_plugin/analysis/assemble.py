@@ -54,6 +54,7 @@ from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
 from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.names import rank_in_names
 from tb_tidy_plugin.trace.remote import size_of
+from tb_tidy_plugin.trace.sets import distinct
 
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
 
@@ -267,7 +268,7 @@ def _time_of(profile: Profile, traced: TracedFinding) -> Intervals:
     if traced.fix.lost is not None:
         return intervals_of(traced.fix.lost)
     edited = [edit.events for edit in traced.fix.edits if not isinstance(edit, Unblock)]
-    return critical_time(profile, np.unique(np.concatenate([traced.rows, *edited]).astype(np.int64)))
+    return critical_time(profile, distinct(np.concatenate([traced.rows, *edited]).astype(np.int64)))
 
 
 def _saved_ns(finding: model.Finding) -> int:

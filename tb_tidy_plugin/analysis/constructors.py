@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-import numpy as np
-
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.sources.align import Sources, parsed
 from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear, called_name
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.trace.sets import distinct
 
 TRAINERS = MappingProxyType({
     "transformers": (re.compile(r"(?:^|/)transformers/trainer\.py\(\d+\): "), "TrainingArguments"),
@@ -99,7 +98,7 @@ def _elsewhere(
 def _own_files(profile: Profile) -> list[str]:
     """The files of the user's own functions that ran, in the order in which the recording first names them."""
     table = profile.table
-    names = np.unique(table.name[table.category == Category.PYTHON])
+    names = distinct(table.name[table.category == Category.PYTHON])
     frames = (parse_frame(table.names[number]) for number in names.tolist())
     return list(dict.fromkeys(frame.file for frame in frames if frame is not None and frame.own_code))
 

@@ -12,6 +12,7 @@ from tb_tidy_plugin.report.figures import CpuFigures, FrameRow, SlowCallRow
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.sources.places import Places
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable
 
 MOST_SLOW_CALLS, MOST_FRAMES = 200, 200
@@ -75,7 +76,7 @@ def _functions(profile: Profile) -> tuple[Rows, tuple[Frame, ...]]:
     is_python = table.category[:size] == Category.PYTHON
     frames = NumberTable[Frame]()
     by_name = np.full(len(table.names), ABSENT, np.int64)
-    for name in np.unique(table.name[:size][is_python]).tolist():
+    for name in distinct(table.name[:size][is_python]).tolist():
         frame = parse_frame(table.names[name])
         by_name[name] = ABSENT if frame is None else frames.number(frame)
     return np.where(is_python, by_name[table.name[:size]], ABSENT), frames.values()

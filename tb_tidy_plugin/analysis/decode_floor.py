@@ -21,6 +21,7 @@ from tb_tidy_plugin.profile.iterations import Iteration
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 
 LEAST_KNOWN = 0.95
 """Part of the time of products, attention and experts whose sizes must be known."""
@@ -57,7 +58,7 @@ def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Flo
     for each in iterations:
         span = slice(*np.searchsorted(launched, (each.host_start_ns, each.host_end_ns)).tolist())
         mine = thread[span] == each.thread
-        calls = np.unique(known[span][mine])
+        calls = distinct(known[span][mine])
         calls = calls[calls != ABSENT]
         spent = duration[span][mine & reads[span]]
         of_known = duration[span][mine & reads[span] & (known[span] != ABSENT)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tb_tidy_plugin.profile.devices import name_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.step_model import StepItem, Steps
 from tb_tidy_plugin.trace.columns import DEVICE_WORK
+from tb_tidy_plugin.trace.sets import distinct
 
 
 def described_steps(profile: Profile) -> Steps:
@@ -29,7 +28,7 @@ def described_steps(profile: Profile) -> Steps:
 
 def described_devices(profile: Profile) -> list[model.Device]:
     """The devices that did something, with what the trace knows of them."""
-    used = np.unique(profile.table.device[profile.table.is_category(DEVICE_WORK)])
+    used = distinct(profile.table.device[profile.table.is_category(DEVICE_WORK)])
     return [_device(profile, index) for index in used.tolist()]
 
 

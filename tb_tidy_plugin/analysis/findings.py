@@ -43,6 +43,7 @@ from tb_tidy_plugin.rulekit.recipe import facts_of, pair_of, recipe_of
 from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
 from tb_tidy_plugin.vocabulary import Basis
 
@@ -94,7 +95,7 @@ class TracedFinding(msgspec.Struct, frozen=True):
         """Rows of the events that the finding is about or that its fix changes."""
         edits = (((edit.event,) if isinstance(edit, Unblock) else edit.events) for edit in self.fix.edits)
         changed = (np.array(events, np.int64) for events in edits)
-        return np.unique(np.concatenate([self.rows, *changed]))
+        return distinct(np.concatenate([self.rows, *changed]))
 
 
 def nothing_measured(_rule: str, _pair: Benchmark) -> None:
@@ -228,7 +229,7 @@ def order_of(finding: Finding) -> tuple[int, int, str]:
 
 def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> TracedFinding:
     matches, estimates = [match for match, _ in group.matches], known.estimates
-    rows = np.unique(np.array([row for match in matches for row in match.events], np.int64))
+    rows = distinct(np.array([row for match in matches for row in match.events], np.int64))
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
     costs = [cost_ns_of(profile, [match]) for match in matches]
     lead = matches[costs.index(max(costs))]
@@ -390,7 +391,7 @@ def _time_by_thread(profile: Profile, rows: Rows) -> dict[int, Intervals]:
 
 
 def _is_covered(profile: Profile, match: Match, other: Mapping[int, Intervals]) -> bool:
-    mine = _time_by_thread(profile, np.unique(np.array(match.events, np.int64)))
+    mine = _time_by_thread(profile, distinct(np.array(match.events, np.int64)))
     total_ns = sum(time.total_ns for time in mine.values())
     shared_ns = sum(time.overlap_ns(other[thread]) for thread, time in mine.items() if thread in other)
     return total_ns > 0 and shared_ns >= MOSTLY * total_ns

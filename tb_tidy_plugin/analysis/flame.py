@@ -23,6 +23,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.flame import Flame, FlameEntry, FlameFrame, FlameKind
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable
 
 MOST_NODES = 3000
@@ -171,7 +172,7 @@ def _host_parts(profile: Profile, account: Account, forest: _Forest, node: Rows)
     """For each stretch of each thread in which its innermost event is the same: the event's node, and the length."""
     window, host = account.ledger.window, Host(profile, ABSENT)
     rows, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for thread in np.unique(profile.table.thread[host.rows]).tolist():
+    for thread in distinct(profile.table.thread[host.rows]).tolist():
         times, innermost = host.lane(thread)
         inside = np.clip(times, window.start_ns, window.end_ns)
         length = np.diff(inside, append=inside[-1:])

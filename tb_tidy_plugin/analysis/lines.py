@@ -17,6 +17,7 @@ from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.vocabulary import KnownBy, Precision
 
 
@@ -157,7 +158,7 @@ def _own_frames(profile: Profile) -> list[tuple[Frame, list[int]]]:
     table = profile.table
     frames = {number: parse_frame(name) for number, name in enumerate(table.names)}
     own = {number: frame for number, frame in frames.items() if frame is not None and frame.own_code}
-    is_own = (table.category == Category.PYTHON) & np.isin(table.name, list(own))
+    is_own = (table.category == Category.PYTHON) & among(table.name, list(own))
     rows = np.flatnonzero(is_own[: profile.tree.size])
     rows_of: dict[Frame, list[int]] = {}
     for row, number in zip(rows.tolist(), table.name[rows].tolist(), strict=True):

@@ -24,6 +24,7 @@ from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.vocabulary import KnownBy
 
 MOST_KERNELS = 8
@@ -101,7 +102,7 @@ def _largest(table: OperatorTable) -> OperatorTable:
     kept = np.sort(np.argsort(-host_self_ns, kind="stable")[:MOST_ROWS])
     rows = tuple(table.rows[at] for at in kept.tolist())
     groups = np.array([row.totals.group for row in rows], np.int64)
-    return replace(table, rows=rows, keys=np.where(np.isin(table.keys, groups), table.keys, ABSENT))
+    return replace(table, rows=rows, keys=np.where(among(table.keys, groups), table.keys, ABSENT))
 
 
 def _with_rest(parts: Parts, table: OperatorTable) -> OperatorTable:
@@ -209,7 +210,7 @@ def _dtypes(profile: Profile, table: OperatorTable, keys: Rows) -> list[tuple[st
     if table.by != "shape":
         return [tuple(names) for names in found]
     signatures = profile.signatures
-    for pair in np.unique(keys * len(signatures.inputs) + signatures.number).tolist():
+    for pair in distinct(keys * len(signatures.inputs) + signatures.number).tolist():
         group, signature = divmod(pair, len(signatures.inputs))
         shapes, dtypes = table.rows[group].shapes or (), signatures.inputs[signature].dtypes
         tensors = [dtype for shape, dtype in zip(shapes, dtypes, strict=False) if shape and dtype not in NOT_A_TENSOR]
@@ -226,7 +227,7 @@ def _findings(linked: Mapping[str, Rows], keys: Rows, count: int) -> list[list[s
     """For each group the findings that one of its calls is linked with, in the report's order."""
     found: list[list[str]] = [[] for _ in range(count)]
     for finding, calls in linked.items():
-        groups = np.unique(keys[calls])
+        groups = distinct(keys[calls])
         for group in groups[groups != ABSENT].tolist():
             found[group].append(finding)
     return found

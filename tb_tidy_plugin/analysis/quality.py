@@ -12,6 +12,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Quality
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 LAUNCH = r"LaunchKernel|LaunchCooperative|ModuleLaunch|GraphLaunch|Memcpy\w{0,100}Async|Memset\w{0,100}Async"
@@ -78,7 +79,7 @@ def _launches(profile: Profile) -> Iterator[str]:
     if len(launched) < len(work):
         yield f"{len(work) - len(launched):,} of {len(work):,} device events have no launch in the file."
     calls = profile.matching(LAUNCH, Category.RUNTIME)
-    idle = int((~np.isin(calls, launch[launched])).sum())
+    idle = int((~among(calls, launch[launched])).sum())
     if idle:
         yield f"{_many(idle, 'launch has', 'launches have')} no device event in the file."
     early_ns = table.start_ns[launch[launched]] - table.start_ns[launched]
@@ -87,8 +88,8 @@ def _launches(profile: Profile) -> Iterator[str]:
         start = _many(early, "device event starts", "device events start")
         yield f"{start} up to {Nanoseconds(early_ns.max())} before the launch: clocks differ."
     flows = table.flows
-    started = np.unique(flows.flow[flows.is_start])
-    loose = int((~np.isin(flows.flow[~flows.is_start], started)).sum())
+    started = distinct(flows.flow[flows.is_start])
+    loose = int((~among(flows.flow[~flows.is_start], started)).sum())
     if loose and len(launched) < len(work):  # normal in Kineto's traces, and of no account where launches are known
         yield f"{_many(loose, 'flow arrow has', 'flow arrows have')} an end and no start."
 
@@ -96,7 +97,7 @@ def _launches(profile: Profile) -> Iterator[str]:
 def _devices(profile: Profile) -> Iterator[str]:
     table = profile.table
     known = profile.metadata.devices
-    used = set(np.unique(table.device[table.is_category(DEVICE_WORK)]).tolist())
+    used = set(distinct(table.device[table.is_category(DEVICE_WORK)]).tolist())
     strange = sorted(used - {device.id for device in known} - set(profile.metadata.inferred_devices))
     if strange and known:
         names = ", ".join(map(str, strange))
@@ -153,7 +154,7 @@ def parent_mismatch(profile: Profile) -> float | None:
     is_python = profile.table.category[:size] == Category.PYTHON
     frames = np.flatnonzero(is_python)
     own, wanted = profile.table.python_id[:size], profile.table.python_parent_id[:size]
-    known = frames[np.isin(wanted[frames], own[frames]) & (wanted[frames] != ABSENT)]
+    known = frames[among(wanted[frames], own[frames]) & (wanted[frames] != ABSENT)]
     if not len(known):
         return None
     above = profile.tree.nearest_ancestor(is_python)[known]

@@ -23,6 +23,7 @@ from tb_tidy_plugin.report.serving_model import (
     Serving,
 )
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
+from tb_tidy_plugin.trace.sets import among, distinct
 
 MOST_ITERATIONS = 1000
 LEAST_REPEATED = 0.5
@@ -132,7 +133,7 @@ def _repetition(profile: Profile, found: Sequence[Iteration]) -> Repetition | No
 def _graphs(profile: Profile) -> Graphs | None:
     table, launch, replayed = profile.table, profile.launch, profile.replayed
     calls = np.flatnonzero((table.category == Category.RUNTIME) & table.is_named(GRAPH_LAUNCH.search))
-    work = np.flatnonzero(table.is_category(DEVICE_WORK) & np.isin(launch, calls))
+    work = np.flatnonzero(table.is_category(DEVICE_WORK) & among(launch, calls))
     if not len(work):
         return None
     known, duration = replayed.known[work], table.duration_ns[work]
@@ -142,7 +143,7 @@ def _graphs(profile: Profile) -> Graphs | None:
         if mine.any():
             attribution.append(Attribution(known_by=name, kernels=int(mine.sum()), time_ns=int(duration[mine].sum())))
     return Graphs(
-        launches=len(np.unique(launch[work])),
+        launches=len(distinct(launch[work])),
         kernels=len(work),
         time_ns=int(duration.sum()),
         attribution=attribution,

@@ -18,10 +18,11 @@ from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats, expanded
 from tb_tidy_plugin.estimate.replay import Changes
 from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
-from tb_tidy_plugin.profile.intervals import Intervals, united
+from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
 
 LARGE_NS = 20_000
@@ -76,7 +77,7 @@ def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]]
     for edit in edits:
         groups.setdefault(_kind(edit), []).extend((edit.event,) if isinstance(edit, Unblock) else edit.events)
     for (kind, left, at_once), events in groups.items():
-        rows = np.unique(np.array(events, np.int64))
+        rows = distinct(np.array(events, np.int64))
         if spans is None:  # which are in steps, wherever their events began
             rows = in_steps(graph.profile, rows)
         touch = _touch(graph, kind, left, at_once, rows, spans)
@@ -124,7 +125,7 @@ def _touch(
     waits = waits if kind in (Remove, Unblock) else nothing
     if kind is Unblock:
         return Touch(left, nothing, np.empty(0), nothing, np.empty(0), waits, leaves_line=False)
-    work = np.flatnonzero(np.isin(graph.device.row, rows))
+    work = np.flatnonzero(among(graph.device.row, rows))
     if kind is not Overlap:
         work = united(work, _inside(graph.device.launch_cut, begin, end))
     cuts, cut_shares = _stretches(graph, begin, end, spans)
@@ -149,7 +150,7 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
     host, table = graph.host, graph.profile.table
     is_long = (table.duration_ns[rows] >= LARGE_NS) & (host.start_cut[rows] != ABSENT)
     in_place = numbers_where(table.names, lambda name: aten.is_a("in_place", name))
-    makes = (table.category[rows] == Category.OPERATOR) & ~np.isin(table.name[rows], in_place)
+    makes = (table.category[rows] == Category.OPERATOR) & ~among(table.name[rows], in_place)
     rows = rows[makes & is_long]
     ends = np.concatenate([host.end_cut[rows], host.next_end[host.end_cut[rows]]])
     nexts = host.next_start[ends]
@@ -190,7 +191,7 @@ def _inside(cuts: Rows, begin: Rows, end: Rows) -> Rows:
     """The entries of `cuts` that lie in one of the stretches from `begin` to `end`, its end left out."""
     order = np.argsort(cuts, kind="stable")
     found, _ = expanded(np.searchsorted(cuts[order], begin), np.searchsorted(cuts[order], end))
-    return np.unique(order[found])
+    return distinct(order[found])
 
 
 def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) -> tuple[Rows, Floats]:

@@ -17,6 +17,7 @@ from tb_tidy_plugin.estimate.named import BY_STREAM, named_waits
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct, without
 
 EXPLAINED_NS = 25_000
 """So long may an activity take to begin after what it waits for: launches take 3 to 10 µs on the recorded devices, and
@@ -126,7 +127,7 @@ def _ordered(profile: Profile, host: HostLanes) -> _Order:
     early_ns = np.where(launch == ABSENT, 0, table.start_ns[launch] - table.start_ns[row])
     launch[(early_ns > MOST_SKEW_NS) | (host.start_cut[launch] == ABSENT)] = ABSENT
     shift_ns = np.zeros(len(row), np.int64)
-    for device in np.unique(table.device[row]).tolist():
+    for device in distinct(table.device[row]).tolist():
         here = table.device[row] == device
         shift_ns[here] = max(int(early_ns[here & (launch != ABSENT)].max(initial=0)), 0)
     start_ns, end_ns = table.start_ns[row] + shift_ns, table.end_ns[row] + shift_ns
@@ -167,7 +168,7 @@ def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: T
     graph, and without a launch, for any.
     """
     found = np.full(len(order.row), ABSENT, np.int64)
-    if len(np.unique(order.stream)) < 2:
+    if len(distinct(order.stream)) < 2:
         return found
     named = named_waits(profile, BY_STREAM, order)
     is_named = (named.waiting != ABSENT) & (order.end_ns[named.awaited] <= order.start_ns[named.waiting] + CLOCKS_NS)
@@ -195,7 +196,7 @@ def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: T
 def _told_to_wait(profile: Profile, host: HostLanes, order: _Order, named: Rows) -> Mask:
     """Before which activities, since the launch before on their thread, calls that are not `named` told one to wait."""
     told = np.zeros(len(order.row), np.bool_)
-    calls = np.setdiff1d(profile.matching("StreamWaitEvent", Category.RUNTIME), named)
+    calls = without(profile.matching("StreamWaitEvent", Category.RUNTIME), named)
     calls = np.sort(host.start_cut[calls])
     launched = np.flatnonzero(order.launch_cut != ABSENT)
     launched = launched[np.argsort(order.launch_cut[launched], kind="stable")]

@@ -14,6 +14,7 @@ from tb_tidy_plugin.profile.intervals import union_by_lane
 from tb_tidy_plugin.profile.lanes import BACKWARD
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import among, distinct
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +79,7 @@ def host_lanes(profile: Profile) -> HostLanes:
     start_cut[rows], end_cut[rows] = cut[: len(rows)], cut[len(rows) : 2 * len(rows)]
     work_ns = np.append(np.diff(time_ns), 0).astype(np.float64)
     work_ns[first[1:] - 1] = 0
-    backward = np.isin(threads, np.unique(table.thread[table.is_named(BACKWARD.search) & (start_cut != ABSENT)]))
+    backward = among(threads, distinct(table.thread[table.is_named(BACKWARD.search) & (start_cut != ABSENT)]))
     backward[main] = False
     next_start = _next_starts(first, start_cut[rows])
     operators = rows[table.category[rows] == Category.OPERATOR]

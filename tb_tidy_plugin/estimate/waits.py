@@ -14,10 +14,11 @@ from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
 from tb_tidy_plugin.estimate.host import HostLanes
 from tb_tidy_plugin.estimate.named import BY_HOST, named_waits
 from tb_tidy_plugin.profile.debug_modes import blocking_launches
-from tb_tidy_plugin.profile.intervals import positions_of_each, united
+from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import among, united, without
 
 COINCIDENCE_NS = 20_000
 """A wait that ends so soon after an activity, while its stream goes on, waited for that one."""
@@ -154,7 +155,7 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
     named = named_waits(profile, BY_HOST, device)
     is_named = device.end_ns[named.awaited] <= table.end_ns[named.call] + CLOCKS_NS
     yield from zip(named.call[is_named].tolist(), named.awaited[is_named].tolist(), strict=True)
-    calls = np.setdiff1d(profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME), named.call[is_named])
+    calls = without(profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME), named.call[is_named])
     begin, end = table.start_ns[calls], table.end_ns[calls]
     for of_stream in positions_of_each(device.stream):
         ours = of_stream[np.argsort(device.launched_ns[of_stream], kind="stable")]
@@ -171,7 +172,7 @@ def _own_work(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]
     """Copies that return when they are done, and launches that block."""
     table, launch = profile.table, profile.launch[device.row]
     blocking = united(profile.matching(COPIES, Category.RUNTIME), blocking_launches(profile))
-    ended = np.isin(launch, blocking) & (device.launch_cut != ABSENT)
+    ended = among(launch, blocking) & (device.launch_cut != ABSENT)
     ended &= device.end_ns <= table.end_ns[launch] + CLOCKS_NS
     for number in np.flatnonzero(ended).tolist():
         yield int(launch[number]), number
@@ -195,5 +196,5 @@ def unexplained_waits(profile: Profile, waits: Sequence[Wait], host: HostLanes) 
     """Calls that wait, and long, for something that is not recorded."""
     calls = profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME)
     known = np.array([wait.begin for wait in waits if wait.for_device], np.int64)
-    unknown: Rows = calls[~np.isin(host.start_cut[calls], known)]
+    unknown: Rows = calls[~among(host.start_cut[calls], known)]
     return unknown[profile.table.duration_ns[unknown] > EXPLAINED_NS]

@@ -31,11 +31,12 @@ from tb_tidy_plugin.ledger.model import (
     Window,
 )
 from tb_tidy_plugin.ledger.owners import Names, ledger_name, names_of, owner_of
-from tb_tidy_plugin.profile.intervals import Intervals, distinct
+from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.vocabulary import Phase
 

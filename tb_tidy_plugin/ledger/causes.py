@@ -16,11 +16,12 @@ from msgspec.structs import fields
 
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import CAUSES, Cause
-from tb_tidy_plugin.profile.intervals import Intervals, cut, united
+from tb_tidy_plugin.profile.intervals import Intervals, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
 
 BETWEEN_NS = 10_000
@@ -190,7 +191,7 @@ def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
     known = gaps.launch != ABSENT
     waits = np.flatnonzero((table.category == Category.RUNTIME) & has(profile, STREAM_WAIT))
     waits = waits[np.argsort(table.end_ns[waits], kind="stable")]
-    for thread in np.unique(table.thread[waits]).tolist():
+    for thread in distinct(table.thread[waits]).tolist():
         times = table.end_ns[waits[table.thread[waits] == thread]]
         here = np.flatnonzero(known & (gaps.thread == thread))
         launch = table.start_ns[gaps.launch[here]]
@@ -234,7 +235,7 @@ def _told(host: Host, segments: Segments) -> Segments:
     known = {host.main, *host.others}
     segments = Segments(
         segments.starts, segments.ends, segments.cause, segments.work, segments.call,
-        np.where(np.isin(segments.thread, [*known]), segments.thread, host.main),
+        np.where(among(segments.thread, [*known]), segments.thread, host.main),
     )  # fmt: skip
     parts = [_asked(host, segments.take(segments.thread == thread), thread) for thread in known]
     found = [part for part in parts if len(part.starts)]
@@ -349,7 +350,7 @@ def _call_causes(profile: Profile, rows: Rows) -> Rows:
     names = profile.table.name[rows]
     found = np.full(len(rows), NUMBER["runtime_call"], np.int64)
     for cause, pattern in (("first_launch", FIRST_LAUNCH), ("allocation", ALLOCATION)):
-        found[np.isin(names, numbers_where(profile.table.names, re.compile(pattern).search))] = NUMBER[cause]  # type: ignore[index]
+        found[among(names, numbers_where(profile.table.names, re.compile(pattern).search))] = NUMBER[cause]  # type: ignore[index]
     return found
 
 
@@ -360,7 +361,7 @@ def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap
     """
     table = profile.table
     blocked, waited_in = np.zeros(len(gaps.starts), np.int64), np.full(len(gaps.starts), ABSENT, np.int64)
-    for thread in np.unique(gaps.thread[gaps.thread != ABSENT]).tolist():
+    for thread in distinct(gaps.thread[gaps.thread != ABSENT]).tolist():
         if thread not in {host.main, *host.others}:
             continue
         here = np.flatnonzero(gaps.thread == thread)

@@ -19,6 +19,7 @@ from tb_tidy_plugin.profile.nesting import contained, nearest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
 CALLS = (Category.OPERATOR, Category.PYTHON, Category.RUNTIME)
@@ -126,7 +127,7 @@ class Host(Nest):
         """Threads that launch device work or run operators, those with most first, without the main one."""
         table = self.table
         launch = self.profile.launch
-        calls = np.unique(launch[launch != ABSENT])
+        calls = distinct(launch[launch != ABSENT])
         if not len(calls):
             calls = self.rows[table.category[self.rows] == Category.OPERATOR]
         counts = np.bincount(table.thread[calls], minlength=1)
@@ -165,8 +166,8 @@ class Host(Nest):
         calls = self._caused["graph_capture"]
         calls = calls[table.thread[calls] == thread]
         calls = calls[np.argsort(table.start_ns[calls], kind="stable")]
-        begins = calls[np.isin(table.name[calls], numbers_where(table.names, BEGIN_CAPTURE.match))]
-        ends = calls[np.isin(table.name[calls], numbers_where(table.names, END_CAPTURE.match))]
+        begins = calls[among(table.name[calls], numbers_where(table.names, BEGIN_CAPTURE.match))]
+        ends = calls[among(table.name[calls], numbers_where(table.names, END_CAPTURE.match))]
         at = np.searchsorted(table.start_ns[ends], table.start_ns[begins])
         paired = at < len(ends)
         return Intervals.union(table.start_ns[begins[paired]], table.end_ns[ends[at[paired]]])
@@ -195,7 +196,7 @@ class Host(Nest):
         return self.table.is_named(test)
 
     def _call_named(self, test: Callable[[str], object]) -> Mask:
-        return np.isin(self.table.name[self.rows], numbers_where(self.table.names, test))
+        return among(self.table.name[self.rows], numbers_where(self.table.names, test))
 
     @cached_property
     def waits(self) -> Mask:

@@ -15,6 +15,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 MOST_EVENTS = 200
@@ -159,7 +160,7 @@ class _Names:
     def named(self, test: Callable[[str], object]) -> Mask:
         """Rows of Python functions whose name passes `test`."""
         table, size = self.profile.table, self.tree.size
-        is_named = np.isin(table.name[:size], numbers_where(table.names, test))
+        is_named = among(table.name[:size], numbers_where(table.names, test))
         found: Mask = is_named & (table.category[:size] == Category.PYTHON)
         return found
 

@@ -19,6 +19,7 @@ from tb_tidy_plugin.profile.kernels import NARROW, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
 MOSTLY = 0.5
@@ -97,7 +98,7 @@ class WorkLimits:
         """By row: device work whose operator takes a tensor of 16 bits or fewer, or whose name says so."""
         profile, table = self.profile, self.profile.table
         by_inputs = np.array([not NARROW_TYPES.isdisjoint(each.dtypes) for each in profile.known_inputs], np.bool_)
-        named = np.isin(table.name, numbers_where(table.names, NARROW.search))
+        named = among(table.name, numbers_where(table.names, NARROW.search))
         found: Mask = named | ((profile.launched_by != ABSENT) & by_inputs[table.inputs[profile.launched_by]])
         return found
 
@@ -115,7 +116,7 @@ class WorkLimits:
     def _quantised(self) -> Mask:
         """By row."""
         table = self.profile.table
-        found: Mask = np.isin(table.name, numbers_where(table.names, QUANTISED.search))
+        found: Mask = among(table.name, numbers_where(table.names, QUANTISED.search))
         return found
 
     def rate(self, rows: Rows, length_ns: Times) -> Rate | None:
@@ -166,7 +167,7 @@ class WorkLimits:
             return None, None, 0.0
         call = self.roofline.call[segments.work]
         known = int(length[call != ABSENT].sum())
-        calls = np.unique(call[call != ABSENT])
+        calls = distinct(call[call != ABSENT])
         ideal, taken = self.roofline.ideal_ns[calls], self.roofline.time_ns[calls]
         if not len(calls) or not taken.sum():
             return None, None, 0.0

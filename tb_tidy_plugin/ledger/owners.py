@@ -17,6 +17,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.sets import among, distinct
 
 OF_QUEUE: frozenset[Cause] = frozenset(
     {
@@ -68,7 +69,7 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
     known = host.nearest(segments.call[on_cpu], _is_known(host))
     operator[on_cpu] = np.where(known == ABSENT, host.nearest(segments.call[on_cpu], host.is_operator), known)
     bare = np.flatnonzero(~by_work & (library == ABSENT) & (operator == ABSENT))
-    for thread in np.unique(segments.thread[bare]).tolist():
+    for thread in distinct(segments.thread[bare]).tolist():
         here = bare[segments.thread[bare] == thread]
         mark[here] = host.marks.innermost(thread, segments.starts[here])
     key = _keys(profile, host, segments, by_work, operator, library, mark)
@@ -76,7 +77,7 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
 
 
 def _is_cause(segments: Segments, causes: frozenset[Cause]) -> Mask:
-    return np.isin(segments.cause, [NUMBER[cause] for cause in causes])
+    return among(segments.cause, [NUMBER[cause] for cause in causes])
 
 
 def _launching_operators(profile: Profile, host: Host, work: Rows) -> Rows:

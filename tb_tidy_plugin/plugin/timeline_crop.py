@@ -11,6 +11,7 @@ from tb_tidy_plugin.plugin.timeline_answers import shortened
 from tb_tidy_plugin.profile.timeline import EventLane, Timeline
 from tb_tidy_plugin.profile.timeline_window import events_between
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import among, distinct
 
 MOST_EVENTS = 50_000
 """Some 10 MB of text. A longer window is cut down around its event until it has no more."""
@@ -38,7 +39,7 @@ def cropped(timeline: Timeline, from_ns: int, to_ns: int, around_ns: int) -> byt
     around_ns = min(max(around_ns, from_ns), to_ns)
     positions, from_ns, to_ns = events_between(timeline, from_ns, to_ns, around_ns, MOST_EVENTS)
     lane = timeline.row_lane[timeline.row_of(positions)]
-    shown = np.unique(lane).tolist()
+    shown = distinct(lane).tolist()
     events = [
         *_process_names(),
         *_lane_names(timeline.lanes, shown),
@@ -85,7 +86,7 @@ def _events(timeline: Timeline, positions: Rows, lanes: list[int]) -> Iterator[d
 def _flows(timeline: Timeline, positions: Rows) -> Iterator[dict[str, object]]:
     """Arrows whose two ends are both here."""
     launched = positions[timeline.launch[positions] != ABSENT]
-    launched = launched[np.isin(timeline.launch[launched], positions)]
+    launched = launched[among(timeline.launch[launched], positions)]
     for number, position in enumerate(launched.tolist()):
         for phase, at in (("s", int(timeline.launch[position])), ("f", position)):
             lane = int(timeline.row_lane[timeline.row_of(np.array([at]))[0]])

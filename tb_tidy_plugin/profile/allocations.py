@@ -18,6 +18,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 OUT_OF_MEMORY = "[OutOfMemory]"
@@ -139,7 +140,7 @@ def memory_events(profile: Profile) -> MemoryEvents:
         bytes=size,
         allocated=allocated,
         reserved=reserved,
-        failed=np.isin(table.name[rows], numbers_where(table.names, OUT_OF_MEMORY.__eq__)),
+        failed=among(table.name[rows], numbers_where(table.names, OUT_OF_MEMORY.__eq__)),
     )
 
 
@@ -195,7 +196,7 @@ def asked_by(profile: Profile, rows: Rows) -> Rows:
     table, size = profile.table, profile.tree.size
     is_operator = table.category[:size] == Category.OPERATOR
     allocators = numbers_where(table.names, lambda name: aten.without_overload(name) in ALLOCATORS)
-    hands_out = np.isin(table.name[:size], allocators)
+    hands_out = among(table.name[:size], allocators)
     found = profile.tree.parent[rows]
     for wanted in (is_operator, is_operator & ~hands_out):
         above = profile.tree.nearest_ancestor(wanted)[rows]

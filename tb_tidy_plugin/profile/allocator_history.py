@@ -20,6 +20,7 @@ from tb_tidy_plugin.profile.memory import POINTS, thinned
 from tb_tidy_plugin.profile.memory_kinds import MEMORY_KINDS
 from tb_tidy_plugin.trace.columns import Times
 from tb_tidy_plugin.trace.memory_snapshot import Action, Block, MemorySnapshot, StackFrame
+from tb_tidy_plugin.trace.sets import united
 from tb_tidy_plugin.vocabulary import MemoryKind
 
 Stack: TypeAlias = tuple[StackFrame, ...]
@@ -119,7 +120,7 @@ def _history(
     times = np.array([0, *(max(each.time_us - first_us, 0) * 1000 for each in actions)], np.int64)
     times = np.maximum.accumulate(times)
     peak = int(allocated.argmax())
-    kept = np.union1d(thinned(times, [allocated, held, *kinds], points), [peak])
+    kept = united(thinned(times, [allocated, held, *kinds], points), np.array([peak]))
     holders = _holders([life for life in lives.all if life.made < peak and (life.freed is None or life.freed >= peak)])
     return AllocatorHistory(
         device=device,

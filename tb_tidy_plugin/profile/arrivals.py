@@ -17,6 +17,7 @@ from tb_tidy_plugin.profile.rank_summary import Operation
 from tb_tidy_plugin.profile.run import GAUSSIAN, Meetings, Run
 from tb_tidy_plugin.profile.stragglers import in_steady_steps, summed
 from tb_tidy_plugin.trace.columns import Numbers
+from tb_tidy_plugin.trace.sets import distinct
 
 NEARLY_ALL = 2  # so many standard deviations hold 95 % of what is normally distributed
 FOREVER = 1 << 62
@@ -60,7 +61,7 @@ class CollectivePlace(msgspec.Struct, frozen=True):
 def arrivals_of(run: Run) -> tuple[Arrival | None, ...]:
     """One entry per rank of the run, None for ranks that met no other in a step."""
     meetings = in_steady_steps(run.meetings)
-    steps = max(len(np.unique(meetings.step)), 1)
+    steps = max(len(distinct(meetings.step)), 1)
     last, waits = _last(meetings), meetings.waits_ns()
     waited = np.zeros_like(waits)
     waited[np.arange(len(last)), last] = waits.sum(axis=1)
@@ -79,7 +80,7 @@ def arrivals_of(run: Run) -> tuple[Arrival | None, ...]:
 def meeting_places_of(run: Run) -> tuple[CollectivePlace, ...]:
     """Where ranks meet, the longest waiting first."""
     meetings = in_steady_steps(run.meetings)
-    steps = max(len(np.unique(meetings.step)), 1)
+    steps = max(len(distinct(meetings.step)), 1)
     found = sorted(_places(run, meetings, steps), key=lambda place: -place.waited_ns)
     return tuple(found)
 

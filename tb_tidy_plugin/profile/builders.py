@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import compilations
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category, Rows
+from tb_tidy_plugin.trace.sets import common
 
 Builder: TypeAlias = Literal["Triton", "Triton's autotuner", "TorchScript", "NVRTC", "Numba", "a C++ extension"]
 
@@ -38,6 +37,6 @@ def builds(profile: Profile) -> Mapping[Builder, Rows]:
     outermost = frames[is_own]
     found = dict[Builder, Rows]()
     for builder, frame in BUILDERS.items():
-        if len(rows := np.intersect1d(outermost, profile.matching(frame, Category.PYTHON))):
+        if len(rows := common(outermost, profile.matching(frame, Category.PYTHON))):
             found[builder] = rows
     return found

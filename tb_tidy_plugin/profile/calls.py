@@ -11,6 +11,7 @@ import numpy as np
 from tb_tidy_plugin.profile.loops import Loop, LoopLimits, loops_in
 from tb_tidy_plugin.profile.tree import Tree
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
 BUILT_IN = "<built-in "
@@ -52,7 +53,7 @@ class Calls(msgspec.Struct, frozen=True):
 
     def bodies_with(self, calls: Rows) -> list[list[int]]:
         """The bodies that hold one of `calls`. Calls that nothing called make one body per thread."""
-        wanted = np.unique(self.body[calls])
+        wanted = distinct(self.body[calls])
         wanted = wanted[wanted != ABSENT]
         return [self.rows[self.bounds[number] : self.bounds[number + 1]].tolist() for number in wanted.tolist()]
 
@@ -119,7 +120,7 @@ def calls_of(table: EventTable, tree: Tree) -> Calls:
     category, name, size = table.category[: tree.size], table.name[: tree.size], tree.size
     is_operator = category == Category.OPERATOR
     outermost = is_operator & (tree.nearest_ancestor(is_operator) == ABSENT)
-    built_in = np.isin(name, numbers_where(table.names, lambda text: text.startswith(BUILT_IN)))
+    built_in = among(name, numbers_where(table.names, lambda text: text.startswith(BUILT_IN)))
     calls_others = ((category == Category.PYTHON) & ~built_in) | (category == Category.ANNOTATION)
     caller = tree.nearest_ancestor(calls_others)
     rows = np.flatnonzero(outermost | calls_others)

@@ -18,6 +18,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.lanes import covered, devices_of, is_collective
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+from tb_tidy_plugin.trace.sets import among, distinct
 
 ON_HOST = re.compile(r"^(gloo|mpi|ucc):")
 ANNOTATED = re.compile(r"^(nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
@@ -163,14 +164,14 @@ def _exposed_on_host(profile: Profile, rows: Rows) -> Intervals:
     Python was recorded, it must also stand in a call that waits, so that Python's own work in the gap does not count.
     """
     table = profile.table
-    theirs = np.isin(table.thread, np.unique(table.thread[rows]))
+    theirs = among(table.thread, distinct(table.thread[rows]))
     operators = (table.category == Category.OPERATOR) & ~theirs
     work = covered(table, operators & ~table.is_named(WAITING_OPERATOR.search))
     if not len(rows) or not len(work.starts):
         return Intervals.none()
     gaps = Intervals(work.ends, np.append(work.starts[1:], max(int(table.end_ns.max()), int(work.ends[-1]) + 1)))
     at = np.searchsorted(gaps.starts, table.end_ns[rows], side="right") - 1
-    ended = np.unique(at[(at >= 0) & (table.end_ns[rows] <= gaps.ends[at])])
+    ended = distinct(at[(at >= 0) & (table.end_ns[rows] <= gaps.ends[at])])
     waits = Intervals(gaps.starts[ended], gaps.ends[ended]).intersection(covered(table, rows))
     python = table.category == Category.PYTHON
     if not python.any():
@@ -243,7 +244,7 @@ def _issuing(profile: Profile, rows: Rows) -> Rows:
 def _kinds(profile: Profile, rows: Rows, annotation: Rows) -> tuple[str, ...]:
     table = profile.table
     number = table.name[np.where(annotation == ABSENT, rows, annotation)]
-    kinds = {each: _kind(table.names[each]) for each in np.unique(number).tolist()}
+    kinds = {each: _kind(table.names[each]) for each in distinct(number).tolist()}
     return tuple(kinds[each] for each in number.tolist())
 
 

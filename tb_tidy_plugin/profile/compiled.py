@@ -19,11 +19,12 @@ import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, united
+from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.compiled_code import GraphSkip
+from tb_tidy_plugin.trace.sets import united, without
 
 _Part: TypeAlias = Literal["region", "lookup", "pregraph", "prologue", "graph", "operator"]
 
@@ -216,7 +217,7 @@ def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, _Part]
     """Operators in regions that neither another operator nor a graph runs."""
     is_operator = profile.inside(regions) & (profile.table.category == Category.OPERATOR)
     graphs = np.array([row for row, part in parts.items() if part == "graph"], np.int64)
-    rows = np.setdiff1d(united(np.flatnonzero(is_operator), graphs), regions)
+    rows = without(united(np.flatnonzero(is_operator), graphs), regions)
     reach = np.maximum.accumulate(profile.tree.last_descendant[rows])
     rows = rows[rows > np.append(ABSENT, reach)[: len(rows)]]
     in_graph = profile.covered(graphs).containing(profile.table.start_ns[rows])  # by time, as annotations end early

@@ -11,6 +11,7 @@ from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import distinct
 
 SOURCE = aten.by_name("known", {"to": 0, "_to_copy": 0, "copy_": 1})
 """Operators that only copy, and which of their inputs they copy."""
@@ -48,7 +49,7 @@ def exposed_copies(profile: Profile, copies: Rows) -> list[Intervals]:
     idle = device_idle(profile).intersection(Intervals(busy.starts[:1], always.ends))
     kernels = {
         device: always.minus(covered(table, (table.category == Category.KERNEL) & (table.device == device)))
-        for device in np.unique(table.device[copies]).tolist()
+        for device in distinct(table.device[copies]).tolist()
     }
     found = []
     for row in copies.tolist():

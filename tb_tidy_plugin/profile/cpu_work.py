@@ -19,6 +19,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, union
 from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 
 SLOW_FACTOR = 3.0
 """Of its group's median: caches and clocks alone make calls with the same inputs vary up to twofold."""
@@ -297,7 +298,7 @@ def _share_of_best(name: NDArray[np.int32], per_second: Reals) -> Reals:
 
 def _threads_of_groups(profile: Profile, groups: _Groups) -> Rows:
     thread = profile.table.thread[profile.nested.rows[groups.call]].astype(np.int64)
-    pairs = np.unique(groups.number * (int(thread.max(initial=0)) + 1) + thread)
+    pairs = distinct(groups.number * (int(thread.max(initial=0)) + 1) + thread)
     return np.bincount(pairs // (int(thread.max(initial=0)) + 1), minlength=len(groups.sizes))
 
 

@@ -8,6 +8,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category, Rows
+from tb_tidy_plugin.trace.sets import among, common
 
 GRADIENT_COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 FORWARD = r"^DistributedDataParallel\.forward$"
@@ -48,6 +49,6 @@ def _coalesced(profile: Profile, siblings: list[int]) -> list[int]:
         np.array([name in wanted for name in names]) for wanted in (COALESCED, {BROADCAST}, {PACK})
     )
     run = np.cumsum(~is_part)
-    packed = np.intersect1d(run[sends], run[packs])
-    found: list[int] = np.array(operators)[is_part & np.isin(run, packed)].tolist()
+    packed = common(run[sends], run[packs])
+    found: list[int] = np.array(operators)[is_part & among(run, packed)].tolist()
     return found

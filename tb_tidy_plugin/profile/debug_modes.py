@@ -10,6 +10,7 @@ from tb_tidy_plugin.profile.compiled import compilations
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import among
 
 FORMATS = r"^(?:torch/fx/)?traceback\.py\(\d+\): format_stack$"
 NODE = r"^autograd::engine::evaluate_function: (?!torch::autograd::AccumulateGrad)"
@@ -37,7 +38,7 @@ def nan_checks(profile: Profile) -> Rows:
     """The three operators of each check that follows a node's own operators."""
     nodes, firsts = profile.matching(NODE, Category.OPERATOR), profile.named("aten::isnan")
     parent, last, found = profile.tree.parent, profile.tree.last_descendant, list[tuple[int, int, int]]()
-    firsts = firsts[np.isin(parent[firsts], nodes) & (parent[firsts] != firsts - 1)]
+    firsts = firsts[among(parent[firsts], nodes) & (parent[firsts] != firsts - 1)]
     for first in firsts.tolist():
         second = int(last[first]) + 1
         third = int(last[second]) + 1 if second <= last[parent[first]] else second
@@ -54,7 +55,7 @@ def blocking_launches(profile: Profile) -> Rows:
     """The launches of a profile in which nearly all kernels are done when their launch returns; else none."""
     table, calls = profile.table, profile.matching(LAUNCH, Category.RUNTIME)
     kernels = np.flatnonzero((table.category == Category.KERNEL) & (table.duration_ns >= LONG_NS))
-    kernels = kernels[np.isin(profile.launch[kernels], calls)]
+    kernels = kernels[among(profile.launch[kernels], calls)]
     blocks = table.end_ns[profile.launch[kernels]] >= table.end_ns[kernels] - CLOCKS_NS
     return calls if len(kernels) >= ENOUGH and blocks.mean() >= NEARLY_ALL else calls[:0]
 

@@ -7,6 +7,7 @@ import numpy as np
 from tb_tidy_plugin.profile.kernels import uses_float32_cores
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category, Rows
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 MATRIX_UNITS_SINCE = (7, 0)
@@ -19,7 +20,7 @@ def float32_kernels(profile: Profile) -> Rows:
     table = profile.table
     if not has_matrix_units(profile):
         return np.empty(0, np.int64)
-    named = np.isin(table.name, numbers_where(table.names, uses_float32_cores))
+    named = among(table.name, numbers_where(table.names, uses_float32_cores))
     return np.flatnonzero(named & (table.category == Category.KERNEL))
 
 

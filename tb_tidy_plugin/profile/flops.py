@@ -48,6 +48,7 @@ from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.operators import NO_KERNEL, TENSOR_CORES, UNKNOWN_CORES, Operators
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 
 Reals: TypeAlias = NDArray[np.float64]
 
@@ -149,7 +150,7 @@ def device_name_of(profile: Profile) -> str | None:
     """
     listed = {entry.id: name_of(entry) for entry in profile.metadata.devices}
     names: set[str] = set()
-    for index in np.unique(profile.table.device[profile.operators.work]).tolist():
+    for index in distinct(profile.table.device[profile.operators.work]).tolist():
         names |= {listed[index]} if index in listed else set(listed.values())
     return names.pop() if len(names) == 1 else None
 

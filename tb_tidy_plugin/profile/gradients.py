@@ -13,6 +13,7 @@ import numpy as np
 from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
+from tb_tidy_plugin.trace.sets import among
 
 NODE = re.compile(r"(?:autograd::engine::evaluate_function: )?(\w+?)Backward\d*")
 """`autograd::engine::evaluate_function: Log1PBackward0`, and without its first words where that is not recorded."""
@@ -47,7 +48,7 @@ def first_additions(profile: Profile, cleared: Mapping[Clearing, Counter[Shape]]
     """
     added = profile.named("aten::add_")
     above = profile.tree.parent[added]
-    added = added[(above != ABSENT) & np.isin(above, accumulations(profile))]
+    added = added[(above != ABSENT) & among(above, accumulations(profile))]
     added = added[np.argsort(profile.table.start_ns[added], kind="stable")]  # of all threads
     found: dict[Clearing, list[int]] = {clearing: [] for clearing in cleared}
     later = deque(sorted(cleared, key=lambda clearing: profile.start_ns(clearing[0])))

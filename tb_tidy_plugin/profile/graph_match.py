@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Numbers, Rows
+from tb_tidy_plugin.trace.sets import among
 
 EXACT, UNIQUE, RENAMED, DONOR = range(4)
 """How a kernel's launch is known: by an equal sequence; by a comparison of sequences that allows nothing else; by its
@@ -118,7 +119,7 @@ def _fill_holes(pairs: Pairs, replay: Rows, capture: Rows) -> None:
             here, there = replay[low + 1 : high], capture[first + 1 : last]
             if np.array_equal(np.sort(here), np.sort(there)):
                 pairs.launch[low + 1 + np.argsort(here, kind="stable")] = first + 1 + np.argsort(there, kind="stable")
-            elif not np.isin(here, there).any():
+            elif not among(here, there).any():
                 pairs.launch[low + 1 : high] = np.arange(first + 1, last)
             else:
                 continue

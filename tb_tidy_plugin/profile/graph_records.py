@@ -26,6 +26,7 @@ from tb_tidy_plugin.trace.columns import (
     Rows,
     Small,
 )
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
 BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|mu|cu)StreamBeginCapture")
@@ -194,7 +195,7 @@ def replays_of(table: EventTable, launch: Rows, steps: ProfileSteps) -> list[Rep
     """
     runtime = np.flatnonzero(table.category == Category.RUNTIME)
     calls = runtime[_named(table, runtime, GRAPH_LAUNCH)]
-    work = np.flatnonzero(table.is_category(DEVICE_WORK) & np.isin(launch, calls))
+    work = np.flatnonzero(table.is_category(DEVICE_WORK) & among(launch, calls))
     work = work[np.lexsort((table.start_ns[work], launch[work]))]
     nodes = _nodes(table, work)
     edges = np.flatnonzero(np.diff(launch[work])) + 1
@@ -202,7 +203,7 @@ def replays_of(table: EventTable, launch: Rows, steps: ProfileSteps) -> list[Rep
     for by_start, ids in zip(np.split(work, edges), np.split(nodes, edges), strict=True):
         if not len(by_start):
             continue
-        by_node = bool((ids != ABSENT).all()) and len(np.unique(ids)) == len(ids)
+        by_node = bool((ids != ABSENT).all()) and len(distinct(ids)) == len(ids)
         rows = by_start[np.argsort(ids, kind="stable")] if by_node else by_start
         call = int(launch[rows[0]])
         marks = _marks_around(table, call)
@@ -243,7 +244,7 @@ def eager_of(source: RecordSource, launch: Rows, steps: ProfileSteps) -> list[Re
     work = np.flatnonzero(table.is_category(DEVICE_WORK) & (launch != ABSENT))
     runtime = np.flatnonzero(table.category == Category.RUNTIME)
     graphs = runtime[_named(table, runtime, GRAPH_LAUNCH)]
-    work = work[~np.isin(launch[work], graphs)]
+    work = work[~among(launch[work], graphs)]
     if len(work) < LEAST_EAGER:
         return []
     threads = table.thread[launch[work]]
@@ -251,7 +252,7 @@ def eager_of(source: RecordSource, launch: Rows, steps: ProfileSteps) -> list[Re
     work = work[np.lexsort((launch[work], table.start_ns[launch[work]]))]
     step = steps.index_of(table.start_ns[launch[work]])
     found = []
-    for each in np.unique(step).tolist():
+    for each in distinct(step).tolist():
         rows = work[step == each]
         if len(rows) >= LEAST_EAGER:
             calls = launch[rows]
@@ -264,7 +265,7 @@ def eager_of(source: RecordSource, launch: Rows, steps: ProfileSteps) -> list[Re
 
 def _named(table: EventTable, rows: Rows, pattern: re.Pattern[str]) -> Mask:
     numbers: Numbers = numbers_where(table.names, pattern.search)
-    found: Mask = np.isin(table.name[rows], numbers)
+    found: Mask = among(table.name[rows], numbers)
     return found
 
 

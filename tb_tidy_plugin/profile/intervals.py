@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 
 
 class Intervals(msgspec.Struct, frozen=True):
@@ -117,20 +118,6 @@ def cut(starts: Times, ends: Times, edges: Times) -> tuple[Rows, Times, Times]:
     new_starts = np.where(nth == 0, starts[span], ended[low[span] + nth - 1])
     new_ends = np.where(nth == inside[span], ends[span], ended[np.minimum(low[span] + nth, len(edges))])
     return span, new_starts, new_ends
-
-
-def distinct(times: Times) -> Times:
-    """Each of `times` once, in order: what `np.unique` gives, whose hashing is slow where almost all are distinct."""
-    ordered = np.sort(times, kind="stable")  # in runs, as recordings are, which this sort makes use of
-    is_first = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    found: Times = ordered[is_first]
-    return found
-
-
-def united(*rows: Ids) -> Rows:
-    """Each of several sets of rows once, in order."""
-    return distinct(np.concatenate(rows))
 
 
 def positions_of_each(values: Ids) -> list[Rows]:

@@ -21,6 +21,7 @@ from tb_tidy_plugin.profile.iteration_marks import Batch, merged
 from tb_tidy_plugin.profile.steps import SERVING_STEP
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Rows, Times
 from tb_tidy_plugin.trace.graphs import GRAPH_LAUNCH
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 from tb_tidy_plugin.vocabulary import GraphMode
 
@@ -92,7 +93,7 @@ def iterations_of(profile: Profile) -> tuple[Iteration, ...]:
     table = profile.table
     marks = np.flatnonzero((table.category == Category.ANNOTATION) & table.is_named(SERVING_STEP.match))
     found: list[Iteration] = []
-    for thread in np.unique(table.thread[marks]).tolist():
+    for thread in distinct(table.thread[marks]).tolist():
         found += _with_gaps(list(_of_thread(profile, marks[table.thread[marks] == thread])))
     return tuple(found)
 
@@ -121,8 +122,8 @@ def _of_thread(profile: Profile, marks: Rows) -> Iterator[Iteration]:
         mine = work[np.searchsorted(launched, start) : np.searchsorted(launched, end)]
         names = [table.names[number] for number in table.name[group].tolist()]
         batch = merged(names)
-        calls = np.unique(launch[mine])
-        replays = int(np.isin(table.name[calls], graphs).sum())
+        calls = distinct(launch[mine])
+        replays = int(among(table.name[calls], graphs).sum())
         blank = Iteration(names[0], batch, thread, start, end, "no_device", replays, len(mine), end, end, 0, 0, 0, None)
         yield _measured(table, launch, mine, blank) if len(mine) else blank
 

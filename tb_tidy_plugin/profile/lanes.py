@@ -19,6 +19,7 @@ from tb_tidy_plugin.profile.kernels import KERNEL_KINDS, kernel_kind
 from tb_tidy_plugin.profile.steps import LOADER_NEXT, ProfileSteps
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, EventTable, Mask, Rows, Times
 from tb_tidy_plugin.trace.links import launches
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import DevicePart, KernelKind, Part
 
 TO_DEVICE = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
@@ -135,7 +136,7 @@ def _taken(left: Intervals, layers: Iterable[tuple[DevicePart, Intervals]]) -> I
 
 def devices_of(table: EventTable) -> list[int]:
     """The devices that did something."""
-    devices: list[int] = np.unique(table.device[table.is_category(DEVICE_WORK)]).tolist()
+    devices: list[int] = distinct(table.device[table.is_category(DEVICE_WORK)]).tolist()
     return devices
 
 

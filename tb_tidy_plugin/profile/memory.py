@@ -27,6 +27,7 @@ from tb_tidy_plugin.profile.allocations import (
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.vocabulary import TotalBasis
 
 POINTS = 2000
@@ -185,8 +186,8 @@ def memory_of(profile: Profile, points: int = POINTS) -> Memory | None:
         return None
     real = events.take(~events.failed & (events.bytes != 0))
     lives = _Lives(real, *ends_of_life(real))
-    timelines = [_timeline(lives, device) for device in np.unique(real.device).tolist()]
-    known = np.isin(real.device, [line.device for line in timelines if lives.has_addresses(line.device)])
+    timelines = [_timeline(lives, device) for device in distinct(real.device).tolist()]
+    known = among(real.device, [line.device for line in timelines if lives.has_addresses(line.device)])
     allocations = allocations_of(real, lives.end, known)
     return Memory(
         devices=events.devices,
@@ -296,7 +297,7 @@ def thinned(time_ns: Times, values: list[Times], points: int) -> Rows:
     ends = np.array([0, len(time_ns) - 1])
     least = [_first_of_each(stretch, value) for value in values]
     largest = [_first_of_each(stretch, -value) for value in values]
-    return np.unique(np.concatenate([ends, *least, *largest]))
+    return distinct(np.concatenate([ends, *least, *largest]))
 
 
 def _first_of_each(stretch: Rows, value: Times) -> Rows:

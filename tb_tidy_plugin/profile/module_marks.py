@@ -15,6 +15,7 @@ import numpy as np
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tree import forward_threads
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 MODULE = "nn.Module: "
@@ -46,8 +47,8 @@ def marks_of(profile: Profile) -> Marks:
     """All modules' frames and backward operators of a profile."""
     table, size = profile.table, profile.tree.size
     name, category = table.name[:size], table.category[:size]
-    is_frame = (category == Category.PYTHON) & np.isin(name, numbers_where(table.names, _starts_with(MODULE)))
-    is_node = np.isin(name, numbers_where(table.names, _starts_with(BACKWARD_NODE)))
+    is_frame = (category == Category.PYTHON) & among(name, numbers_where(table.names, _starts_with(MODULE)))
+    is_node = among(name, numbers_where(table.names, _starts_with(BACKWARD_NODE)))
     has_forward = (table.sequence[:size] != ABSENT) & (table.forward_thread[:size] > 0)
     is_mark = is_frame | ((category == Category.OPERATOR) & (is_node | has_forward))
     row = np.flatnonzero(is_mark)
@@ -99,7 +100,7 @@ def _innermost(profile: Profile, mark_row: Rows, around: Rows, end_ns: Times) ->
 def forward_frames(profile: Profile, marks: Marks) -> Rows:
     """For each mark the first frame of a function `forward` in it and in no module inside, else `ABSENT`."""
     table, size = profile.table, profile.tree.size
-    is_forward = np.isin(table.name[:size], numbers_where(table.names, lambda name: name.endswith("): forward")))
+    is_forward = among(table.name[:size], numbers_where(table.names, lambda name: name.endswith("): forward")))
     rows = np.flatnonzero(is_forward & (table.category[:size] == Category.PYTHON) & (marks.of_tree_row != ABSENT))
     frame = np.full(len(marks.row), ABSENT, np.int64)
     positions, first = np.unique(marks.of_tree_row[rows], return_index=True)

@@ -18,6 +18,7 @@ import numpy as np
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
@@ -99,7 +100,7 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
         categories: which rows are calls. With `Category.PYTHON` among them, times are as torch gives them where it
             recorded stacks.
     """
-    ignored = np.isin(table.name, numbers_where(table.names, NOT_COUNTED.__contains__))
+    ignored = among(table.name, numbers_where(table.names, NOT_COUNTED.__contains__))
     rows = np.flatnonzero(table.is_category(categories) & ~ignored)
     is_launch = table.category[rows] == Category.RUNTIME
     index, start_ns, end_ns = table.event_index[rows], table.start_ns[rows], table.end_ns[rows]

@@ -21,6 +21,7 @@ import numpy as np
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.nesting import Nesting
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import KernelKind
 
 TENSOR_CORES, OTHER_CORES, UNKNOWN_CORES, NO_KERNEL = range(4)
@@ -227,7 +228,7 @@ def work_of_groups(operators: Operators, group_of_call: Rows) -> tuple[Rows, Row
         found.append(group[group != ABSENT] * len(operators.work) + work[group != ABSENT])
         call = parent[call]
         work, call = work[call != ABSENT], call[call != ABSENT]
-    pairs = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+    pairs = distinct(np.concatenate(found)) if found else np.zeros(0, np.int64)
     group, work = np.divmod(pairs, max(len(operators.work), 1))
     order = np.lexsort((operators.work_start_ns[work], group))
     return group[order], work[order]

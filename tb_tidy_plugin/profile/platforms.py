@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category, EventTable
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 
@@ -22,4 +21,4 @@ def platform_of(table: EventTable) -> str:
 
 def _has_launch(table: EventTable, pattern: str) -> bool:
     numbers = numbers_where(table.names, re.compile(pattern).search)
-    return bool((np.isin(table.name, numbers) & (table.category == Category.RUNTIME)).any())
+    return bool((among(table.name, numbers) & (table.category == Category.RUNTIME)).any())

@@ -9,10 +9,11 @@ import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.copies import SOURCE
-from tb_tidy_plugin.profile.intervals import Intervals, united
+from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, devices_of, idle_parts
 from tb_tidy_plugin.profile.loops import Loop, LoopLimits
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
+from tb_tidy_plugin.trace.sets import among, common, united
 from tb_tidy_plugin.vocabulary import DevicePart
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def device_readbacks(profile: Profile) -> Rows:
     """
     waiting = profile.launched_by[device_waits(profile)]
     reads, copies = value_reads(profile), _outermost(profile, profile.named(*SOURCE))
-    copies = np.intersect1d(copies, _around(profile, copies, profile.launched_by[_small_copies(profile)]))
+    copies = common(copies, _around(profile, copies, profile.launched_by[_small_copies(profile)]))
     found = _outermost(profile, united(reads, copies))
-    return np.intersect1d(found, _around(profile, found, waiting))
+    return common(found, _around(profile, found, waiting))
 
 
 def value_reads(profile: Profile) -> Rows:
@@ -85,7 +86,7 @@ def _single_reads(profile: Profile) -> Rows:
     """The outermost operators that read one value each; of `.tolist()`, which may read several, its first operator."""
     lists = profile.matching(LIST, Category.PYTHON)
     first = profile.named(IN_LIST)
-    first = first[np.isin(profile.tree.parent[first], lists)]
+    first = first[among(profile.tree.parent[first], lists)]
     return _outermost(profile, united(profile.named(*SINGLE_READS), first))
 
 

@@ -50,6 +50,7 @@ from tb_tidy_plugin.trace.columns import (
 )
 from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.links import launches
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 from tb_tidy_plugin.units import Share, plural
 from tb_tidy_plugin.vocabulary import KnownBy
@@ -438,11 +439,11 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
     table, tree = record.source.table, record.source.tree
     cause = np.where(pairs.launch == ABSENT, ABSENT, np.append(record.cause, ABSENT)[pairs.launch])
     wanted = np.zeros(tree.size, np.bool_)
-    level = np.unique(cause[cause != ABSENT])
+    level = distinct(cause[cause != ABSENT])
     while len(level):
         wanted[level] = True
         above = tree.parent[level]
-        level = np.unique(above[(above != ABSENT) & ~wanted[np.maximum(above, 0)]])
+        level = distinct(above[(above != ABSENT) & ~wanted[np.maximum(above, 0)]])
     rows = np.flatnonzero(wanted)
     rows = rows[(table.start_ns[rows] >= record.begin_ns) & _told(table, rows, detailed=detailed)]
     last = np.searchsorted(rows, tree.last_descendant[rows], side="right") - 1
@@ -468,8 +469,8 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
 def _told(table: EventTable, rows: Rows, *, detailed: bool) -> Mask:
     """Which of `rows` stand for the capture: annotations do not, since steps are made of them."""
     category = table.category[rows]
-    internal = np.isin(table.name[rows], numbers_where(table.names, INTERNAL.search))
-    module = np.isin(table.name[rows], numbers_where(table.names, lambda name: name.startswith(MODULE)))
+    internal = among(table.name[rows], numbers_where(table.names, INTERNAL.search))
+    module = among(table.name[rows], numbers_where(table.names, lambda name: name.startswith(MODULE)))
     python = (category == Category.PYTHON) & (~internal if detailed else module)
     told: Mask = python | (category == Category.OPERATOR)
     return told

@@ -16,6 +16,7 @@ import numpy as np
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import StepSource
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _repeated(profile: Profile, work: DeviceWork) -> Times:
         if (names[period:] == names[:-period]).mean() > ALIKE:
             once = _once_each(order, same, names, period)
             if once is not None:
-                return np.unique(table.end_ns[rows[once]])
+                return distinct(table.end_ns[rows[once]])
     return NEVER
 
 

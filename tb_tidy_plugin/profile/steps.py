@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import Oddity, StepBasis
 
 UNMARKED: frozenset[StepBasis] = frozenset({"whole_trace", "none"})
@@ -85,8 +86,11 @@ class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
 
     def percentile_ns(self, percentile: float) -> int | None:
         """This percentile of the durations (nearest rank interpolated); None where there is no step."""
-        durations = [step.duration_ns for step in self.items]
-        return round(float(np.percentile(durations, percentile))) if durations else None
+        if not self.items:
+            return None
+        durations = sorted(step.duration_ns for step in self.items)
+        place = percentile / 100 * (len(durations) - 1)
+        return round(float(np.interp(place, np.arange(len(durations)), durations)))
 
     @cached_property
     def oddities(self) -> tuple[Oddity | None, ...]:
@@ -141,7 +145,7 @@ def steps_of(table: EventTable) -> ProfileSteps:
     )
     for basis, chosen, test, times in turns:
         rows = _most_frequent_name(table, np.flatnonzero(chosen & table.is_named(test)))
-        if len(found := np.unique(times[rows])) >= LEAST_TURNS:
+        if len(found := distinct(times[rows])) >= LEAST_TURNS:
             return _between(basis, found, int(table.thread[rows[0]]))
     host = table.is_category((*HOST_TREE, Category.RUNTIME))
     if not table.is_category(HOST_TREE).any():

@@ -14,6 +14,7 @@ import numpy as np
 from tb_tidy_plugin.profile.rank_summary import Operation
 from tb_tidy_plugin.profile.run import Meetings, Run
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Times
+from tb_tidy_plugin.trace.sets import distinct
 
 CAP = 2
 """One step counts for no more than so many times the middle one: an outlier is no habit."""
@@ -56,7 +57,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 def comparable_steps(run: Run) -> int:
     """In how many steps besides the warm-up ranks meet."""
-    return len(np.unique(in_steady_steps(run.meetings).step))
+    return len(distinct(in_steady_steps(run.meetings).step))
 
 
 def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:

@@ -34,6 +34,7 @@ from tb_tidy_plugin.trace.columns import (
     Times,
 )
 from tb_tidy_plugin.trace.links import launches
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import KnownBy
 
 LaneKind: TypeAlias = Literal["steps", "thread", "stream"]
@@ -135,7 +136,7 @@ class Timeline(msgspec.Struct, frozen=True):
             return np.zeros(0, np.int64)
         at = np.minimum(np.searchsorted(self.ids, events, sorter=self.by_id), len(self) - 1)
         positions = self.by_id[at]
-        return np.unique(positions[(self.ids[positions] == events) & (events >= 0)])
+        return distinct(positions[(self.ids[positions] == events) & (events >= 0)])
 
     def replayed(self, event: int) -> tuple[int | None, KnownBy | None]:
         """The id of the operator that launched replayed device work when it was captured, and how an event is known.

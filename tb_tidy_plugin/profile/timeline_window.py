@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.profile.timeline import Timeline, begins_block
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows
+from tb_tidy_plugin.trace.sets import among
 
 MOST_BARS = 12_000
 """Of one window. Where there are more, pixels are taken to be wider until there are not."""
@@ -34,7 +35,7 @@ def bars_in(timeline: Timeline, from_ns: int, to_ns: int, width: int, lanes: Row
     """
     low, high = _events_in(timeline, from_ns, to_ns)
     if lanes is not None:
-        high = np.where(np.isin(timeline.row_lane, lanes), high, low)
+        high = np.where(among(timeline.row_lane, lanes), high, low)
     pixel_ns = (to_ns - from_ns) / width
     first, last = _blocks(timeline, low, high, pixel_ns)
     first, last = _merged(timeline, first, last, pixel_ns)

@@ -17,9 +17,10 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.compiled import is_usable
-from tb_tidy_plugin.profile.intervals import last_begun, united
+from tb_tidy_plugin.profile.intervals import last_begun
 from tb_tidy_plugin.profile.nesting import nearest
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.sets import united
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
 if IS_COMPILED:

@@ -15,6 +15,7 @@ import numpy as np
 from tb_tidy_plugin.profile.compiled import PARTS
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 OF_COMPILER = re.compile("|".join(PARTS.values()))
@@ -32,13 +33,13 @@ def user_operators(profile: Profile, is_own: Callable[[str], bool]) -> Rows:
     category, name = table.category[:size], table.name[:size]
     is_operator, is_frame = category == Category.OPERATOR, category == Category.PYTHON
     is_span = spans_of(profile)
-    is_frame &= np.isin(name, numbers_where(table.names, is_own))
+    is_frame &= among(name, numbers_where(table.names, is_own))
     is_graph, is_call = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
     is_call[[call.row for call in calls]] = True
     is_graph[[call.row for call in calls if call.key]] = True
     above = profile.tree.nearest_ancestor((is_operator & ~is_span) | is_frame | is_call)
     is_run = (above == ABSENT) | (is_frame | is_graph)[above]
-    of_compiler = np.isin(name, numbers_where(table.names, OF_COMPILER.search))
+    of_compiler = among(name, numbers_where(table.names, OF_COMPILER.search))
     return np.flatnonzero(is_operator & (profile.calls.outermost | (is_run & ~of_compiler)))
 
 
@@ -46,7 +47,7 @@ def spans_of(profile: Profile) -> Mask:
     """Which rows of the tree are spans: annotations, and operators that are none."""
     table, size = profile.table, profile.tree.size
     is_operator = table.category[:size] == Category.OPERATOR
-    named = np.isin(table.name[:size], numbers_where(table.names, NO_SPAN.search))
+    named = among(table.name[:size], numbers_where(table.names, NO_SPAN.search))
     holds_others = profile.tree.last_descendant > np.arange(size)
     spans: Mask = (table.category[:size] == Category.ANNOTATION) | (is_operator & ~named & holds_others)
     return spans

@@ -11,6 +11,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.compiled import function_place, kernel_place, own_frame_between
 from tb_tidy_plugin.sources.frames import Frame, goes_on, parse_frame, stack_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable
 
 
@@ -68,7 +69,7 @@ def places_of(profile: Profile) -> Places:
     frames = NumberTable[Frame]()
     is_python = table.category[: tree.size] == Category.PYTHON
     by_name = np.full(len(table.names), ABSENT, np.int64)
-    for name in np.unique(table.name[: tree.size][is_python]).tolist():
+    for name in distinct(table.name[: tree.size][is_python]).tolist():
         frame = parse_frame(table.names[name])
         by_name[name] = ABSENT if frame is None else frames.number(frame)
     number = np.where(is_python, by_name[table.name[: tree.size]], ABSENT)

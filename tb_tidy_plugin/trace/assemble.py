@@ -27,6 +27,7 @@ from tb_tidy_plugin.trace.columns import (
     taken,
 )
 from tb_tidy_plugin.trace.limits import LONGEST_NAME, MOST_DEVICES
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 MOST_NODES = 1 << 40  # that autograd ever counts; a larger number, times the threads, would leave int64
@@ -56,10 +57,10 @@ def table_of(
     start_ns, duration_ns = _joined(columns, "start_ns"), _joined(columns, "duration_ns")
     category = _categories(label, name, labels, names)
     is_complete = (phase == _number(phases, "X")) & (label != _number(labels, PROFILER_SPAN))
-    is_instant = (phase == _number(phases, "i")) & np.isin(name, numbers_where(names, INSTANT_NAMES.__contains__))
+    is_instant = (phase == _number(phases, "i")) & among(name, numbers_where(names, INSTANT_NAMES.__contains__))
     category[is_instant] = Category.MEMORY
     duration_ns[is_instant] = 0
-    is_wrong, reasons = _impossible(is_complete | is_instant, start_ns, duration_ns, np.isin(category, DEVICE_WORK))
+    is_wrong, reasons = _impossible(is_complete | is_instant, start_ns, duration_ns, among(category, DEVICE_WORK))
     rows = np.flatnonzero((is_complete | is_instant) & ~is_wrong)
     phase[start_ns == NO_TIME] = ABSENT  # from here on it tells arrows, and one without a time is none
     origin_ns = int(start_ns[rows].min()) if len(rows) else 0
@@ -142,7 +143,7 @@ def _number(texts: tuple[str, ...], text: str) -> int:
 def _categories(label: Numbers, name: Numbers, labels: tuple[str, ...], names: tuple[str, ...]) -> NDArray[np.int8]:
     by_label = np.array([int(category_of(text)) for text in labels] or [0], np.int8)
     category: NDArray[np.int8] = by_label[label]
-    unmarked = np.isin(name, numbers_where(names, is_unmarked_annotation))
+    unmarked = among(name, numbers_where(names, is_unmarked_annotation))
     category[unmarked & (label == _number(labels, "Operator"))] = Category.ANNOTATION
     return category
 

@@ -20,6 +20,7 @@ from tb_tidy_plugin.trace.names import CAPTURED
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, is_file
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.side_file import refuse_link_away
 
@@ -215,7 +216,7 @@ def _entries(
 ) -> tuple[Rows, Rows]:
     """Entries of a column of starts and names that fit exactly one row, which no other one fits, and these rows."""
     starts = np.cumsum(np.array(start_ns, np.int64)) - table.metadata.base_ns - table.origin_ns
-    rows = np.flatnonzero(table.is_category(categories) & np.isin(table.start_ns, starts))
+    rows = np.flatnonzero(table.is_category(categories) & among(table.start_ns, starts))
     used, number = np.unique(table.name[rows], return_inverse=True)
     checksums = np.array([zlib.crc32(table.names[at].encode("utf-8", "replace")) for at in used.tolist()], np.int64)
     # Rows and entries by their keys, rows first: of a row and an entry that alone have a key, one follows the other.

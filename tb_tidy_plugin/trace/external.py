@@ -35,6 +35,7 @@ from tb_tidy_plugin.trace.columns import (
     Times,
 )
 from tb_tidy_plugin.trace.remote import AnyPath
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.side_file import (
     DeviceEvents,
     ExternalDevice,
@@ -141,7 +142,7 @@ def infer_activity(table: EventTable, events: DeviceEvents, source: str) -> Acti
     device = msgspec.structs.replace(events.device, index=_free_index(table, events.device.index))
     rows, time_ns, left_out = _joined(table, events.operators)
     innermost, rest_ns = _innermost(table, rows, time_ns)
-    recorded = np.isin(table.external_id[rows], table.external_id[table.is_category(DEVICE_WORK)])
+    recorded = among(table.external_id[rows], table.external_id[table.is_category(DEVICE_WORK)])
     left_out += Counter({RECORDED: int((innermost & recorded).sum())})
     rows, time_ns = rows[innermost & ~recorded], time_ns[innermost & ~recorded]
     order = np.lexsort((rows, table.start_ns[rows]))
@@ -282,7 +283,7 @@ def _rows_of(table: EventTable, entries: Sequence[OperatorTime]) -> Rows:
     name = numbers.numbers(map(_plain, table.names), len(table.names))
     ids = np.array([entry.external_id for entry in entries if 0 < entry.external_id <= MAX_ID], np.int64)
     host = table.is_category((Category.OPERATOR, Category.ANNOTATION))
-    rows = np.flatnonzero(host & np.isin(table.external_id, ids))
+    rows = np.flatnonzero(host & among(table.external_id, ids))
     by_key: dict[tuple[int, int], list[int]] = {}
     for row, number, external_id in zip(
         rows.tolist(), name[table.name[rows]].tolist(), table.external_id[rows].tolist(), strict=True
@@ -358,7 +359,7 @@ def _said(device: ExternalDevice, source: str, latency_ns: int) -> str:
 def _as_inferred(table: EventTable) -> EventTable:
     """A merged trace, with its inferred devices marked as such."""
     correlation = table.correlation[_inferred_launches(table)]
-    kernels = (table.category == Category.KERNEL) & np.isin(table.correlation, correlation)
+    kernels = (table.category == Category.KERNEL) & among(table.correlation, correlation)
     _, first = np.unique(table.device[kernels], return_index=True)
     rows = np.flatnonzero(kernels)[first]
     devices = list(zip(table.device[rows].tolist(), table.args.decoded(rows, _MergedArgs), strict=True))

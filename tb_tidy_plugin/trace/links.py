@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Ids, Rows
+from tb_tidy_plugin.trace.sets import among
 
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
 """Categories of the arrows from launch to device work, by era."""
@@ -39,7 +40,7 @@ def _joined(wanted: Ids, keys: Ids, rows: Rows) -> Rows:
 def _by_arrow(table: EventTable, device: Rows, runtime: Rows) -> Rows:
     flows = table.flows
     kinds = [number for number, name in enumerate(table.names) if name in LAUNCH_FLOWS]
-    wanted = np.isin(flows.kind, kinds)
+    wanted = among(flows.kind, kinds)
     starts, ends = np.flatnonzero(wanted & flows.is_start), np.flatnonzero(wanted & ~flows.is_start)
     row_of_start = _at(table, runtime, starts)
     start_of_end = _joined(flows.flow[ends], flows.flow[starts], starts)

@@ -40,17 +40,27 @@ def test_a_report_is_kept_and_shown_again(path: Path, cache: Path) -> None:
     assert said("check", "--isolated", str(path)) == first
 
 
-def test_a_kept_report_is_shown_without_what_analyses_traces(path: Path) -> None:
-    first = said("check", "--isolated", str(path))
+def said_and_imported(*command: str) -> tuple[str, set[str]]:
+    """What a process of its own prints, and the modules that it has imported at its end."""
     code = "import sys, atexit; from tb_tidy_plugin.cli.main import main; "
     code += "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
-    command = [sys.executable, "-c", code, "check", "--isolated", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    imported = set(done.stderr.split())
-    assert (done.stdout, "tb_tidy_plugin.analysis.remembered" in imported) == (first, True)
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
+    return done.stdout, set(done.stderr.split())
+
+
+def test_a_kept_report_is_shown_without_what_analyses_traces(path: Path) -> None:
+    first = said("check", "--isolated", str(path))
+    shown, imported = said_and_imported("check", "--isolated", str(path))
+    assert (shown, "tb_tidy_plugin.analysis.remembered" in imported) == (first, True)
     assert not imported & {"numpy", "flask", "libcst", "loky"}
     packages = {name.split(".")[1] for name in imported if name.startswith("tb_tidy_plugin.")}
     assert not packages & {"rules", "rulekit", "estimate", "plugin", "capture"}
+
+
+def test_an_analysis_imports_only_what_it_uses(path: Path) -> None:
+    _, imported = said_and_imported("check", "--isolated", "--no-cache", str(path))
+    assert "numpy" in imported
+    assert imported.isdisjoint({"numpy.ma", "flask", "loky", "tensorboard", "torch"})
 
 
 def test_nothing_is_kept_where_that_is_not_wanted(path: Path, cache: Path) -> None:

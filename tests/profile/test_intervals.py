@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.profile.intervals import Intervals, distinct
+from tb_tidy_plugin.profile.intervals import Intervals
 
 PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 25)), max_size=25)
 
@@ -68,8 +68,3 @@ def test_intersection_and_difference(left: list[tuple[int, int]], right: list[tu
 @given(PAIRS, st.integers(-5, 95))
 def test_containing(pairs: list[tuple[int, int]], time: int) -> None:
     assert make(pairs).containing(np.array([time])).tolist() == [time in covered(pairs)]
-
-
-@given(st.lists(st.integers(-(1 << 62), 1 << 62) | st.integers(0, 5)))
-def test_distinct_times_are_each_there_once_and_in_order(times: list[int]) -> None:
-    assert distinct(np.array(times, np.int64)).tolist() == sorted(set(times))

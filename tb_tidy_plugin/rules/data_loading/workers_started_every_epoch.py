@@ -30,12 +30,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
 from tb_tidy_plugin.rulekit import Category, Made, Match, Nanoseconds, Profile, Rule, Threshold, made
+from tb_tidy_plugin.trace.sets import among
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -78,13 +78,13 @@ class WorkersStartedEveryEpoch(Rule[Evidence]):
         processes = profile.matching(STARTS_PROCESS, Category.PYTHON)
         starts = calls_in_steps(profile, ITERATORS)
         each = profile.covering(processes, starts)
-        starts = starts[np.isin(starts, each)]
+        starts = starts[among(starts, each)]
         if len(starts) < self.min_starts:
             return
         rows = [*starts[1:].tolist(), *calls_in_steps(profile, STOPS).tolist()]
         evidence = Evidence(
             starts=len(starts),
-            processes=round(int(np.isin(each, starts).sum()) / len(starts)),
+            processes=round(int(among(each, starts).sum()) / len(starts)),
             time=Nanoseconds(profile.per_step_ns(rows_of(rows))),
             least=round(self.min_starts),
         )

@@ -42,7 +42,6 @@ import numpy as np
 
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR
-from tb_tidy_plugin.profile.intervals import united
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
@@ -60,6 +59,7 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     parse_frame,
 )
+from tb_tidy_plugin.trace.sets import among, distinct, united
 
 PICKS = aten.names("known", "index select slice unbind")
 ARITHMETIC = aten.names("pointwise", "add add_ div div_ mul mul_ neg pow rsub sub sub_")
@@ -178,8 +178,8 @@ def _numbers(profile: Profile) -> Rows:
     rows = profile.calls.among(profile.named(*ARITHMETIC))
     inputs = profile.table.inputs[rows]
     known = profile.known_inputs
-    of_one = [number for number in np.unique(inputs).tolist() if _is_of_one(known[number])]
-    return rows[np.isin(inputs, of_one)]
+    of_one = [number for number in distinct(inputs).tolist() if _is_of_one(known[number])]
+    return rows[among(inputs, of_one)]
 
 
 def _on_more(profile: Profile, operators: Sequence[int]) -> int:

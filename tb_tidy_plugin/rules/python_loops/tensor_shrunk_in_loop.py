@@ -39,7 +39,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import united
 from tb_tidy_plugin.profile.overhead import host_work
 from tb_tidy_plugin.rulekit import (
     Category,
@@ -55,6 +54,7 @@ from tb_tidy_plugin.rulekit import (
     aten,
     parse_frame,
 )
+from tb_tidy_plugin.trace.sets import united
 
 MASKS = aten.names("read", "nonzero") | aten.names("known", "masked_select")
 """They find what a mask selects; `x[mask]` runs the first."""

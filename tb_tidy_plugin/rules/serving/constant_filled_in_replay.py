@@ -44,6 +44,7 @@ import numpy as np
 
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.sets import distinct
 
 FILL = "aten::fill_"  # `zeros`, `ones` and `full` call it, too
 COMPILED = re.compile(r"triton_poi_fused_(?:\w+_)?(?:zeros|ones|full|arange)(?:_like)?(?:_\w+)?")
@@ -110,7 +111,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
         yield Scale(match.events, 0.0, 0.0, 1.0)
 
     def _is_fill(self, profile: Profile, rows: Rows) -> bool:
-        replays = len(np.unique(profile.launch[rows]))
+        replays = len(distinct(profile.launch[rows]))
         name = profile.replayed.operator_name(int(rows[0])) or ""
         is_fill = name == FILL or COMPILED.fullmatch(name) is not None
         return is_fill and len(rows) >= self.min_times * replays
@@ -124,7 +125,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
 
     def _matches(self, profile: Profile, rows: Rows, elements: int) -> Iterator[Match[Evidence]]:
         launch = profile.launch[rows]
-        replays = np.unique(launch)
+        replays = distinct(launch)
         name = profile.replayed.operator_name(int(rows[0])) or ""
         evidence = Evidence(
             operator=name,

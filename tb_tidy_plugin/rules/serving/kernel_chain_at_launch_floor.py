@@ -94,7 +94,7 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
         kernels = np.flatnonzero((table.category == Category.KERNEL) & (profile.launched_by != ABSENT))
         if not len(kernels):
             return
-        floor = int(np.quantile(table.duration_ns[kernels], SHORTEST))
+        floor = int(np.sort(table.duration_ns[kernels])[int(SHORTEST * (len(kernels) - 1))])
         chains: dict[tuple[int, ...], list[Rows]] = {}
         for chain in _chains(profile, kernels, self.max_floors * floor, floor, int(self.min_kernels)):
             chains.setdefault(tuple(table.name[chain].tolist()), []).append(chain)

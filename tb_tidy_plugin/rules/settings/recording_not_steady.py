@@ -41,6 +41,7 @@ from tb_tidy_plugin.profile.critical import per_step
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.sets import among, distinct
 
 WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, warmup=2, active=3)`"
 
@@ -108,14 +109,14 @@ class RecordingNotSteady(Rule[Evidence]):
         if kind is None:
             return
         segments = account.segments
-        here = np.isin(segments.cause, [NUMBER[cause] for cause in kind.causes]) & (account.calls != ABSENT)
+        here = among(segments.cause, [NUMBER[cause] for cause in kind.causes]) & (account.calls != ABSENT)
         if not here.any():
             return
         starts, ends, calls = segments.starts[here], segments.ends[here], account.calls[here]
         time, window = Intervals.union(starts, ends), account.ledger.window
         yield Match(
             anchor=int(calls[np.argmax(ends - starts)]),
-            events=tuple(np.unique(calls).tolist()),
+            events=tuple(distinct(calls).tolist()),
             evidence=Evidence(
                 kind=account.ledger.recording,
                 time=Nanoseconds(per_step(profile, time)),

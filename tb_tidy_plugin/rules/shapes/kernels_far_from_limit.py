@@ -53,6 +53,7 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
 )
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.sets import among, distinct
 
 TUNED = 'Measure several kernels and keep the fastest: `torch.compile(mode="max-autotune")`'
 ON_ROCM = "; on ROCm, `PYTORCH_TUNABLEOP_ENABLED=1` does so for products"
@@ -155,7 +156,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
         for at in positions_of_each(name):
             time_ns = profile.per_step_ns(work[at])
             if profile.share_of_time(time_ns) >= self.min_share:
-                yield self._match(profile, roofline, work[at], np.unique(calls[at]), time_ns)
+                yield self._match(profile, roofline, work[at], distinct(calls[at]), time_ns)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         reached = match.evidence.reached
@@ -169,7 +170,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
         is_kernel = profile.table.category[work] == Category.KERNEL
         is_slow = roofline.time_ns[call] >= self.min_call_ns
         is_slow &= roofline.ideal_ns[call] < self.max_reached * roofline.time_ns[call]
-        is_slow &= ~np.isin(call, call[~is_kernel])  # copies from and to the host are limited by other things
+        is_slow &= ~among(call, call[~is_kernel])  # copies from and to the host are limited by other things
         return work[is_slow], call[is_slow]
 
     def _match(

@@ -37,6 +37,7 @@ import numpy as np
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Sizes, Threshold, aten
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.units import Count
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class LogitsForAllPositions(Rule[Evidence]):
 def _picked(profile: Profile, result: Shape) -> int:
     """How many times one position is picked of a tensor of this shape; 0 where any other operator reads one."""
     inputs = [at for at, given in enumerate(profile.known_inputs) if result in _shapes(given.dims)]
-    reads = np.flatnonzero(np.isin(profile.table.inputs[: profile.tree.size], inputs))
+    reads = np.flatnonzero(among(profile.table.inputs[: profile.tree.size], inputs))
     readers = {row: aten.without_overload(profile.name(row)) for row in profile.calls.among(reads).tolist()}
     readers = {row: name for row, name in readers.items() if not name.startswith(OF_BACKWARD)}
     if not PICKS.issuperset(readers.values()):

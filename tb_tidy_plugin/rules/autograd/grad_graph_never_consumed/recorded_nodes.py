@@ -16,6 +16,7 @@ from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tree import forward_threads
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.sets import among, distinct, without
 
 MODULE = r"^nn\.Module: "
 
@@ -95,7 +96,7 @@ def _used(profile: Profile, backward: Rows, numbers: int) -> Rows:
     thread_of[list(threads)] = list(threads.values())
     thread = thread_of[table.forward_thread[backward]]
     known = thread != ABSENT
-    found: Rows = np.unique(thread[known] * numbers + table.sequence[backward[known]])
+    found: Rows = distinct(thread[known] * numbers + table.sequence[backward[known]])
     return found
 
 
@@ -116,8 +117,8 @@ def unused_passes(profile: Profile, least: float) -> Iterator[UnusedPass]:
     is_over = nodes.is_passed[end - 1] | (not has_backward)
     is_told = is_over & (profile.table.start_ns[nodes.row[first]] < _told_until_ns(profile, has_backward))
     places = _places(profile, module[first])
-    never_used = np.setdiff1d(places[is_told & is_unused], [ABSENT, *places[~is_unused].tolist()])
-    is_told |= np.isin(places, never_used)
+    never_used = without(places[is_told & is_unused], np.append(places[~is_unused], ABSENT))
+    is_told |= among(places, never_used)
     for at in np.flatnonzero(is_unused & is_told & (end - first >= least)).tolist():
         yield UnusedPass(nodes.row[first[at] : end[at]], int(module[first[at]]), has_backward)
 

@@ -12,6 +12,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.lanes import covered, idle_parts
 from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Rows, Times
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class HostBoundIdle(msgspec.Struct, frozen=True):
     def longest(self, count: int) -> list[int]:
         """The host events that ended the longest `count` pieces, in order of rows."""
         order = np.argsort(self.time.starts - self.time.ends, kind="stable")
-        events: list[int] = np.unique(self.ended_by[order[:count]]).tolist()
+        events: list[int] = distinct(self.ended_by[order[:count]]).tolist()
         return events
 
     def by_place(self, profile: Profile, is_place: Callable[[str], bool]) -> list[tuple[int, int, int]]:
@@ -61,7 +62,7 @@ class HostBoundIdle(msgspec.Struct, frozen=True):
         such an event the event itself is the place; those of one name are one place.
         """
         table, tree = profile.table, profile.tree
-        is_named = np.isin(table.name, numbers_where(table.names, is_place)) & table.is_category(HOST_TREE)
+        is_named = among(table.name, numbers_where(table.names, is_place)) & table.is_category(HOST_TREE)
         near = np.append(tree.nearest_ancestor(is_named[: tree.size]), np.full(len(table) - tree.size, ABSENT))
         place = np.where(is_named | (near == ABSENT), np.arange(len(table)), near)[self.ended_by]
         length = self.time.ends - self.time.starts

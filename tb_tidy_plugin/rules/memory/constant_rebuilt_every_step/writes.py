@@ -22,6 +22,7 @@ from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 from tb_tidy_plugin.profile.model_work import of_the_model
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Category, Rows, Times
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
 RowSpan: TypeAlias = tuple[int, int]
@@ -103,7 +104,7 @@ class Writes:
         if all(self._effect(call).written == frozenset() for call in concerned):
             return False
         _, number = self._calls
-        here = np.isin(number, concerned)
+        here = among(number, concerned)
         times, calls = self._profile.table.start_ns[self._rows[here]], number[here]
         for start, end in spans:
             within = slice(*np.searchsorted(times, [start, end]).tolist())
@@ -121,7 +122,7 @@ class Writes:
         profile, table, tree = self._profile, self._profile.table, self._profile.tree
         is_operator = table.category[: tree.size] == Category.OPERATOR
         known, able = (
-            is_operator & np.isin(table.name[: tree.size], numbers_where(table.names, test))
+            is_operator & among(table.name[: tree.size], numbers_where(table.names, test))
             for test in (_is_known, _is_able)
         )
         outer = able & ~profile.inside(np.flatnonzero(known))[: tree.size]
@@ -146,7 +147,7 @@ class Writes:
     def _shows_tensors(self, region: int) -> bool:
         inside = self._profile.table.inputs[slice(region, int(self._profile.tree.last_descendant[region]) + 1)]
         known = self._profile.known_inputs
-        return any(next(tensors_in(known[number]), None) is not None for number in np.unique(inside).tolist())
+        return any(next(tensors_in(known[number]), None) is not None for number in distinct(inside).tolist())
 
     @cached_property
     def _calls(self) -> tuple[Rows, Rows]:

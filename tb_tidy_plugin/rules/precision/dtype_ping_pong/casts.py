@@ -11,6 +11,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
@@ -47,7 +48,7 @@ def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
     kinds = {number: kind for number, each in enumerate(profile.known_inputs) if (kind := _kind(each))}
     large = np.array([number for number, kind in kinds.items() if kind[-1] >= min_bytes], np.int32)
     copies = profile.named("aten::copy_")
-    copies = copies[np.isin(table.inputs[copies], large)]
+    copies = copies[among(table.inputs[copies], large)]
     is_cast = np.zeros(tree.size + 1, np.bool_)  # the last one stands for ABSENT
     is_cast[profile.named(*CASTS)] = True
     copies = copies[is_cast[tree.parent[copies]]]
@@ -57,7 +58,7 @@ def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
     tops = np.flatnonzero(profile.calls.outermost)
     around = np.append(tops, ABSENT)[np.searchsorted(tops, copies, side="right") - 1]
     operators = np.where((around != ABSENT) & (tree.last_descendant[around] >= copies), around, rows)
-    is_backward = np.isin(table.name[operators], numbers_where(table.names, OF_BACKWARD.match))
+    is_backward = among(table.name[operators], numbers_where(table.names, OF_BACKWARD.match))
     columns = (each[~is_backward].tolist() for each in (rows, operators, table.inputs[copies]))
     return [Cast(row, operator, *kinds[number]) for row, operator, number in zip(*columns, strict=True)]
 

@@ -1,0 +1,39 @@
+"""Sets as ascending arrays, against Python's own sets; dense and sparse ones are worked out in different ways."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_tidy_plugin.trace.sets import among, common, distinct, united, without
+
+NUMBERS = st.lists(st.integers(-(1 << 62), 1 << 62) | st.integers(0, 5))
+
+
+def rows(numbers: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(numbers, np.int64)
+
+
+@given(NUMBERS)
+def test_each_number_is_there_once_and_in_order(numbers: list[int]) -> None:
+    assert distinct(rows(numbers)).tolist() == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint64])
+def test_the_type_stays_also_at_its_ends(dtype: type[np.integer]) -> None:
+    ends = np.iinfo(dtype)
+    for numbers in ([], [ends.max, ends.min, ends.max], [ends.max - 1, ends.max], [ends.min, ends.min + 1, ends.min]):
+        found = distinct(np.array(numbers, dtype))
+        assert found.dtype == dtype
+        assert found.tolist() == sorted(set(numbers))
+
+
+@given(NUMBERS, NUMBERS)
+def test_two_sets(some: list[int], others: list[int]) -> None:
+    one, other = rows(some), rows(others)
+    assert united(one, other).tolist() == sorted({*some, *others})
+    assert common(one, other).tolist() == sorted({*some} & {*others})
+    assert without(one, other).tolist() == sorted({*some} - {*others})
+    assert among(one, other).tolist() == [number in set(others) for number in some]
